@@ -1,0 +1,15 @@
+"""The typed door to the Rust extension, and the only importer of `ophion._native`.
+
+    crypto         keys, Keccak, signatures
+    transactions   transactions and block bodies: decoding, senders, roots
+    tries          roots of small tries, proofs
+    ethash         light verification and search
+    executor       run, build, call, estimate
+    store          the database: blocks, state, upkeep
+    vectors        runners for the public state and transaction tests
+    failures       the extension's exceptions, and their translation into `ophion.errors`
+
+Most names are the extension's own, passed on without a wrapper, because a call through them has to cost nothing.
+The extension raises subclasses of `NativeError`, which know nothing of our error tree; `failures.translated` is the
+one place where they turn into `OphionError`s, used where an error leaves the engine for a person or a peer.
+"""

@@ -1,0 +1,34 @@
+"""Keys, Keccak and secp256k1 signatures."""
+
+from __future__ import annotations
+
+from ophion import errors
+from ophion._native import DecodeError, address_of, keccak256, public_key, recover, recover_address, sign
+
+__all__ = ["PrivateKey", "address_of", "keccak256", "public_key", "recover", "recover_address", "sign"]
+
+
+class PrivateKey:
+    """A secp256k1 key whose secret never shows up in a log or a traceback."""
+
+    __slots__ = ("_secret", "address", "public_key")
+
+    def __init__(self, secret: bytes) -> None:
+        """`KeyFileError` when the 32 bytes are not a key (zero, or not below the order of the curve)."""
+        try:
+            self.public_key = public_key(secret)
+        except DecodeError as error:
+            raise errors.KeyFileError(f"Not a valid private key: {error}") from error
+        self.address = address_of(self.public_key)
+        self._secret = secret
+
+    def sign(self, digest: bytes) -> bytes:
+        """r || s || v over a 32-byte digest, v 0 or 1."""
+        return sign(self._secret, digest)
+
+    def secret(self) -> bytes:
+        """The 32 bytes themselves: for writing the key file and for key agreement."""
+        return self._secret
+
+    def __repr__(self) -> str:
+        return f"PrivateKey(address=0x{self.address.hex()})"

@@ -1,0 +1,35 @@
+"""Running blocks and calls on a state."""
+
+from ophion._native import (
+    AccountOverride,
+    BlockEnv,
+    Built,
+    CallOutcome,
+    CallRequest,
+    ChainRules,
+    Execution,
+    State,
+    build,
+    call,
+    create_access_list,
+    estimate_gas,
+    execute,
+    genesis_state,
+)
+
+__all__ = [
+    "AccountOverride",
+    "BlockEnv",
+    "Built",
+    "CallOutcome",
+    "CallRequest",
+    "ChainRules",
+    "Execution",
+    "State",
+    "build",
+    "call",
+    "create_access_list",
+    "estimate_gas",
+    "execute",
+    "genesis_state",
+]

@@ -1,0 +1,34 @@
+"""The extension's exceptions and their place in `ophion.errors`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ophion import errors
+from ophion._native import DecodeError, InvalidBody, MissingState, NativeError, StorageError
+
+__all__ = ["DecodeError", "InvalidBody", "MissingState", "NativeError", "StorageError", "as_ophion_error", "translated"]
+
+
+def as_ophion_error(error: NativeError) -> errors.OphionError:
+    """The member of our tree that says the same thing."""
+    message = str(error)
+    if isinstance(error, StorageError):
+        return errors.StorageError(message)
+    if isinstance(error, MissingState):
+        return errors.MissingStateError(message)
+    if isinstance(error, DecodeError):
+        return errors.DecodeError(message)
+    if isinstance(error, InvalidBody):
+        return errors.InvalidBlock(message)
+    return errors.OphionError(message)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise what the extension raises as an `OphionError`."""
+    try:
+        yield
+    except NativeError as error:
+        raise as_ophion_error(error) from error

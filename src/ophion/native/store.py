@@ -1,0 +1,16 @@
+"""The database: one LMDB environment for chain and state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ophion._native import NewBlock, State, Store
+from ophion.native.failures import translated
+
+__all__ = ["NewBlock", "State", "Store", "open_store"]
+
+
+def open_store(path: Path, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:
+    """Open the database in this directory; `StorageError` says in one line what is wrong and what to do."""
+    with translated():
+        return Store.open(str(path), create=create, read_only=read_only, durable=durable)
