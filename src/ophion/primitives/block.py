@@ -1,0 +1,229 @@
+"""Block headers.
+
+`Header` holds exactly what stands in the RLP (consensus.md 0.2). It does not know its hash: that is the engine's
+business (`Engine.hashed`), and `HashedHeader` is the pair that travels through the node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.primitives import rlp
+from ophion.primitives.rlp import RlpError
+from ophion.primitives.types import Address, Hash32
+
+_CLASSIC_FIELDS: Final = 15
+_TAIL_FIELDS: Final = 8
+_NAMES: Final = (
+    "parentHash",
+    "ommersHash",
+    "coinbase",
+    "stateRoot",
+    "transactionsRoot",
+    "receiptsRoot",
+    "logsBloom",
+    "difficulty",
+    "number",
+    "gasLimit",
+    "gasUsed",
+    "timestamp",
+    "extraData",
+    "mixHash",
+    "nonce",
+    "baseFeePerGas",
+    "withdrawalsRoot",
+    "blobGasUsed",
+    "excessBlobGas",
+    "parentBeaconBlockRoot",
+    "requestsHash",
+    "blockAccessListHash",
+    "slotNumber",
+)
+# exact sizes of byte fields and the widest value, in bytes, of scalar fields; extra data has neither
+_SIZES: Final = {0: 32, 1: 32, 2: 20, 3: 32, 4: 32, 5: 32, 6: 256, 13: 32, 14: 8, 16: 32, 19: 32, 20: 32, 21: 32}
+_WIDTHS: Final = {7: 32, 8: 8, 9: 8, 10: 8, 11: 8, 15: 32, 17: 8, 18: 8, 22: 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A block header: fifteen classic fields and a tail that grew with the forks.
+
+    The tail has no gaps: a field is present only when every field before it is.
+    """
+
+    parent_hash: Hash32
+    """Hash of the block this one follows; zero in a genesis block."""
+    ommers_hash: Hash32
+    """Keccak-256 of the RLP list of ommer headers."""
+    coinbase: Address
+    """Who is rewarded (proof of work), who proposed (BFT) or who is voted on (Clique)."""
+    state_root: Hash32
+    """Root of the world state after the block."""
+    transactions_root: Hash32
+    """Root of the trie of transactions by position."""
+    receipts_root: Hash32
+    """Root of the trie of receipts by position."""
+    logs_bloom: bytes
+    """256 bytes: the union of the bloom filters of all receipts."""
+    difficulty: int
+    """Weight of the block in fork choice; zero after the merge."""
+    number: int
+    """Height; the genesis block has 0."""
+    gas_limit: int
+    """Gas that the transactions of the block may use together."""
+    gas_used: int
+    """Gas that they used."""
+    timestamp: int
+    """Unix time in seconds."""
+    extra_data: bytes
+    """Free bytes; consensus data in proof-of-authority networks."""
+    mix_hash: Hash32
+    """Proof-of-work witness, a constant mark (BFT), zero (Clique) or the beacon's randomness (after the merge)."""
+    nonce: bytes
+    """8 bytes: proof-of-work nonce or the direction of a vote."""
+    base_fee_per_gas: int | None = None
+    """Wei burned per unit of gas; from London on (EIP-1559)."""
+    withdrawals_root: Hash32 | None = None
+    """Root of the trie of withdrawals by position; from Shanghai on (EIP-4895)."""
+    blob_gas_used: int | None = None
+    """Blob gas of the block's transactions; from Cancun on (EIP-4844)."""
+    excess_blob_gas: int | None = None
+    """Running sum of blob gas above target, which sets the price; from Cancun on."""
+    parent_beacon_block_root: Hash32 | None = None
+    """Root of the parent beacon block; from Cancun on (EIP-4788)."""
+    requests_hash: Hash32 | None = None
+    """Commitment to the requests for the consensus layer; from Prague on (EIP-7685)."""
+    block_access_list_hash: Hash32 | None = None
+    """Commitment to the block access list; only known so that later headers can be read (EIP-7928)."""
+    slot_number: int | None = None
+    """Slot of the consensus layer; only known so that later headers can be read."""
+
+    def encode(self) -> bytes:
+        """The RLP of the header."""
+        return rlp.list_of(self.encoded_fields(self.extra_data))
+
+    def encoded_fields(self, extra_data: bytes) -> list[bytes]:
+        """The encoded fields with other extra data: engines sign and hash headers with parts of it left out."""
+        scalar = rlp.encode_int
+        fields = [
+            b"\xa0" + self.parent_hash,
+            b"\xa0" + self.ommers_hash,
+            b"\x94" + self.coinbase,
+            b"\xa0" + self.state_root,
+            b"\xa0" + self.transactions_root,
+            b"\xa0" + self.receipts_root,
+            b"\xb9\x01\x00" + self.logs_bloom,
+            scalar(self.difficulty),
+            scalar(self.number),
+            scalar(self.gas_limit),
+            scalar(self.gas_used),
+            scalar(self.timestamp),
+            rlp.encode_bytes(extra_data),
+            b"\xa0" + self.mix_hash,
+            b"\x88" + self.nonce,
+        ]
+        if self.base_fee_per_gas is not None:
+            fields.append(scalar(self.base_fee_per_gas))
+            if self.withdrawals_root is not None:
+                self._append_tail(fields, self.withdrawals_root)
+        return fields
+
+    def _append_tail(self, fields: list[bytes], withdrawals_root: Hash32) -> None:
+        fields.append(b"\xa0" + withdrawals_root)
+        if self.blob_gas_used is None:
+            return
+        fields.append(rlp.encode_int(self.blob_gas_used))
+        for value in (
+            self.excess_blob_gas,
+            self.parent_beacon_block_root,
+            self.requests_hash,
+            self.block_access_list_hash,
+            self.slot_number,
+        ):
+            if value is None:
+                return
+            fields.append(rlp.encode_int(value) if isinstance(value, int) else rlp.encode_bytes(value))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Header:
+        """Read a header from its RLP; `RlpError` names the field that is wrong."""
+        items = rlp.decode(data)
+        if not isinstance(items, list):
+            raise RlpError("a byte string where a block header is expected", 0)
+        return cls.from_items(items)
+
+    @classmethod
+    def from_items(cls, items: list[rlp.Item]) -> Header:
+        """Read a header from decoded RLP items."""
+        count = len(items)
+        if not _CLASSIC_FIELDS <= count <= _CLASSIC_FIELDS + _TAIL_FIELDS:
+            raise RlpError(f"a block header of {count} fields; it has 15 to 23", 0)
+        values: list[bytes] = []
+        for index, item in enumerate(items):
+            if not isinstance(item, bytes):
+                raise RlpError(f"header field {_NAMES[index]} is a list", 0)
+            values.append(item)
+        for index, size in _SIZES.items():
+            if index < count and len(values[index]) != size:
+                raise RlpError(f"header field {_NAMES[index]} has {len(values[index])} bytes instead of {size}", 0)
+        numbers: dict[int, int] = {}
+        for index, width in _WIDTHS.items():
+            if index < count:
+                value = values[index]
+                if len(value) > width:
+                    raise RlpError(f"header field {_NAMES[index]} is wider than {8 * width} bits", 0)
+                if value[:1] == b"\x00":
+                    raise RlpError(f"header field {_NAMES[index]} has leading zeros", 0)
+                numbers[index] = int.from_bytes(value, "big")
+        return cls(
+            values[0],
+            values[1],
+            values[2],
+            values[3],
+            values[4],
+            values[5],
+            values[6],
+            numbers[7],
+            numbers[8],
+            numbers[9],
+            numbers[10],
+            numbers[11],
+            values[12],
+            values[13],
+            values[14],
+            numbers.get(15),
+            values[16] if count > 16 else None,
+            numbers.get(17),
+            numbers.get(18),
+            values[19] if count > 19 else None,
+            values[20] if count > 20 else None,
+            values[21] if count > 21 else None,
+            numbers.get(22),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HashedHeader:
+    """A header together with the hash its consensus engine gives it."""
+
+    header: Header
+    hash: Hash32
+
+    @property
+    def number(self) -> int:
+        """Height of the block."""
+        return self.header.number
+
+    @property
+    def parent_hash(self) -> Hash32:
+        """Hash of the block before it."""
+        return self.header.parent_hash
+
+    @property
+    def timestamp(self) -> int:
+        """Unix time of the block in seconds."""
+        return self.header.timestamp
+
+    def __str__(self) -> str:
+        return f"{self.header.number} (0x{self.hash.hex()})"

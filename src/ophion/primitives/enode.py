@@ -1,0 +1,112 @@
+"""Enode URLs: where a node can be reached and which key it must show.
+
+`enode://<128 hex>@<ip>:<tcp port>[?discport=<udp port>]`; the rules are those of networking.md 6.5. Host names are
+refused: an address that depends on a resolver cannot be compared with an allow-list.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.errors import DecodeError
+
+NODE_ID_LENGTH: Final = 64
+_HEX_DIGITS: Final = frozenset("0123456789abcdefABCDEF")
+_FORM: Final = "enode://<node_id>@<ip>:<listening_port>[?discport=<discovery_port>]"
+
+
+class EnodeError(DecodeError):
+    """Text that is not an enode URL."""
+
+    def __init__(self, cause: str) -> None:
+        self.cause = cause
+        super().__init__(f"Invalid enode URL syntax. Enode URL should have the following format '{_FORM}'. {cause}")
+
+
+class NodeIdError(EnodeError):
+    """The part before the @ is not a node id; the remote interface answers it with a text of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Invalid node ID: node ID must have exactly 128 hexadecimal characters and should not include any '0x' hex "
+            "prefix."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Enode:
+    """One node's identity and endpoints."""
+
+    node_id: bytes
+    """The 64-byte public key."""
+    ip: str
+    """Canonical text of the address: IPv6 compressed, IPv4-mapped addresses as IPv4."""
+    tcp_port: int
+    """0: the node does not listen."""
+    udp_port: int
+    """0: discovery is off."""
+
+    @classmethod
+    def parse(cls, url: str) -> Enode:
+        """Read a URL; `EnodeError` says what is wrong with it."""
+        scheme, separator, rest = url.partition("://")
+        if not separator or scheme.lower() != "enode":
+            raise EnodeError("The scheme must be enode://.")
+        node_id_text, separator, endpoint = rest.partition("@")
+        if len(node_id_text) != 2 * NODE_ID_LENGTH or not _HEX_DIGITS.issuperset(node_id_text):
+            raise NodeIdError
+        if not separator:
+            raise EnodeError("The address is missing.")
+        address, query_mark, query = endpoint.partition("?")
+        host, colon, port_text = address.rpartition(":")
+        if not colon:
+            raise EnodeError("The listening port is missing.")
+        tcp_port = _port(port_text, "listening")
+        udp_port = _discovery_port(query) if query_mark else tcp_port
+        return cls(bytes.fromhex(node_id_text), canonical_ip(host), tcp_port, udp_port)
+
+    @property
+    def url(self) -> str:
+        """The URL in its canonical spelling."""
+        host = f"[{self.ip}]" if ":" in self.ip else self.ip
+        query = "" if self.udp_port == self.tcp_port else f"?discport={self.udp_port}"
+        return f"enode://{self.node_id.hex()}@{host}:{self.tcp_port}{query}"
+
+    def is_same_listener(self, other: Enode) -> bool:
+        """Equality as allow-lists understand it: the discovery port does not count."""
+        return (self.node_id, self.ip, self.tcp_port) == (other.node_id, other.ip, other.tcp_port)
+
+    def __str__(self) -> str:
+        return self.url
+
+
+def canonical_ip(host: str) -> str:
+    """The one spelling of an IP literal; IPv6 must stand in brackets."""
+    bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        address = ipaddress.ip_address(host[1:-1] if bracketed else host)
+    except ValueError:
+        raise EnodeError(f"Invalid ip address {host!r}; host names are not accepted.") from None
+    if isinstance(address, ipaddress.IPv4Address):
+        if bracketed:
+            raise EnodeError(f"Invalid ip address {host!r}.")
+        return str(address)
+    if not bracketed or address.scope_id is not None:
+        raise EnodeError(f"Invalid ip address {host!r}; IPv6 stands in brackets and has no zone.")
+    mapped = address.ipv4_mapped
+    return str(mapped) if mapped is not None else str(address)
+
+
+def _discovery_port(query: str) -> int:
+    key, equals, value = query.partition("=")
+    if key != "discport" or not equals:
+        raise EnodeError(f"Invalid query {query!r}; only discport is known.")
+    return _port(value, "discovery")
+
+
+def _port(text: str, kind: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 5 or int(text) > 65535:
+        raise EnodeError(f"Invalid {kind} port {text[:20]!r}.")
+    return int(text)

@@ -1,0 +1,116 @@
+"""Hexadecimal text at the edges of the node.
+
+Two forms go out: DATA keeps its length (`0x`, `0x00ff`), QUANTITY has no leading zeros (`0x0`, `0xff`). What comes
+in is read by one of four functions that differ in how much they forgive: `parse_data` and `parse_quantity` take the
+exact forms, `parse_data_lenient` what people write into files, `parse_number` every number form of the original's
+decoder (hex, decimal, octal). Nothing here guesses: text that fits no form raises `HexError` with the text in it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ophion.errors import DecodeError
+
+_HEX_DIGITS: Final = frozenset("0123456789abcdefABCDEF")
+_SHOWN: Final = 80
+
+
+class HexError(DecodeError):
+    """Text that is not the hexadecimal value it should be."""
+
+    def __init__(self, problem: str, text: str) -> None:
+        self.problem = problem
+        self.text = text
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+        super().__init__(f"{problem}: {shown!r}")
+
+
+def data(value: bytes) -> str:
+    """DATA: `0x` and two digits for each byte."""
+    return "0x" + value.hex()
+
+
+def quantity(value: int) -> str:
+    """QUANTITY: `0x` and no leading zeros. Negative values have no such form and are a caller's mistake."""
+    if value < 0:
+        raise ValueError(f"a quantity cannot be negative: {value}")
+    return hex(value)
+
+
+def parse_data(text: str, size: int | None = None) -> bytes:
+    """Exact DATA: `0x`, an even number of digits and, when `size` is given, exactly that many bytes."""
+    if not text.startswith("0x"):
+        raise HexError("hex data must start with 0x", text)
+    return _sized(_from_digits(text[2:], text), size, text)
+
+
+def parse_data_lenient(text: str, size: int | None = None) -> bytes:
+    """DATA as files hold it: the prefix is optional and may be upper case, the digits are of either case."""
+    return _sized(_from_digits(strip_prefix(text), text), size, text)
+
+
+def parse_quantity(text: str, bits: int = 256) -> int:
+    """Exact QUANTITY: `0x`, at least one digit, no leading zeros, at most `bits` wide."""
+    if not text.startswith("0x"):
+        raise HexError("a quantity must start with 0x", text)
+    digits = text[2:]
+    if not digits:
+        raise HexError("a quantity needs at least one digit", text)
+    if len(digits) > 1 and digits[0] == "0":
+        raise HexError("a quantity must not have leading zeros", text)
+    return _bounded(_hex_int(digits, text), bits, text)
+
+
+def parse_number(text: str, bits: int = 256) -> int:
+    """Any number form of the original's decoder, without sign.
+
+    `0x10` and `#10` are hexadecimal, `010` is octal, everything else is decimal.
+    """
+    if text[:2] in ("0x", "0X"):
+        return _bounded(_hex_int(text[2:], text), bits, text)
+    if text.startswith("#"):
+        return _bounded(_hex_int(text[1:], text), bits, text)
+    if not text.isascii() or not text.isdigit():
+        raise HexError("not a number", text)
+    if len(text) > _SHOWN:
+        raise HexError(f"a number wider than {bits} bits", text)
+    if text[0] == "0" and len(text) > 1:
+        try:
+            return _bounded(int(text, 8), bits, text)
+        except ValueError:
+            raise HexError("not an octal number", text) from None
+    return _bounded(int(text), bits, text)
+
+
+def strip_prefix(text: str) -> str:
+    """The digits after an optional `0x` or `0X`."""
+    return text[2:] if text[:2] in ("0x", "0X") else text
+
+
+def _hex_int(digits: str, text: str) -> int:
+    # int(..., 16) alone would accept underscores, spaces, signs and a second prefix
+    if not digits or not _HEX_DIGITS.issuperset(digits):
+        raise HexError("not a hexadecimal number", text)
+    return int(digits, 16)
+
+
+def _from_digits(digits: str, text: str) -> bytes:
+    # bytes.fromhex alone would skip spaces between bytes
+    if not _HEX_DIGITS.issuperset(digits):
+        raise HexError("hex data with a character that is no hex digit", text)
+    if len(digits) % 2:
+        raise HexError("hex data with an odd number of digits", text)
+    return bytes.fromhex(digits)
+
+
+def _sized(value: bytes, size: int | None, text: str) -> bytes:
+    if size is not None and len(value) != size:
+        raise HexError(f"hex data must have {size} bytes and has {len(value)}", text)
+    return value
+
+
+def _bounded(value: int, bits: int, text: str) -> int:
+    if value.bit_length() > bits:
+        raise HexError(f"a number wider than {bits} bits", text)
+    return value

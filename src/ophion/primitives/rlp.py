@@ -1,0 +1,198 @@
+"""Recursive Length Prefix, strictly.
+
+Only the one canonical encoding of a value decodes: lengths are minimal, a single byte below 0x80 stands for itself,
+a list ends exactly where it says. Everything else raises `RlpError` with the offset of the byte that is wrong.
+Nesting is bounded so that no input can exhaust the stack.
+
+Transactions and receipts are coded in Rust. This module is for headers, network messages, extra data and tools, and
+for cutting a file of concatenated blocks into its blocks (`item_end`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from ophion.errors import DecodeError
+
+Item: TypeAlias = "bytes | list[Item]"
+"""A decoded value: a byte string or a list of values."""
+
+Encodable: TypeAlias = "bytes | int | Sequence[Encodable]"
+"""What `encode` takes; an integer stands for its scalar (big-endian, no leading zeros)."""
+
+MAX_DEPTH: Final = 128
+"""Lists may be nested this deep. Ethereum needs seven levels; public vectors go somewhat deeper."""
+
+MAX_HEAD: Final = 9
+"""Bytes of the longest item head: one prefix byte and eight bytes of length."""
+
+EMPTY_STRING: Final = b"\x80"
+EMPTY_LIST: Final = b"\xc0"
+
+
+class RlpError(DecodeError):
+    """Bytes that are not canonical RLP, or not the RLP of the wanted value."""
+
+    def __init__(self, problem: str, offset: int) -> None:
+        self.problem = problem
+        self.offset = offset
+        super().__init__(f"malformed RLP at byte {offset}: {problem}")
+
+
+# --- encoding -----------------------------------------------------------------------------------
+
+
+def encode(value: Encodable) -> bytes:
+    """The RLP of a byte string, a non-negative integer or a sequence of such values."""
+    if isinstance(value, bytes):
+        return encode_bytes(value)
+    if isinstance(value, int):
+        return encode_int(value)
+    return list_of([encode(item) for item in value])
+
+
+def encode_bytes(value: bytes) -> bytes:
+    """The RLP of a byte string."""
+    size = len(value)
+    if size == 1 and value[0] < 0x80:
+        return value
+    if size < 56:
+        return bytes((0x80 + size,)) + value
+    return _long_head(0xB7, size) + value
+
+
+def encode_int(value: int) -> bytes:
+    """The RLP of a scalar."""
+    if value < 0x80:
+        if value < 0:
+            raise ValueError(f"RLP has no negative integers: {value}")
+        return bytes((value,)) if value else EMPTY_STRING
+    return encode_bytes(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+
+
+def list_of(encoded: Sequence[bytes]) -> bytes:
+    """A list around items that are RLP already."""
+    payload = b"".join(encoded)
+    size = len(payload)
+    if size < 56:
+        return bytes((0xC0 + size,)) + payload
+    return _long_head(0xF7, size) + payload
+
+
+def scalar(value: int) -> bytes:
+    """The bytes of an integer as RLP wants them: big-endian, no leading zeros, zero is empty."""
+    return value.to_bytes((value.bit_length() + 7) // 8, "big")
+
+
+def _long_head(base: int, size: int) -> bytes:
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes((base + len(length),)) + length
+
+
+# --- decoding -----------------------------------------------------------------------------------
+
+
+def decode(data: bytes) -> Item:
+    """The one value that `data` encodes; bytes after it are an error."""
+    is_list, start, end = head(data, 0)
+    if end != len(data):
+        if end > len(data):
+            raise RlpError(f"item of {end} bytes in {len(data)} bytes of input", 0)
+        raise RlpError(f"{len(data) - end} bytes after the end of the value", end)
+    return _items(data, start, end, 1) if is_list else data[start:end]
+
+
+def decode_list(data: bytes) -> list[Item]:
+    """As `decode`, where only a list will do."""
+    value = decode(data)
+    if isinstance(value, bytes):
+        raise RlpError("a byte string where a list is expected", 0)
+    return value
+
+
+def split_list(data: bytes, offset: int = 0) -> list[bytes]:
+    """The items of the list at `offset`, each still encoded. The list must end with the input."""
+    is_list, position, end = head(data, offset)
+    if not is_list:
+        raise RlpError("a byte string where a list is expected", offset)
+    if end != len(data):
+        raise RlpError("list does not end with the input", offset)
+    items = []
+    while position < end:
+        item_stop = head(data, position)[2]
+        if item_stop > end:
+            raise RlpError("item reaches beyond its list", position)
+        items.append(data[position:item_stop])
+        position = item_stop
+    return items
+
+
+def item_end(data: bytes | bytearray | memoryview, offset: int) -> int:
+    """Where the item that starts at `offset` ends; only its head is read.
+
+    The answer may lie beyond the end of `data`: a reader of a stream learns from it how much to fetch.
+    """
+    return head(data, offset)[2]
+
+
+def decode_int(value: Item, offset: int = 0) -> int:
+    """The integer of a decoded scalar; `offset` is only for the error message."""
+    if not isinstance(value, bytes):
+        raise RlpError("a list where a number is expected", offset)
+    if value[:1] == b"\x00":
+        raise RlpError("a number with leading zeros", offset)
+    return int.from_bytes(value, "big")
+
+
+def head(data: bytes | bytearray | memoryview, offset: int) -> tuple[bool, int, int]:
+    """(is a list, where the payload starts, where it ends) of the item at `offset`."""
+    available = len(data)
+    if offset >= available:
+        raise RlpError("input ends where an item should start", offset)
+    prefix = data[offset]
+    if prefix < 0x80:
+        return False, offset, offset + 1
+    start = offset + 1
+    if prefix < 0xB8:
+        end = start + prefix - 0x80
+        if prefix == 0x81 and start < available and data[start] < 0x80:
+            raise RlpError("a single byte below 0x80 with a length prefix", offset)
+        return False, start, end
+    if prefix < 0xC0:
+        size, start = _long_size(data, start, prefix - 0xB7)
+        return False, start, start + size
+    if prefix < 0xF8:
+        return True, start, start + prefix - 0xC0
+    size, start = _long_size(data, start, prefix - 0xF7)
+    return True, start, start + size
+
+
+def _long_size(data: bytes | bytearray | memoryview, start: int, width: int) -> tuple[int, int]:
+    end = start + width
+    if end > len(data):
+        raise RlpError("input ends inside a length", start)
+    if data[start] == 0:
+        raise RlpError("a length with leading zeros", start)
+    size = int.from_bytes(data[start:end], "big")
+    if size < 56:
+        raise RlpError("a long length where a short one would do", start)
+    return size, end
+
+
+def _items(data: bytes, position: int, end: int, depth: int) -> list[Item]:
+    if depth > MAX_DEPTH:
+        raise RlpError(f"lists nested deeper than {MAX_DEPTH}", position)
+    items: list[Item] = []
+    while position < end:
+        prefix = data[position]
+        if prefix < 0x80:
+            items.append(data[position : position + 1])
+            position += 1
+            continue
+        is_list, start, stop = head(data, position)
+        if stop > end:
+            raise RlpError("item reaches beyond its list", position)
+        items.append(_items(data, start, stop, depth + 1) if is_list else data[start:stop])
+        position = stop
+    return items

@@ -1,0 +1,34 @@
+"""What a runner of public vectors reports, and how it reads a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ophion.errors import DecodeError
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One case of one file."""
+
+    file: str
+    case: str
+    fork: str
+    passed: bool | None
+    """None: skipped, and `detail` says why."""
+    detail: str = ""
+    """Expected and got of a failure; empty when passed."""
+
+
+def load_cases(path: Path) -> dict[str, Any]:
+    """The cases of a vector file by name; `DecodeError` when the file is not such a file."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DecodeError(f"not a readable JSON file: {error}", str(path)) from error
+    if not isinstance(value, dict):
+        raise DecodeError("the top level is not an object of cases", str(path))
+    return value

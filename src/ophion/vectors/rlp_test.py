@@ -1,0 +1,53 @@
+"""Runner for RLPTests: values and their encodings, and encodings that must not decode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ophion.errors import DecodeError, OphionError
+from ophion.primitives import rlp
+from ophion.primitives.hexcodec import parse_data_lenient
+from ophion.vectors.outcome import Outcome, load_cases
+
+
+def run_file(path: Path) -> list[Outcome]:
+    """One outcome for each case of the file."""
+    try:
+        cases = load_cases(path)
+    except DecodeError as error:
+        return [Outcome(str(path), "", "", False, str(error))]
+    return [_outcome(path, name, case) for name, case in cases.items()]
+
+
+def _outcome(path: Path, name: str, case: Any) -> Outcome:
+    try:
+        problem = _problem(case["in"], parse_data_lenient(case["out"]))
+    except (OphionError, KeyError, TypeError) as error:
+        problem = f"malformed case: {error}"
+    return Outcome(str(path), name, "", not problem, problem)
+
+
+def _problem(value: Any, encoded: bytes) -> str:
+    """What is wrong, empty when nothing is. `INVALID` must not decode, `VALID` must, anything else must match."""
+    try:
+        decoded = rlp.decode(encoded)
+    except DecodeError as error:
+        return "" if value == "INVALID" else f"expected a value, got {error}"
+    if value == "INVALID":
+        return "expected a refusal, got a value"
+    if rlp.encode(decoded) != encoded:
+        return f"decoded value encodes to {rlp.encode(decoded).hex()}"
+    if value != "VALID" and rlp.encode(_encodable(value)) != encoded:
+        return f"expected {encoded.hex()}, got {rlp.encode(_encodable(value)).hex()}"
+    return ""
+
+
+def _encodable(value: Any) -> rlp.Encodable:
+    """JSON to RLP value: numbers are scalars, `#` starts a big decimal, other text stands for its bytes."""
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, int):
+        return value
+    text = str(value)
+    return int(text[1:]) if text.startswith("#") else text.encode("latin-1")

@@ -1,0 +1,68 @@
+"""Enode URLs by the rules of networking.md 6.5."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.primitives.enode import Enode, EnodeError, NodeIdError
+
+ID = "ab" * 64
+
+
+@pytest.mark.parametrize(
+    ("url", "canonical"),
+    [
+        (f"enode://{ID}@127.0.0.1:30303", f"enode://{ID}@127.0.0.1:30303"),
+        (f"ENODE://{ID.upper()}@127.0.0.1:30303", f"enode://{ID}@127.0.0.1:30303"),
+        (f"enode://{ID}@127.0.0.1:30303?discport=30303", f"enode://{ID}@127.0.0.1:30303"),
+        (f"enode://{ID}@127.0.0.1:30303?discport=0", f"enode://{ID}@127.0.0.1:30303?discport=0"),
+        (f"enode://{ID}@127.0.0.1:30303?discport=5", f"enode://{ID}@127.0.0.1:30303?discport=5"),
+        (f"enode://{ID}@[2001:DB8:0::1]:1", f"enode://{ID}@[2001:db8::1]:1"),
+        (f"enode://{ID}@[::ffff:10.0.0.1]:1", f"enode://{ID}@10.0.0.1:1"),
+        (f"enode://{ID}@[::]:0", f"enode://{ID}@[::]:0"),
+    ],
+)
+def test_urls_have_one_canonical_spelling(url: str, canonical: str) -> None:
+    assert str(Enode.parse(url)) == canonical
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "enode:",
+        f"http://{ID}@127.0.0.1:30303",
+        f"enode://{ID}",
+        f"enode://{ID}@",
+        f"enode://{ID}@127.0.0.1",
+        f"enode://{ID}@127.0.0.1:",
+        f"enode://{ID}@127.0.0.1:65536",
+        f"enode://{ID}@127.0.0.1:-1",
+        f"enode://{ID}@127.0.0.1:\u0661",
+        f"enode://{ID}@localhost:30303",
+        f"enode://{ID}@::1:30303",
+        f"enode://{ID}@[127.0.0.1]:30303",
+        f"enode://{ID}@[fe80::1%eth0]:30303",
+        f"enode://{ID}@256.0.0.1:30303",
+        f"enode://{ID}@127.0.0.1:30303?discport",
+        f"enode://{ID}@127.0.0.1:30303?discport=x",
+        f"enode://{ID}@127.0.0.1:30303?port=1",
+        f"enode://{ID}@127.0.0.1:30303?discport=1&a=b",
+    ],
+)
+def test_other_texts_are_refused_with_the_format_in_the_message(url: str) -> None:
+    with pytest.raises(EnodeError, match=r"Invalid enode URL syntax\. Enode URL should have the following format"):
+        Enode.parse(url)
+
+
+@pytest.mark.parametrize("node_id", ["", "ab" * 63, "0x" + "ab" * 64, "zz" * 64, "ab" * 65])
+def test_a_wrong_node_id_is_told_apart(node_id: str) -> None:
+    with pytest.raises(NodeIdError, match="exactly 128 hexadecimal characters"):
+        Enode.parse(f"enode://{node_id}@127.0.0.1:30303")
+
+
+def test_the_discovery_port_counts_for_equality_but_not_for_the_listener() -> None:
+    one = Enode.parse(f"enode://{ID}@127.0.0.1:30303")
+    other = Enode.parse(f"enode://{ID}@127.0.0.1:30303?discport=1")
+    assert one != other
+    assert one.is_same_listener(other)
