@@ -50,7 +50,7 @@ def test_known_values_encode_as_the_specification_says(value: rlp.Encodable, enc
         ("f800", 1),
         ("c2c280", 1),
         ("c18080", 2),
-        ("c283", 1),
+        ("c283", 0),
         ("c483646f67ff", 5),
         ("bfffffffffffffffff", 0),
         ("8080", 1),
@@ -113,7 +113,7 @@ def test_split_list_gives_the_encoded_items() -> None:
     with pytest.raises(RlpError, match="list is expected"):
         rlp.split_list(b"\x83cat")
     with pytest.raises(RlpError, match="beyond its list"):
-        rlp.split_list(bytes.fromhex("c283"))
+        rlp.split_list(bytes.fromhex("c183"))
 
 
 def test_numbers_with_leading_zeros_and_lists_are_no_scalars() -> None:
