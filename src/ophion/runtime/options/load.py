@@ -1,0 +1,133 @@
+"""From given values to a finished configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ophion.errors import ConfigError
+from ophion.runtime.options.declare import OptionSpec, is_part, specs_of
+from ophion.runtime.options.sources import Given
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded(Generic[T]):
+    """A configuration, and which of its options somebody set (keyed by option name)."""
+
+    config: T
+    given: Mapping[str, Given]
+
+    def is_given(self, flag: str) -> bool:
+        """Whether this option was set on the command line, in the environment or in the file."""
+        return flag.removeprefix("--") in self.given
+
+
+def load(cls: type[T], given: Iterable[Given], problems: Iterable[str] = ()) -> Loaded[T]:
+    """Build a configuration from values of all sources; flag wins over environment, environment over file.
+
+    `problems` are those found while reading the sources. `ConfigError` holds them and every unreadable or missing
+    value. Whether the values go together is asked afterwards, with `problems_of`, by whoever uses the configuration.
+    """
+    found = list(problems)
+    winners, repeated = _winners(given)
+    found.extend(repeated)
+    values: dict[tuple[str, ...], Any] = {}
+    for spec in specs_of(cls):
+        winner = winners.get(spec.path)
+        if winner is None:
+            if spec.declaration.required:
+                found.append(f"Missing required option: '{spec.flag}={spec.metavar}'")
+            continue
+        try:
+            values[spec.path] = winner.value()
+        except ValueError as error:
+            found.append(str(error))
+    if found:
+        raise ConfigError(found)
+    config = _build(cls, values, ())
+    return Loaded(config, {winner.spec.name: winner for winner in winners.values()})
+
+
+def _winners(given: Iterable[Given]) -> tuple[dict[tuple[str, ...], Given], list[str]]:
+    winners: dict[tuple[str, ...], Given] = {}
+    problems = []
+    for new in given:
+        old = winners.get(new.spec.path)
+        if old is None or new.source.value < old.source.value:
+            winners[new.spec.path] = new
+        elif new.source is old.source:
+            if not new.spec.kind.is_list:
+                problems.append(f"{new.label[0].upper()}{new.label[1:]} should be specified only once")
+            else:
+                winners[new.spec.path] = dataclasses.replace(old, texts=old.texts + new.texts)
+    return winners, problems
+
+
+def _build(cls: type[T], values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> T:
+    hints = typing.get_type_hints(cls)
+    arguments: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # only configuration classes come here
+        here = (*path, field.name)
+        if here in values:
+            arguments[field.name] = values[here]
+        elif is_part(hints[field.name]):
+            arguments[field.name] = _build(hints[field.name], values, here)
+    return cls(**arguments)
+
+
+def part_of(config: object, cls: type[T]) -> T:
+    """The part of a configuration tree that is of this class, wherever it hangs."""
+    for part in _parts(config):
+        if isinstance(part, cls):
+            return part
+    raise LookupError(f"{type(config).__name__} has no part {cls.__name__}")
+
+
+def problems_of(config: object) -> list[str]:
+    """What the parts of a configuration say about values that do not go together."""
+    return [problem for part in _parts(config) if hasattr(part, "problems") for problem in part.problems()]
+
+
+def warnings_of(loaded: Loaded[Any]) -> list[str]:
+    """Options without effect because their main switch is off, then what the parts themselves warn of."""
+    specs = specs_of(type(loaded.config))
+    by_flag = {flag: spec for spec in specs for flag in spec.declaration.flags}
+    idle: dict[str, list[str]] = {}
+    for spec in specs:
+        if spec.declaration.needs is None or spec.name not in loaded.given:
+            continue
+        main, wanted = spec.declaration.needs
+        if _value(loaded.config, by_flag[main]) != wanted:
+            idle.setdefault(main, []).append(spec.flag)
+    found = [
+        f"{_listed(flags)} will have no effect unless {main} is defined on the command line."
+        for main, flags in idle.items()
+    ]
+    for part in _parts(loaded.config):
+        if hasattr(part, "warnings"):
+            found.extend(part.warnings())
+    return found
+
+
+def _value(config: object, spec: OptionSpec) -> object:
+    value = config
+    for name in spec.path:
+        value = getattr(value, name)
+    return value
+
+
+def _listed(flags: Sequence[str]) -> str:
+    return flags[0] if len(flags) == 1 else f"{', '.join(flags[:-1])} and {flags[-1]}"
+
+
+def _parts(config: object) -> Iterator[Any]:
+    yield config
+    for field in dataclasses.fields(config):  # type: ignore[arg-type]  # only configuration classes come here
+        value = getattr(config, field.name)
+        if is_part(type(value)):
+            yield from _parts(value)

@@ -1,0 +1,178 @@
+"""Where values come from: the command line, the environment, a TOML file.
+
+All three give the same thing, `Given`: texts for an option, with a label for messages. Reading them as typed values
+happens later and in one place, so an option behaves the same wherever it is set.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import tomllib
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ophion.errors import ConfigError
+from ophion.runtime.options.declare import OptionSpec
+
+PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
+"""Environment prefixes; the later two let existing set-ups run unchanged."""
+
+
+class Source(enum.Enum):
+    """Who gave a value; an earlier member wins over a later one."""
+
+    FLAG = 0
+    ENVIRONMENT = 1
+    FILE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Texts that somebody gave for an option."""
+
+    spec: OptionSpec
+    texts: tuple[str, ...]
+    source: Source
+    label: str
+
+    def value(self) -> Any:
+        """The typed value; `ValueError` with a whole sentence when it cannot be read."""
+        try:
+            return self.spec.kind.value(self.texts, self.spec.declaration.check)
+        except ValueError as error:
+            raise ValueError(f"Invalid value for {self.label}: {error}") from None
+
+
+def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], words: Iterable[str] = ()) -> Given:
+    """Read the flag in `token`, taking its value off `rest` where it stands apart.
+
+    `options` is keyed by flag. `words` are the command names that may follow here: an option that may stand alone does
+    not swallow one of them. `ConfigError` for an unknown flag or a missing value.
+    """
+    flag, attached = _split(token, options)
+    spec = options.get(flag)
+    if spec is None:
+        if rest and "=" not in token and not rest[0].startswith("-") and rest[0] not in words:
+            rest.popleft()  # the value of the unknown option, not a command: one mistake, one message
+        raise ConfigError(unknown_flag(flag, options))
+    label = f"option '{flag}'"
+    if attached is not None:
+        return Given(spec, _texts(spec, attached), Source.FLAG, label)
+    if spec.kind.is_bool:
+        text = rest.popleft() if rest and rest[0].lower() in ("true", "false") else "true"
+        return Given(spec, (text,), Source.FLAG, label)
+    if rest and not rest[0].startswith("--") and not (spec.takes_bare and rest[0] in words):
+        return Given(spec, _texts(spec, rest.popleft()), Source.FLAG, label)
+    if spec.takes_bare:
+        return Given(spec, (), Source.FLAG, label)
+    raise ConfigError(f"Missing required parameter for option '{flag}' ({spec.metavar})")
+
+
+def _split(token: str, options: Mapping[str, OptionSpec]) -> tuple[str, str | None]:
+    """`--name=value`, `-l=value` and `-lvalue` to flag and value."""
+    if "=" in token:
+        flag, _, value = token.partition("=")
+        return flag, value
+    if not token.startswith("--") and token not in options and token[:2] in options:
+        return token[:2], token[2:]
+    return token, None
+
+
+def _texts(spec: OptionSpec, text: str) -> tuple[str, ...]:
+    if not spec.kind.is_list:
+        return (text,)
+    return tuple(part.strip() for part in text.split(",")) if text else ()
+
+
+def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
+    """The message for a flag that is not known here, with what may have been meant."""
+    visible = [name for name, spec in options.items() if not spec.declaration.hidden]
+    close = difflib.get_close_matches(flag, visible, n=3, cutoff=0.75)
+    hint = f" (did you mean {' or '.join(close)}?)" if close else ""
+    return f"Unknown option: '{flag}'{hint}"
+
+
+def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
+    """Values set by variables such as OPHION_RPC_HTTP_PORT. An empty variable counts as not set, but empties a list."""
+    found = []
+    for spec in specs:
+        variables = [variable(prefix, name) for prefix in PREFIXES for name in spec.names]
+        for name in variables:
+            text = environ.get(name)
+            if text is not None and (text or spec.kind.is_list):
+                found.append(Given(spec, _texts(spec, text), Source.ENVIRONMENT, f"environment variable '{name}'"))
+                break
+    return found
+
+
+def variable(prefix: str, name: str) -> str:
+    """The environment variable of an option name."""
+    return prefix + name.upper().replace("-", "_")
+
+
+def read_file(path: Path, specs: Iterable[OptionSpec]) -> list[Given]:
+    """Values set in a TOML file, whose keys are option names. `ConfigError` lists all that is wrong with the file."""
+    table = _table(path)
+    by_name = {name: spec for spec in specs for name in spec.names}
+    unknown = [key for key in table if key not in by_name]
+    problems = []
+    if unknown:
+        plural = "s" if len(unknown) > 1 else ""
+        problems.append(f"Unknown option{plural} in TOML configuration file: {', '.join(unknown)}")
+    found: dict[str, Given] = {}
+    for key, value in table.items():
+        spec = by_name.get(key)
+        if spec is None:
+            continue
+        label = f"'{key}' in TOML configuration file"
+        if spec.name in found:
+            problems.append(f"{found[spec.name].label} is given again as '{key}'")
+            continue
+        try:
+            found[spec.name] = Given(spec, _toml_texts(spec, value), Source.FILE, label)
+        except ValueError as error:
+            problems.append(f"Invalid value for {label}: {error}")
+    if problems:
+        raise ConfigError(problems)
+    return list(found.values())
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        raise ConfigError("Unable to read TOML configuration, file not found.") from None
+    except OSError as error:
+        raise ConfigError(f"Unable to read TOML configuration file {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"Invalid TOML configuration: not UTF-8 text (at byte {error.start})") from None
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"Invalid TOML configuration: {error}") from None
+    except RecursionError:
+        raise ConfigError("Invalid TOML configuration: nested too deeply") from None
+    if not table:
+        raise ConfigError(f"Unable to read TOML configuration file {path}")
+    return table
+
+
+def _toml_texts(spec: OptionSpec, value: Any) -> tuple[str, ...]:
+    if isinstance(value, list):
+        if not spec.kind.is_list:
+            raise ValueError("expected a single value, not a list")
+        return tuple(_toml_text(item) for item in value)
+    text = _toml_text(value)
+    return _texts(spec, text)
+
+
+def _toml_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ValueError("expected text, a number, a boolean or a list of these")

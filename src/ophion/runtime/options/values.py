@@ -1,0 +1,152 @@
+"""Text to typed values.
+
+The annotation of a field decides how its text is read, so an option can only hold what its type says. A reader raises
+`ValueError` with the reason; the caller adds which option it was and where the text came from.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Reader = Callable[[str], Any]
+Check = Callable[[Any], None]
+
+_UNIONS = (typing.Union, types.UnionType)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the values of one option are read and named."""
+
+    read: Reader
+    metavar: str
+    is_bool: bool = False
+    is_list: bool = False
+    choices: tuple[str, ...] = ()
+
+    def value(self, texts: Sequence[str], check: Check | None) -> Any:
+        """The typed value of the given texts: a tuple for lists, one value for everything else."""
+        if self.is_list:
+            result: Any = tuple(self.read(text) for text in texts)
+        elif len(texts) == 1:
+            result = self.read(texts[0])
+        else:
+            raise ValueError("expected a single value")
+        if check is not None:
+            check(result)
+        return result
+
+
+def kind_of(annotation: Any, parse: Reader | None) -> Kind:
+    """The kind that an annotation asks for; `parse` replaces the reader of a single value."""
+    origin = typing.get_origin(annotation)
+    if origin in _UNIONS:
+        inner = [member for member in typing.get_args(annotation) if member is not type(None)]
+        if len(inner) == 1:
+            return kind_of(inner[0], parse)
+    if origin is tuple:
+        item = kind_of(typing.get_args(annotation)[0], parse)
+        return Kind(item.read, item.metavar, is_list=True, choices=item.choices)
+    if parse is not None:
+        return Kind(parse, "VALUE")
+    if annotation is bool:
+        return Kind(read_bool, "true|false", is_bool=True)
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        names = tuple(member.name for member in annotation)
+        return Kind(_enum_reader(annotation), "|".join(names), choices=names)
+    simple: dict[Any, Kind] = {
+        int: Kind(read_int, "NUMBER"),
+        float: Kind(read_float, "NUMBER"),
+        str: Kind(str, "TEXT"),
+        Path: Kind(read_path, "FILE"),
+    }
+    if annotation in simple:
+        return simple[annotation]
+    raise TypeError(f"an option cannot be of type {annotation!r} without a parser of its own")
+
+
+def read_bool(text: str) -> bool:
+    """true or false in any case."""
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError(f"'{text}' is not a boolean: expected true or false")
+    return lowered == "true"
+
+
+def read_int(text: str) -> int:
+    """A decimal number or 0x and hex digits; no limit on size."""
+    body = text.removeprefix("-")
+    is_hex = body[:2] in ("0x", "0X")
+    digits = body[2:] if is_hex else body
+    allowed = "0123456789abcdefABCDEF" if is_hex else "0123456789"
+    # Long digit strings cost quadratic time in int(); nothing that is meant here has more digits than a 256-bit word.
+    if not digits or len(digits) > 80 or any(digit not in allowed for digit in digits):
+        raise ValueError(f"'{text[:100]}' is not a whole number")
+    value = int(digits, 16 if is_hex else 10)
+    return -value if text.startswith("-") else value
+
+
+def read_float(text: str) -> float:
+    """A decimal fraction."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is not a number") from None
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError(f"'{text}' is not a number")
+    return value
+
+
+def read_path(text: str) -> Path:
+    """A path, with ~ for the home directory."""
+    if not text:
+        raise ValueError("the path is empty")
+    if "\0" in text:
+        raise ValueError("the path holds a zero byte")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _enum_reader(cls: type[enum.Enum]) -> Reader:
+    members = {member.name.lower(): member for member in cls}
+    names = ", ".join(member.name for member in cls)
+
+    def read(text: str) -> enum.Enum:
+        member = members.get(text.lower().replace("-", "_"))
+        if member is None:
+            raise ValueError(f"expected one of [{names}] (case-insensitive) but was '{text}'")
+        return member
+
+    return read
+
+
+def between(low: int, high: int) -> Check:
+    """A check: low <= value <= high."""
+
+    def check(value: Any) -> None:
+        if value is not None and not low <= value <= high:
+            raise ValueError(f"{value} is not between {low} and {high}")
+
+    return check
+
+
+def at_least(low: int) -> Check:
+    """A check: value >= low."""
+
+    def check(value: Any) -> None:
+        if value is not None and value < low:
+            raise ValueError(f"{value} is less than {low}")
+
+    return check
+
+
+port = between(0, 65535)
+"""A check for port numbers; 0 asks the machine for a free one."""
