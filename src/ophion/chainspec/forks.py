@@ -1,0 +1,147 @@
+"""The forks of Ethereum from Frontier to Osaka, and which one is active where.
+
+A `Milestone` is a point in the history of the rules; a `ForkSchedule` says from which block or second a network follows
+it. Naming a later milestone implies all earlier ones, so the active one is simply the latest that has begun. Glacier
+forks change only the difficulty bomb and BPO forks only the blob parameters: the EVM is told the fork beneath them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+
+class Milestone(IntEnum):
+    """Every change of the rules, in order."""
+
+    FRONTIER = 0
+    HOMESTEAD = 1
+    TANGERINE = 2
+    SPURIOUS = 3
+    BYZANTIUM = 4
+    CONSTANTINOPLE = 5
+    PETERSBURG = 6
+    ISTANBUL = 7
+    MUIR_GLACIER = 8
+    BERLIN = 9
+    LONDON = 10
+    ARROW_GLACIER = 11
+    GRAY_GLACIER = 12
+    PARIS = 13
+    SHANGHAI = 14
+    CANCUN = 15
+    PRAGUE = 16
+    OSAKA = 17
+    BPO1 = 18
+    BPO2 = 19
+    BPO3 = 20
+    BPO4 = 21
+    BPO5 = 22
+
+
+_EVM_RULES: Final = {
+    Milestone.MUIR_GLACIER: "istanbul",
+    Milestone.ARROW_GLACIER: "london",
+    Milestone.GRAY_GLACIER: "london",
+    Milestone.BPO1: "osaka",
+    Milestone.BPO2: "osaka",
+    Milestone.BPO3: "osaka",
+    Milestone.BPO4: "osaka",
+    Milestone.BPO5: "osaka",
+}
+# blocks by which the difficulty bomb believes to be younger (EIP-649, 1234, 2384, 3554, 4345, 5133)
+_BOMB_DELAYS: Final = {
+    Milestone.BYZANTIUM: 3_000_000,
+    Milestone.CONSTANTINOPLE: 5_000_000,
+    Milestone.MUIR_GLACIER: 9_000_000,
+    Milestone.LONDON: 9_700_000,
+    Milestone.ARROW_GLACIER: 10_700_000,
+    Milestone.GRAY_GLACIER: 11_400_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BlobParameters:
+    """How many blobs a block aims at and may hold, and how fast their price moves (EIP-4844, EIP-7840)."""
+
+    target: int
+    max: int
+    fee_fraction: int
+
+
+DEFAULT_BLOB_SCHEDULE: Final = {
+    Milestone.CANCUN: BlobParameters(3, 6, 3_338_477),
+    Milestone.PRAGUE: BlobParameters(6, 9, 5_007_716),
+    Milestone.OSAKA: BlobParameters(6, 9, 5_007_716),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """The rules in force for one block."""
+
+    milestone: Milestone
+    name: str
+    """The EVM's name for these rules, as `BlockEnv.fork` takes it."""
+    bomb_delay: int
+    """Blocks the difficulty bomb is put off."""
+    blobs: BlobParameters | None
+    """From Cancun on."""
+
+    def has(self, milestone: Milestone) -> bool:
+        """Whether that change of the rules is in force."""
+        return self.milestone >= milestone
+
+
+def evm_rules(milestone: Milestone) -> str:
+    """The name under which the EVM knows the rules of a milestone."""
+    return _EVM_RULES.get(milestone, milestone.name.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class ForkSchedule:
+    """From which block, and later from which second, each milestone holds."""
+
+    blocks: dict[Milestone, int]
+    times: dict[Milestone, int] = field(default_factory=dict)
+    blob_schedule: dict[Milestone, BlobParameters] = field(default_factory=lambda: dict(DEFAULT_BLOB_SCHEDULE))
+    _forks: dict[Milestone, Fork] = field(init=False, repr=False, compare=False)
+    _by_block: tuple[tuple[int, Milestone], ...] = field(init=False, repr=False, compare=False)
+    _by_time: tuple[tuple[int, Milestone], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # latest first, because that is the one most often in force
+        by_block = sorted(
+            ((block, milestone) for milestone, block in self.blocks.items()), key=_milestone, reverse=True
+        )
+        by_time = sorted(((time, milestone) for milestone, time in self.times.items()), key=_milestone, reverse=True)
+        object.__setattr__(self, "_by_block", tuple(by_block))
+        object.__setattr__(self, "_by_time", tuple(by_time))
+        object.__setattr__(self, "_forks", {milestone: self._fork(milestone) for milestone in Milestone})
+
+    def at(self, number: int, timestamp: int, merged: bool = False) -> Fork:
+        """The rules of the block with this number and timestamp.
+
+        `merged` says that the block follows the merge, which no number or time can tell.
+        """
+        for time, milestone in self._by_time:
+            if timestamp >= time:
+                return self._forks[milestone]
+        if merged:
+            return self._forks[Milestone.PARIS]
+        for block, milestone in self._by_block:
+            if number >= block:
+                return self._forks[milestone]
+        return self._forks[Milestone.FRONTIER]
+
+    def _fork(self, milestone: Milestone) -> Fork:
+        blobs = None
+        if milestone >= Milestone.CANCUN:
+            blobs = self.blob_schedule[max(known for known in self.blob_schedule if known <= milestone)]
+        begun = [delay for known, delay in _BOMB_DELAYS.items() if known <= milestone]
+        return Fork(milestone, evm_rules(milestone), begun[-1] if begun else 0, blobs)
+
+
+def _milestone(entry: tuple[int, Milestone]) -> Milestone:
+    return entry[1]

@@ -1,0 +1,266 @@
+"""`ChainSpec`: everything a network fixes, in one frozen value.
+
+It is read from the `config` object of a genesis file by `read_spec` (keys of consensus.md 5.4). What a private network
+may not use here is refused while reading, so that nobody finds out at a later block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+from ophion.chainspec.engines import (
+    BftParameters,
+    CliqueParameters,
+    EngineKind,
+    EthashParameters,
+    read_bft,
+    read_clique,
+    read_ethash,
+)
+from ophion.chainspec.forks import DEFAULT_BLOB_SCHEDULE, BlobParameters, Fork, ForkSchedule, Milestone
+from ophion.chainspec.members import Folded, Members
+from ophion.errors import GenesisError
+from ophion.primitives.block import Header
+from ophion.primitives.types import WEI_PER_GWEI, Address
+
+DEFAULT_BASE_FEE: Final = WEI_PER_GWEI
+_STACK_SIZE: Final = 1024
+
+_BLOCK_FORKS: Final = (
+    ("homesteadBlock", Milestone.HOMESTEAD),
+    ("daoForkBlock", None),
+    ("eip150Block", Milestone.TANGERINE),
+    ("eip158Block", Milestone.SPURIOUS),
+    ("byzantiumBlock", Milestone.BYZANTIUM),
+    ("constantinopleBlock", Milestone.CONSTANTINOPLE),
+    ("petersburgBlock", Milestone.PETERSBURG),
+    ("istanbulBlock", Milestone.ISTANBUL),
+    ("muirGlacierBlock", Milestone.MUIR_GLACIER),
+    ("berlinBlock", Milestone.BERLIN),
+    ("londonBlock", Milestone.LONDON),
+    ("arrowGlacierBlock", Milestone.ARROW_GLACIER),
+    ("grayGlacierBlock", Milestone.GRAY_GLACIER),
+    ("mergeNetSplitBlock", None),
+)
+_TIME_FORKS: Final = (
+    ("shanghaiTime", Milestone.SHANGHAI),
+    ("cancunTime", Milestone.CANCUN),
+    ("pragueTime", Milestone.PRAGUE),
+    ("osakaTime", Milestone.OSAKA),
+    ("bpo1Time", Milestone.BPO1),
+    ("bpo2Time", Milestone.BPO2),
+    ("bpo3Time", Milestone.BPO3),
+    ("bpo4Time", Milestone.BPO4),
+    ("bpo5Time", Milestone.BPO5),
+)
+_UNSUPPORTED_FORKS: Final = ("amsterdamTime", "futureEipsTime", "experimentalEipsTime")
+# read by other clients only, or without effect: known, so that nobody is warned about them
+_WITHOUT_EFFECT: Final = ("eip150Hash", "eip155Block", "terminalTotalDifficultyPassed")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSpec:
+    """The rules of one network."""
+
+    chain_id: int
+    engine: EngineKind
+    forks: ForkSchedule
+    ethash: EthashParameters | None = None
+    clique: CliqueParameters | None = None
+    ibft2: BftParameters | None = None
+    qbft: BftParameters | None = None
+    terminal_total_difficulty: int | None = None
+    """Total difficulty that ends proof of work; None: the network never merges."""
+    dao_fork_block: int | None = None
+    """Where the DAO's funds move; None: no such fork."""
+    contract_size_limit: int | None = None
+    """Bytes of code a contract may have; None: the limit of the fork (24,576 from Spurious Dragon on)."""
+    zero_base_fee: bool = False
+    """The base fee is 0 in every block after genesis, and what a header says about it is not checked."""
+    fixed_base_fee: bool = False
+    """The base fee is the node's minimum gas price, and what a header says about it is not checked."""
+    initial_base_fee: int = DEFAULT_BASE_FEE
+    """Base fee of the first London block."""
+    deposit_contract: Address | None = None
+    withdrawal_request_contract: Address | None = None
+    consolidation_request_contract: Address | None = None
+    bootnodes: tuple[str, ...] = ()
+    is_dev: bool = False
+    """The built-in development network, whose blocks are sealed without work."""
+    fork_blocks: tuple[int, ...] = ()
+    """Distinct blocks above 0 at which a fork begins, ascending: one half of the fork id (EIP-2124)."""
+    fork_times: tuple[int, ...] = ()
+    """Distinct seconds above 0 at which a fork begins, ascending: the other half."""
+    config: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The `config` object as it was written, for those who ask for it."""
+
+    def fork_at(self, number: int, timestamp: int, merged: bool = False) -> Fork:
+        """The rules of the block with this number and timestamp; see `ForkSchedule.at`."""
+        return self.forks.at(number, timestamp, merged)
+
+    def fork_of(self, header: Header) -> Fork:
+        """The rules of a block. After the merge, and only then, difficulty is zero."""
+        merged = header.difficulty == 0 and self.terminal_total_difficulty is not None
+        return self.forks.at(header.number, header.timestamp, merged)
+
+
+def read_spec(config: Members, raw: Folded, initial_base_fee: int | None, is_dev: bool) -> ChainSpec:
+    """The specification of a `config` object; every member it knows is asked for."""
+    engine = _engine(config)
+    transitions = config.child("transitions")
+    entries = {
+        kind: transitions.children(kind.value) if transitions is not None else []
+        for kind in (EngineKind.CLIQUE, EngineKind.IBFT2, EngineKind.QBFT)
+    }
+    ethash, clique = config.child("ethash"), config.child("clique")
+    ibft2, qbft = config.child("ibft2"), config.child("qbft")
+    chain_id = config.number("chainId")
+    forks, dao_fork_block, fork_blocks, fork_times = _schedule(config)
+    spec = ChainSpec(
+        chain_id=chain_id if chain_id is not None else 4 if engine is EngineKind.CLIQUE else 1,
+        engine=engine,
+        forks=forks,
+        ethash=read_ethash(ethash) if ethash is not None else None,
+        clique=read_clique(clique, entries[EngineKind.CLIQUE]) if clique is not None else None,
+        ibft2=read_bft(ibft2, entries[EngineKind.IBFT2]) if ibft2 is not None else None,
+        qbft=read_bft(qbft, entries[EngineKind.QBFT]) if qbft is not None else None,
+        terminal_total_difficulty=config.number("terminalTotalDifficulty", bits=256),
+        dao_fork_block=dao_fork_block,
+        contract_size_limit=config.number("contractSizeLimit", bits=31, minimum=1),
+        zero_base_fee=config.flag("zeroBaseFee"),
+        fixed_base_fee=config.flag("fixedBaseFee"),
+        initial_base_fee=initial_base_fee if initial_base_fee is not None else DEFAULT_BASE_FEE,
+        deposit_contract=config.address("depositContractAddress"),
+        withdrawal_request_contract=config.address("withdrawalRequestContractAddress"),
+        consolidation_request_contract=config.address("consolidationRequestContractAddress"),
+        bootnodes=_bootnodes(config),
+        is_dev=is_dev,
+        fork_blocks=fork_blocks,
+        fork_times=fork_times,
+        config=_unfolded(raw),
+    )
+    _refuse_what_cannot_be(config, spec)
+    return spec
+
+
+def _engine(config: Members) -> EngineKind:
+    for kind in EngineKind:
+        if config.has(kind.value):
+            return kind
+    raise GenesisError("Unknown consensus mechanism defined", "config")
+
+
+def _schedule(config: Members) -> tuple[ForkSchedule, int | None, tuple[int, ...], tuple[int, ...]]:
+    if config.has("petersburgBlock") and config.has("constantinopleFixBlock"):
+        raise config.invalid(
+            "constantinopleFixBlock", config.get("constantinopleFixBlock"), "petersburgBlock is given too"
+        )
+    for key in _UNSUPPORTED_FORKS:
+        if config.has(key):
+            raise config.invalid(key, config.get(key), "this fork is not supported")
+    blocks: dict[Milestone, int] = {}
+    times: dict[Milestone, int] = {}
+    dao_fork_block = None
+    numbers: list[tuple[str, int]] = []
+    for key, milestone in _BLOCK_FORKS:
+        name = "constantinopleFixBlock" if key == "petersburgBlock" and not config.has(key) else key
+        # only the DAO fork may be written as a negative number, which means that there is none
+        number = config.plain_number(name, minimum=-(2**63) if key == "daoForkBlock" else 0)
+        if number is None or (key == "daoForkBlock" and (number <= 0 or config.get("daoForkSupport") is False)):
+            continue
+        numbers.append((name, number))
+        if milestone is not None:
+            blocks[milestone] = number
+        elif key == "daoForkBlock":
+            dao_fork_block = number
+    seconds: list[tuple[str, int]] = []
+    for key, milestone in _TIME_FORKS:
+        time = config.plain_number(key)
+        if time is not None:
+            seconds.append((key, time))
+            times[milestone] = time
+    config.get("daoForkSupport")
+    _check_order(config, numbers)
+    _check_order(config, seconds)
+    schedule = ForkSchedule(blocks, times, _blob_schedule(config, times))
+    return schedule, dao_fork_block, _distinct(numbers), _distinct(seconds)
+
+
+def _check_order(config: Members, activations: list[tuple[str, int]]) -> None:
+    for (earlier, before), (later, after) in pairwise(activations):
+        if after < before:
+            raise config.invalid(later, after, f"comes before {earlier}, which is at {before}")
+
+
+def _distinct(activations: list[tuple[str, int]]) -> tuple[int, ...]:
+    return tuple(sorted({value for _, value in activations if value > 0}))
+
+
+def _blob_schedule(config: Members, times: dict[Milestone, int]) -> dict[Milestone, BlobParameters]:
+    schedule = dict(DEFAULT_BLOB_SCHEDULE)
+    entries = config.child("blobSchedule")
+    for milestone in Milestone:
+        if milestone < Milestone.CANCUN:
+            continue
+        name = milestone.name.lower()
+        entry = entries.child(name) if entries is not None else None
+        if entry is not None:
+            schedule[milestone] = read_blob_parameters(entry)
+        elif milestone > Milestone.OSAKA and milestone in times:
+            raise config.missing(f"blobSchedule.{name}")
+    return schedule
+
+
+def read_blob_parameters(entry: Members) -> BlobParameters:
+    """One entry of a blob schedule."""
+    values = []
+    for name in ("target", "max", "baseFeeUpdateFraction"):
+        value = entry.number(name, bits=32, minimum=0 if name == "target" else 1)
+        if value is None:
+            raise entry.missing(name)
+        values.append(value)
+    if values[0] > values[1]:
+        raise entry.invalid("target", values[0], f"above max, which is {values[1]}")
+    return BlobParameters(*values)
+
+
+def _bootnodes(config: Members) -> tuple[str, ...]:
+    discovery = config.child("discovery")
+    if discovery is None:
+        return ()
+    discovery.get("dns")
+    values = discovery.get("bootnodes")
+    if values is None:
+        return ()
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise discovery.invalid("bootnodes", values, "must be a list of enode URLs")
+    return tuple(values)
+
+
+def _refuse_what_cannot_be(config: Members, spec: ChainSpec) -> None:
+    for key in _WITHOUT_EFFECT:
+        config.get(key)
+    config.child("ibft")
+    stack_size = config.number("evmStackSize")
+    if stack_size not in (None, _STACK_SIZE):
+        raise config.invalid("evmStackSize", stack_size, f"only {_STACK_SIZE} is supported")
+    curve = config.text("ecCurve")
+    if curve is not None and curve.lower() != "secp256k1":
+        raise config.invalid("ecCurve", curve, "only secp256k1 is supported")
+    if spec.zero_base_fee and spec.fixed_base_fee:
+        raise config.invalid("fixedBaseFee", True, "zeroBaseFee is set too")
+    if spec.engine is EngineKind.CLIQUE and spec.forks.times and spec.terminal_total_difficulty is None:
+        # a Clique header has no place for withdrawals and what came after (consensus.md 1.3)
+        first = next(key for key, milestone in _TIME_FORKS if milestone in spec.forks.times)
+        raise config.invalid(first, config.get(first), "Clique networks end with London")
+
+
+def _unfolded(value: Any) -> Any:
+    """The JSON value with the keys as they were written."""
+    if isinstance(value, Folded):
+        return {value.spelling[key]: _unfolded(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_unfolded(item) for item in value]
+    return value
