@@ -1,0 +1,52 @@
+"""What the chain says after a commit, and never before one.
+
+One stream serves everybody: the pool drops what was mined and takes back what was reorganised out, filters and
+subscriptions collect hashes and logs, producers learn of the next height.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ophion.native.transactions import Body
+from ophion.primitives.block import HashedHeader
+
+
+@dataclass(frozen=True, slots=True)
+class ChainBlock:
+    """A committed block as listeners need it."""
+
+    header: HashedHeader
+    body: Body
+    """Decoded, with its senders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """The canonical chain grew by these blocks, oldest first."""
+
+    blocks: tuple[ChainBlock, ...]
+
+    @property
+    def head(self) -> HashedHeader:
+        """The new head."""
+        return self.blocks[-1].header
+
+
+@dataclass(frozen=True, slots=True)
+class Reorged:
+    """The canonical chain left one branch for a heavier one."""
+
+    removed: tuple[ChainBlock, ...]
+    """Blocks taken off, old head first."""
+    added: tuple[ChainBlock, ...]
+    """Blocks put on, oldest first."""
+
+    @property
+    def head(self) -> HashedHeader:
+        """The new head."""
+        return self.added[-1].header
+
+
+ChainEvent: TypeAlias = Extended | Reorged

@@ -1,0 +1,254 @@
+"""Whether a transaction may enter: the checks of json-rpc.md 5.5 as one list, first failure wins.
+
+Each check is a small function with its own error, so that reading `CHECKS` is reading the rules. They see a decoded
+transaction, the account of its sender, and the head (`PoolHead`); nothing here waits or changes anything. What concerns
+other pooled transactions (known, underpriced) is in `pool.py`, after these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ophion.chain.fees import FeeFloor
+from ophion.errors import PoolRejected
+from ophion.native.executor import State
+from ophion.native.transactions import Transaction
+from ophion.primitives.types import Address
+
+BLOB_GAS = 2**17
+"""Gas of one blob (EIP-4844)."""
+
+TRANSACTION_GAS_CAP = 2**24
+"""Most gas a transaction may ask for from Osaka on (EIP-7825)."""
+
+_FORKS = (
+    "frontier",
+    "homestead",
+    "tangerine",
+    "spurious",
+    "byzantium",
+    "constantinople",
+    "petersburg",
+    "istanbul",
+    "berlin",
+    "london",
+    "paris",
+    "shanghai",
+    "cancun",
+    "prague",
+    "osaka",
+)
+_RANK = {fork: rank for rank, fork in enumerate(_FORKS)}
+_TYPE_FROM = (0, _RANK["berlin"], _RANK["london"], _RANK["cancun"], _RANK["prague"])
+"""The fork that brought each transaction type."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHead:
+    """What the pool knows of the head: the rules and prices of the next block, and the state."""
+
+    fork: str
+    """Fork of the next block, as the extension names it."""
+    chain_id: int | None
+    gas_limit: int
+    """Gas limit of the head."""
+    base_fee: int
+    """Base fee of the next block; 0 where there is none."""
+    init_code_limit: int | None
+    """Most bytes of creation code from Shanghai on (EIP-3860); None: no limit."""
+    state: State | None
+    """State of the head; None while it is not here (initial sync)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Everything the checks compare with: fixed between two heads, made anew for each."""
+
+    head: PoolHead
+    floor: FeeFloor
+    is_permitted: Callable[[Address], bool]
+    """Account permissioning; everybody where it is off."""
+    fee_cap: int
+    """Most a local transaction may pay for its gas in wei; 0: no cap."""
+    rank: int
+    """Position of the fork in the order of forks."""
+
+    @classmethod
+    def at(cls, head: PoolHead, floor: FeeFloor, is_permitted: Callable[[Address], bool], fee_cap: int) -> Gate:
+        return cls(head, floor, is_permitted, fee_cap, _RANK[head.fork])
+
+
+@dataclass(slots=True, eq=False)
+class Applicant:
+    """A transaction at the gate. Its members are read from the extension once, because each read costs a crossing."""
+
+    transaction: Transaction
+    hash: bytes
+    sender: Address
+    type: int
+    nonce: int
+    gas_limit: int
+    max_fee: int
+    max_tip: int
+    is_local: bool
+
+    @classmethod
+    def of(cls, transaction: Transaction, is_local: bool) -> Applicant:
+        return cls(
+            transaction,
+            transaction.hash,
+            transaction.sender,
+            transaction.type,
+            transaction.nonce,
+            transaction.gas_limit,
+            transaction.max_fee_per_gas,
+            transaction.max_priority_fee_per_gas,
+            is_local,
+        )
+
+
+Account: TypeAlias = tuple[int, int]
+"""(nonce, balance) at the head."""
+
+Check: TypeAlias = Callable[[Applicant, Gate], PoolRejected | None]
+
+
+def malformed(reason: str) -> PoolRejected:
+    """Bytes that are no transaction at all."""
+    return PoolRejected("malformed", f"Invalid params: {reason}")
+
+
+def type_is_active(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    if applicant.type and (applicant.type >= len(_TYPE_FROM) or gate.rank < _TYPE_FROM[applicant.type]):
+        return PoolRejected("type-not-supported", f"Transaction type {applicant.type} is not valid at this fork")
+    return None
+
+
+def price_reaches_floor(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    """Compares what would be paid in the next block, so that nothing is admitted that no block would take."""
+    floor = gate.floor.min_gas_price
+    if floor and (applicant.max_fee < floor or (applicant.type > 1 and gate.head.base_fee + applicant.max_tip < floor)):
+        return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
+    if applicant.type > 1 and applicant.max_tip < gate.floor.min_priority_fee:
+        return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
+    return None
+
+
+def tip_is_within_fee(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    if applicant.max_tip > applicant.max_fee:
+        return PoolRejected("tip-above-fee", "Max priority fee per gas exceeds max fee per gas")
+    return None
+
+
+def chain_id_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    """A transaction without a chain id (before EIP-155) is valid everywhere."""
+    chain_id = applicant.transaction.chain_id
+    if chain_id is None or chain_id == gate.head.chain_id:
+        return None
+    if gate.head.chain_id is None:
+        return PoolRejected("chain-id-not-supported", "ChainId not supported")
+    return PoolRejected("wrong-chain-id", "Wrong chainId")
+
+
+def signature_is_low(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    """EIP-2: from Homestead on, s lies in the lower half."""
+    if gate.rank and not applicant.transaction.is_low_s:
+        return PoolRejected("invalid-signature", "Invalid signature")
+    return None
+
+
+def gas_covers_intrinsic(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    if applicant.transaction.intrinsic_gas(gate.head.fork) > applicant.gas_limit:
+        return PoolRejected("intrinsic-gas", "Intrinsic gas exceeds gas limit")
+    return None
+
+
+def gas_fits_block(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    if applicant.gas_limit > gate.head.gas_limit:
+        return PoolRejected("gas-limit", "Transaction gas limit exceeds block gas limit")
+    if applicant.gas_limit > TRANSACTION_GAS_CAP and gate.rank >= _RANK["osaka"]:
+        return PoolRejected("gas-limit-cap", f"Transaction gas limit exceeds {TRANSACTION_GAS_CAP} (EIP-7825)")
+    return None
+
+
+def init_code_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    limit = gate.head.init_code_limit
+    # creation code costs more gas than this for its bytes alone, so most transactions are judged by their gas
+    if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
+        return None
+    if len(applicant.transaction.input) > limit:
+        return PoolRejected("init-code", f"Creation code is longer than {limit} bytes")
+    return None
+
+
+def fee_is_capped(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    if gate.fee_cap and applicant.is_local and applicant.max_fee * applicant.gas_limit > gate.fee_cap:
+        return PoolRejected("fee-cap", "Transaction fee cap exceeded")
+    return None
+
+
+def state_is_here(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    if gate.head.state is None:
+        return PoolRejected("syncing", "Initial sync is still in progress", transient=True)
+    return None
+
+
+def sender_is_permitted(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    if not gate.is_permitted(applicant.sender):
+        return PoolRejected("not-authorized", "Sender account not authorized to send transactions")
+    return None
+
+
+def sender_can_pay(applicant: Applicant, account: Account) -> PoolRejected | None:
+    if upfront_cost(applicant) > account[1]:
+        return PoolRejected("upfront-cost", "Upfront cost exceeds account balance")
+    return None
+
+
+def nonce_is_new(applicant: Applicant, account: Account) -> PoolRejected | None:
+    if applicant.nonce < account[0]:
+        return PoolRejected("nonce-too-low", "Nonce too low")
+    return None
+
+
+CHECKS: tuple[Check, ...] = (
+    type_is_active,
+    price_reaches_floor,
+    tip_is_within_fee,
+    chain_id_fits,
+    signature_is_low,
+    gas_covers_intrinsic,
+    gas_fits_block,
+    init_code_fits,
+    fee_is_capped,
+    state_is_here,
+)
+"""Checks that need no account, in order."""
+
+ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] = (sender_can_pay, nonce_is_new)
+"""Checks against the sender's account, after `CHECKS` and before the account list."""
+
+
+def judge(applicant: Applicant, gate: Gate, account_of: Callable[[Address], Account]) -> PoolRejected | None:
+    """The first rule that the transaction breaks; None when it breaks none."""
+    for check in CHECKS:
+        refusal = check(applicant, gate)
+        if refusal is not None:
+            return refusal
+    account = account_of(applicant.sender)
+    for account_check in ACCOUNT_CHECKS:
+        refusal = account_check(applicant, account)
+        if refusal is not None:
+            return refusal
+    return sender_is_permitted(applicant, gate)
+
+
+def upfront_cost(applicant: Applicant) -> int:
+    """Most the sender may have to pay: gas, value and blobs."""
+    transaction = applicant.transaction
+    cost = applicant.gas_limit * applicant.max_fee + transaction.value
+    if applicant.type == 3 and transaction.max_fee_per_blob_gas is not None:
+        cost += transaction.max_fee_per_blob_gas * BLOB_GAS * len(transaction.blob_hashes)
+    return cost

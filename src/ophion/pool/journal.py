@@ -1,0 +1,129 @@
+"""Local transactions on disk, so that those acknowledged and not yet mined outlive the process.
+
+One line per transaction: arrival in milliseconds, a space, the raw bytes as hex. Lines are appended before the sender
+gets its answer, one write for all transactions of a batch; a killed process loses nothing, because the write has
+reached the system. Against a power cut the file is forced to disk at intervals (`sync`), not for every batch: a
+client that must know that its transaction survives that waits for the receipt.
+
+Lines of mined transactions stay until there are many of them, then the file is written anew beside the old one and
+renamed over it. A torn last line, or any line that makes no sense, is skipped when the file is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ophion.errors import StorageError
+
+_SLACK_BYTES = 1 << 20
+"""Dead lines are tolerated up to this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A transaction as the journal keeps it."""
+
+    raw: bytes
+    added_at: float
+
+    def line(self) -> bytes:
+        return b"%d %s\n" % (self.added_at * 1000, self.raw.hex().encode())
+
+
+class Journal:
+    """An append-only file of local transactions."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+        self._size = 0
+        self._is_dirty = False
+
+    def open(self) -> list[Entry]:
+        """The transactions of the last run; what makes no sense is left out, and the file starts clean."""
+        try:
+            lines = self._path.read_bytes().splitlines() if self._path.exists() else []
+            entries = [entry for entry in map(_parse, lines) if entry is not None]
+            self._replace(entries)
+        except OSError as error:
+            raise StorageError(f"Cannot use {self._path}: {error.strerror}") from error
+        return entries
+
+    def append(self, entries: Iterable[Entry]) -> None:
+        """Write transactions behind the others with one system call."""
+        if self._file is None:
+            return
+        data = b"".join(entry.line() for entry in entries)
+        try:
+            written = os.write(self._file, data)
+            while written < len(data):
+                written += os.write(self._file, data[written:])
+        except OSError as error:
+            raise StorageError(f"Cannot write {self._path}: {error.strerror}") from error
+        self._size += len(data)
+        self._is_dirty = True
+
+    def is_wasteful(self, live_bytes: int) -> bool:
+        """Whether so much of the file is dead that it should be written anew."""
+        return self._size > 4 * live_bytes + _SLACK_BYTES
+
+    def rewrite(self, entries: Sequence[Entry]) -> None:
+        """Keep these transactions only."""
+        if self._file is None:
+            return
+        try:
+            self._replace(entries)
+        except OSError as error:
+            raise StorageError(f"Cannot write {self._path}: {error.strerror}") from error
+
+    def sync_job(self) -> Callable[[], None] | None:
+        """A job that forces what was appended so far to disk, for a lane; None when there is nothing to do."""
+        if self._file is None or not self._is_dirty:
+            return None
+        self._is_dirty = False
+        # a handle of its own, because the file may be written anew while the job runs
+        handle = os.dup(self._file)
+
+        def sync() -> None:
+            try:
+                os.fdatasync(handle)
+            finally:
+                os.close(handle)
+
+        return sync
+
+    def close(self) -> None:
+        """Force everything to disk and let go of the file."""
+        job = self.sync_job()
+        if job is not None:
+            job()
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _replace(self, entries: Sequence[Entry]) -> None:
+        beside = self._path.with_name(self._path.name + ".new")
+        data = b"".join(entry.line() for entry in entries)
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fdatasync(file.fileno())
+        os.replace(beside, self._path)
+        if self._file is not None:
+            os.close(self._file)
+        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._size = len(data)
+        self._is_dirty = False
+
+
+def _parse(line: bytes) -> Entry | None:
+    arrival, _, raw = line.partition(b" ")
+    if not arrival.isdigit() or len(arrival) > 15 or not raw:
+        return None
+    try:
+        return Entry(bytes.fromhex(raw.decode("ascii")), int(arrival) / 1000)
+    except ValueError:
+        return None

@@ -1,0 +1,468 @@
+"""`TxPool`: the one door for transactions, and everything others may ask about those that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from ophion.chain.events import ChainEvent, Reorged
+from ophion.chain.fees import FeeFloor
+from ophion.errors import PoolRejected, StorageError
+from ophion.native.transactions import Transaction, decode_transactions
+from ophion.pool.admission import Account, Applicant, Gate, PoolHead, judge, malformed
+from ophion.pool.journal import Entry, Journal
+from ophion.pool.queue import PooledTransaction, Queue
+from ophion.primitives.types import Address, Hash32
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.options import at_least, between, option
+from ophion.runtime.topic import Topic
+
+log = logging.getLogger(__name__)
+
+_SWEEP_INTERVAL_S = 60.0
+_SYNC_INTERVAL_S = 1.0
+_DEFAULT_PRICE_BUMP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PoolConfig:
+    """Transaction pool."""
+
+    max_size: int = option("--tx-pool-max-size", default=4096, check=at_least(1), help="Transactions kept in the pool.")
+    retention_hours: int = option(
+        "--tx-pool-retention-hours", default=13, check=at_least(0), help="Hours a pending transaction is kept."
+    )
+    price_bump: int | None = option(
+        "--tx-pool-price-bump",
+        default=None,
+        check=between(0, 1000),
+        help="Percent by which a replacement must raise the price; 10, or any raise where the minimum gas price is 0.",
+    )
+    save: bool = option(
+        "--tx-pool-enable-save-restore",
+        default=True,
+        help="Keep local pending transactions in the data path over a restart.",
+    )
+    fee_cap: int = option(
+        "--rpc-tx-feecap",
+        default=0,
+        check=at_least(0),
+        help="Most wei that a transaction sent to this node may pay for its gas; 0 for no cap.",
+    )
+
+
+class Origin(Enum):
+    """Where a transaction came from."""
+
+    LOCAL = "local"
+    """Sent to this node by a client; kept over a restart and evicted last."""
+    REMOTE = "remote"
+    """Heard from a peer, or returned by a reorganisation."""
+
+
+class DropReason(Enum):
+    """Why a transaction left the pool without being mined."""
+
+    REPLACED = "replaced"
+    EVICTED = "evicted"
+    EXPIRED = "expired"
+    STALE = "stale"
+    """Its nonce was used by another transaction."""
+    INVALID = "invalid"
+    """A block could not be built with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The transaction is in the pool."""
+
+    hash: Hash32
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The transaction is not in the pool, and why; `hash` is known unless it could not be decoded."""
+
+    error: PoolRejected
+    hash: Hash32 | None = None
+
+
+Admission: TypeAlias = Admitted | Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Transactions entered the pool, in the order of arrival."""
+
+    transactions: tuple[PooledTransaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Transactions left the pool without being mined."""
+
+    transactions: tuple[PooledTransaction, ...]
+    reason: DropReason
+
+
+PoolEvent: TypeAlias = Added | Dropped
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatistics:
+    """The three figures of `txpool_clientStatistics`."""
+
+    max_size: int
+    local_count: int
+    remote_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolContent:
+    """Pooled transactions by sender and nonce: in the unbroken run (pending) or behind a gap (queued)."""
+
+    pending: dict[Address, dict[int, PooledTransaction]]
+    queued: dict[Address, dict[int, PooledTransaction]]
+
+
+@dataclass(slots=True)
+class _Request:
+    raws: Sequence[bytes]
+    is_local: bool
+    answer: asyncio.Future[list[Admission]]
+
+
+class TxPool:
+    """Pending transactions.
+
+    Belongs to the event loop. `version` changes with every change of content, so that whoever computes something from
+    the pool (the pending block) knows when to do it again.
+    """
+
+    name = "pool"
+
+    def __init__(
+        self,
+        config: PoolConfig,
+        floor: FeeFloor,
+        lanes: Lanes,
+        clock: Clock,
+        head: PoolHead,
+        is_permitted: Callable[[Address], bool] = lambda sender: True,
+        journal: Journal | None = None,
+    ) -> None:
+        self.config = config
+        self.events: Topic[PoolEvent] = Topic()
+        self.version = 0
+        self._floor = floor
+        self._lanes = lanes
+        self._clock = clock
+        self._is_permitted = is_permitted
+        self._journal = journal
+        self._queue = Queue(config.max_size)
+        self._accounts: dict[Address, Account] = {}
+        self._gate = Gate.at(head, floor, is_permitted, config.fee_cap)
+        self._sequence = 0
+        self._requests: list[_Request] = []
+        self._is_flush_due = False
+        self._is_decoding = False
+
+    # --- admission ------------------------------------------------------------------------------
+
+    async def add(self, raws: Sequence[bytes], origin: Origin) -> list[Admission]:
+        """Decode, check and queue raw transactions; one answer each, in order."""
+        return await self.submit(raws, origin)
+
+    def submit(self, raws: Sequence[bytes], origin: Origin) -> asyncio.Future[list[Admission]]:
+        """As `add`, for callers that wait by callback instead of a coroutine.
+
+        Everything submitted in one loop turn, and everything that arrives while the previous batch is being decoded,
+        crosses into Rust as one call: recovering a sender is most of the cost, and a batch uses all cores.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[Admission]] = loop.create_future()
+        self._requests.append(_Request(raws, origin is Origin.LOCAL, answer))
+        if not self._is_flush_due and not self._is_decoding:
+            self._is_flush_due = True
+            loop.call_soon(self._flush)
+        return answer
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        requests, self._requests = self._requests, []
+        if not requests:
+            return
+        raws = [raw for request in requests for raw in request.raws]
+        self._is_decoding = True
+        decoding = self._lanes.admit.submit(lambda: decode_transactions(raws))
+        decoding.add_done_callback(lambda done: self._decoded(requests, done))
+
+    def _decoded(self, requests: list[_Request], decoding: asyncio.Future[list[Transaction | str]]) -> None:
+        self._is_decoding = False
+        if decoding.cancelled():
+            for request in requests:
+                request.answer.cancel()
+            return
+        # the next batch is decoded in its lane while this one is admitted here
+        self._flush()
+        try:
+            decoded = iter(decoding.result())
+            answers = []
+            entered: list[PooledTransaction] = []
+            for request in requests:
+                answers.append([self._admit(next(decoded), request.is_local, entered) for _ in request.raws])
+            self._enter(entered)
+        except Exception as error:  # noqa: BLE001  # handed to the callers, who would wait for ever otherwise
+            for request in requests:
+                if not request.answer.done():
+                    request.answer.set_exception(error)
+            return
+        for request, answer in zip(requests, answers, strict=True):
+            if not request.answer.done():
+                request.answer.set_result(answer)
+
+    def _admit(self, decoded: Transaction | str, is_local: bool, entered: list[PooledTransaction]) -> Admission:
+        if isinstance(decoded, str):
+            return Rejected(malformed(decoded))
+        return self._consider(decoded, is_local, self._clock.now(), entered)
+
+    def _consider(
+        self, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
+    ) -> Admission:
+        applicant = Applicant.of(transaction, is_local)
+        if applicant.hash in self._queue.by_hash:
+            return Rejected(PoolRejected("known", "Known transaction"), applicant.hash)
+        refusal = judge(applicant, self._gate, self._account)
+        if refusal is not None:
+            return Rejected(refusal, applicant.hash)
+        rival = self._queue.find(applicant.sender, applicant.nonce)
+        if rival is not None and not self._may_replace(rival, applicant):
+            return Rejected(PoolRejected("underpriced", "Replacement transaction underpriced"), applicant.hash)
+        self._sequence += 1
+        item = PooledTransaction(
+            transaction,
+            applicant.hash,
+            applicant.sender,
+            applicant.nonce,
+            applicant.gas_limit,
+            applicant.max_fee,
+            applicant.max_tip,
+            is_local,
+            added_at,
+            self._sequence,
+        )
+        self._queue.put(item, self._account(applicant.sender)[0])
+        self.version += 1
+        if rival is not None:
+            if rival in entered:
+                entered.remove(rival)
+            self.events.publish(Dropped((rival,), DropReason.REPLACED))
+        entered.append(item)
+        return Admitted(applicant.hash)
+
+    def _may_replace(self, old: PooledTransaction, new: Applicant) -> bool:
+        """Both prices must rise; by how much is an option, and any raise does where gas may be free."""
+        bump = self.config.price_bump
+        if bump is None:
+            bump = _DEFAULT_PRICE_BUMP if self._floor.min_gas_price else 0
+        return _is_raised(old.max_fee, new.max_fee, bump) and _is_raised(old.max_tip, new.max_tip, bump)
+
+    def _enter(self, entered: list[PooledTransaction]) -> None:
+        """Make a batch known: on disk first, then to listeners."""
+        if not entered:
+            return
+        if self._journal is not None:
+            local = [Entry(item.transaction.raw, item.added_at) for item in entered if item.is_local]
+            if local:
+                try:
+                    self._journal.append(local)
+                except StorageError:
+                    # what cannot be kept must not be acknowledged
+                    for item in entered:
+                        self._queue.remove(item)
+                    raise
+        evicted = self._queue.evict()
+        self.events.publish(Added(tuple(entered)))
+        if evicted:
+            self.events.publish(Dropped(tuple(evicted), DropReason.EVICTED))
+
+    def _account(self, sender: Address) -> Account:
+        """Nonce and balance at the head, read once per sender and head."""
+        account = self._accounts.get(sender)
+        if account is None:
+            state = self._gate.head.state
+            found = None if state is None else state.account(sender)
+            account = (0, 0) if found is None else found[:2]
+            self._accounts[sender] = account
+        return account
+
+    # --- what others ask ------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def best(self, base_fee: int) -> Iterator[PooledTransaction]:
+        """Transactions for the next block: highest effective tip first, then arrival, each sender in nonce order."""
+        return self._queue.best(base_fee)
+
+    @property
+    def has_executable(self) -> bool:
+        """Whether any transaction could be built now, its price aside."""
+        return any(queue.end > queue.start for queue in self._queue.senders.values())
+
+    def next_nonce(self, sender: Address) -> int | None:
+        """First nonce after the sender's unbroken run; None when nothing of the sender may be built."""
+        queue = self._queue.senders.get(sender)
+        return queue.end if queue is not None and queue.end > queue.start else None
+
+    def get(self, hash: Hash32) -> PooledTransaction | None:
+        """The pooled transaction with this hash."""
+        return self._queue.by_hash.get(hash)
+
+    def by_sender_nonce(self, sender: Address, nonce: int) -> PooledTransaction | None:
+        """The pooled transaction of this sender with this nonce."""
+        return self._queue.find(sender, nonce)
+
+    def transactions(self) -> list[PooledTransaction]:
+        """Every pooled transaction, pending and queued, in the order of arrival."""
+        return list(self._queue.by_hash.values())
+
+    def statistics(self) -> PoolStatistics:
+        """Size and counts by origin."""
+        local = self._queue.local_count
+        return PoolStatistics(self.config.max_size, local, len(self._queue) - local)
+
+    def counts(self) -> tuple[int, int]:
+        """(pending, queued)"""
+        pending = self._queue.executable()
+        return pending, len(self._queue) - pending
+
+    def content(self, sender: Address | None = None) -> PoolContent:
+        """Pooled transactions by sender and nonce, of one sender or of all."""
+        senders = self._queue.senders
+        chosen = senders if sender is None else {sender: senders[sender]} if sender in senders else {}
+        content = PoolContent({}, {})
+        for address, queue in chosen.items():
+            nonces = sorted(queue.by_nonce)
+            pending = {nonce: queue.by_nonce[nonce] for nonce in nonces if nonce < queue.end}
+            queued = {nonce: queue.by_nonce[nonce] for nonce in nonces if nonce >= queue.end}
+            if pending:
+                content.pending[address] = pending
+            if queued:
+                content.queued[address] = queued
+        return content
+
+    # --- the chain moves ------------------------------------------------------------------------
+
+    def on_chain_event(self, event: ChainEvent, head: PoolHead) -> None:
+        """A new head: forget what was mined, take back what was reorganised out."""
+        self._gate = Gate.at(head, self._floor, self._is_permitted, self.config.fee_cap)
+        self._accounts.clear()
+        added = event.added if isinstance(event, Reorged) else event.blocks
+        by_hash = self._queue.by_hash
+        mined: set[Hash32] = set()
+        senders: set[Address] = set()
+        for block in added:
+            if block.body.transaction_count:
+                for transaction in block.body.transactions:
+                    mined.add(transaction.hash)
+                    senders.add(transaction.sender)
+        if isinstance(event, Reorged):
+            for block in event.removed:
+                senders.update(transaction.sender for transaction in block.body.transactions)
+        stale: list[PooledTransaction] = []
+        for sender in senders:
+            stale.extend(item for item in self._queue.move(sender, self._account(sender)[0]) if item.hash not in mined)
+        # a mined transaction whose sender's nonce did not pass it cannot be; removing it by hash costs nothing
+        for hash in mined.intersection(by_hash):
+            self._queue.remove(by_hash[hash])
+        self.version += 1
+        if stale:
+            self.events.publish(Dropped(tuple(stale), DropReason.STALE))
+        if isinstance(event, Reorged):
+            self._return(event, mined)
+        self._compact()
+
+    def _return(self, event: Reorged, mined: set[Hash32]) -> None:
+        """Transactions of abandoned blocks that the new branch does not hold come back, oldest first, as remote."""
+        entered: list[PooledTransaction] = []
+        now = self._clock.now()
+        for block in reversed(event.removed):
+            for transaction in block.body.transactions:
+                if transaction.hash not in mined:
+                    self._consider(transaction, False, now, entered)
+        self._enter(entered)
+
+    def drop(self, hashes: Sequence[Hash32], reason: DropReason) -> None:
+        """Take out transactions that no block can hold as things stand."""
+        dropped = tuple(item for item in map(self._queue.by_hash.get, hashes) if item is not None)
+        for item in dropped:
+            self._queue.remove(item)
+        if dropped:
+            self.version += 1
+            self.events.publish(Dropped(dropped, reason))
+
+    def sweep(self) -> None:
+        """Take out what has waited longer than the retention, and what another block made too old."""
+        oldest = self._clock.now() - self.config.retention_hours * 3600
+        expired = [item.hash for item in self._queue.matching(lambda item: item.added_at < oldest)]
+        self.drop(expired, DropReason.EXPIRED)
+        stale: list[PooledTransaction] = []
+        for sender in list(self._queue.senders):
+            stale.extend(self._queue.move(sender, self._account(sender)[0]))
+        if stale:
+            self.version += 1
+            self.events.publish(Dropped(tuple(stale), DropReason.STALE))
+
+    # --- over a restart -------------------------------------------------------------------------
+
+    def restore(self) -> int:
+        """Take back the local transactions of the last run; how many of them are still good."""
+        if self._journal is None:
+            return 0
+        entries = self._journal.open()
+        entered: list[PooledTransaction] = []
+        for entry, decoded in zip(entries, decode_transactions([entry.raw for entry in entries]), strict=True):
+            if not isinstance(decoded, str):
+                self._consider(decoded, True, entry.added_at, entered)
+        self._queue.evict()
+        self._journal.rewrite(self._live_entries())
+        return len(self._queue)
+
+    def _compact(self) -> None:
+        if self._journal is None:
+            return
+        # a line is about twice its raw bytes; transactions of other than common size only move the moment
+        if self._journal.is_wasteful(self._queue.local_count * 300):
+            self._journal.rewrite(self._live_entries())
+
+    def _live_entries(self) -> list[Entry]:
+        items = self._queue.matching(lambda item: item.is_local)
+        return [Entry(item.transaction.raw, item.added_at) for item in items]
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Upkeep while the node runs: retention, and the journal to disk."""
+        ready()
+        due = _SWEEP_INTERVAL_S
+        try:
+            while True:
+                await asyncio.sleep(_SYNC_INTERVAL_S)
+                sync = None if self._journal is None else self._journal.sync_job()
+                if sync is not None:
+                    await self._lanes.read.run(sync)
+                due -= _SYNC_INTERVAL_S
+                if due <= 0:
+                    due = _SWEEP_INTERVAL_S
+                    self.sweep()
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+
+
+def _is_raised(old: int, new: int, bump_percent: int) -> bool:
+    return new > old and new * 100 >= old * (100 + bump_percent)

@@ -1,0 +1,199 @@
+"""Pooled transactions by sender and nonce: order of building, replacement, gaps, eviction.
+
+The queue knows prices and nonces and nothing else: no clock, no chain, no checks of validity. Each sender has a
+*run*, the unbroken series of nonces from the account's nonce on, which may be built; what lies beyond a gap waits.
+
+Order of building: highest effective tip first, then earliest arrival, each sender in nonce order.
+
+Eviction when the queue is over its size: remote before local, then lowest price, then earliest arrival (json-rpc.md
+5.5). What goes is the *last* transaction of the sender so found, because taking one from the middle would strand all
+that follow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from ophion.native.transactions import Transaction
+from ophion.primitives.types import Address, Hash32
+
+_SHRUNK = 0.9
+"""Below this share of the limit the eviction order is forgotten, so that a pool with room pays nothing for it."""
+
+
+@dataclass(slots=True, eq=False)
+class PooledTransaction:
+    """A transaction in the pool. Not frozen, because making a frozen one costs three times as much; nobody changes it."""
+
+    transaction: Transaction
+    hash: Hash32
+    sender: Address
+    nonce: int
+    gas_limit: int
+    max_fee: int
+    """Most it pays for a unit of gas: the gas price of old transactions."""
+    max_tip: int
+    """Most it pays above the base fee: the gas price of old transactions."""
+    is_local: bool
+    added_at: float
+    """Wall time of arrival."""
+    sequence: int
+    """Order of arrival."""
+
+    def tip(self, base_fee: int) -> int:
+        """What the block's producer earns per unit of gas; negative when the transaction does not pay the base fee."""
+        return min(self.max_tip, self.max_fee - base_fee)
+
+
+@dataclass(slots=True, eq=False)
+class SenderQueue:
+    """The pooled transactions of one sender."""
+
+    start: int
+    """Nonce of the account: where the run begins."""
+    end: int
+    """First nonce that is not in the run."""
+    by_nonce: dict[int, PooledTransaction] = field(default_factory=dict)
+
+    def put(self, item: PooledTransaction) -> None:
+        """Add or replace; the run grows over a gap that this fills."""
+        by_nonce = self.by_nonce
+        by_nonce[item.nonce] = item
+        if item.nonce == self.end:
+            self._grow()
+
+    def take(self, nonce: int) -> None:
+        """Remove; the run ends where something is missing now."""
+        del self.by_nonce[nonce]
+        if self.start <= nonce < self.end:
+            self.end = nonce
+
+    def move(self, start: int) -> list[PooledTransaction]:
+        """The account has another nonce now: the transactions below it, which are taken out."""
+        stale = [item for nonce, item in self.by_nonce.items() if nonce < start] if start > self.start else []
+        for item in stale:
+            del self.by_nonce[item.nonce]
+        if start < self.start or start > self.end:
+            self.end = start
+        self.start = start
+        self._grow()
+        return stale
+
+    def last(self) -> PooledTransaction:
+        """The transaction with the highest nonce."""
+        return self.by_nonce[max(self.by_nonce)]
+
+    def _grow(self) -> None:
+        end = self.end
+        while end in self.by_nonce:
+            end += 1
+        self.end = end
+
+
+class Queue:
+    """All pooled transactions."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.by_hash: dict[Hash32, PooledTransaction] = {}
+        self.senders: dict[Address, SenderQueue] = {}
+        self.local_count = 0
+        self._victims: list[tuple[bool, int, int, PooledTransaction]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.by_hash)
+
+    def find(self, sender: Address, nonce: int) -> PooledTransaction | None:
+        """The pooled transaction of this sender with this nonce."""
+        queue = self.senders.get(sender)
+        return None if queue is None else queue.by_nonce.get(nonce)
+
+    def put(self, item: PooledTransaction, account_nonce: int) -> PooledTransaction | None:
+        """Add a transaction; the one it replaces, if any. The caller has decided that it may replace it."""
+        queue = self.senders.get(item.sender)
+        if queue is None:
+            queue = self.senders[item.sender] = SenderQueue(account_nonce, account_nonce)
+        replaced = queue.by_nonce.get(item.nonce)
+        if replaced is not None:
+            del self.by_hash[replaced.hash]
+            self.local_count -= replaced.is_local
+        queue.put(item)
+        self.by_hash[item.hash] = item
+        self.local_count += item.is_local
+        if self._victims is not None:
+            heappush(self._victims, (item.is_local, item.max_tip, item.sequence, item))
+        return replaced
+
+    def remove(self, item: PooledTransaction) -> None:
+        """Take a transaction out; those behind it in its sender's run wait from now on."""
+        del self.by_hash[item.hash]
+        self.local_count -= item.is_local
+        queue = self.senders[item.sender]
+        queue.take(item.nonce)
+        if not queue.by_nonce:
+            del self.senders[item.sender]
+
+    def move(self, sender: Address, account_nonce: int) -> list[PooledTransaction]:
+        """The account's nonce is this now: the transactions that are too old with it, which are taken out."""
+        queue = self.senders.get(sender)
+        if queue is None:
+            return []
+        stale = queue.move(account_nonce)
+        for item in stale:
+            del self.by_hash[item.hash]
+            self.local_count -= item.is_local
+        if not queue.by_nonce:
+            del self.senders[sender]
+        return stale
+
+    def best(self, base_fee: int) -> Iterator[PooledTransaction]:
+        """Transactions that may be built now, best first, each sender in nonce order."""
+        heap = []
+        for queue in self.senders.values():
+            if queue.end > queue.start:
+                item = queue.by_nonce[queue.start]
+                tip = item.tip(base_fee)
+                if tip >= 0:
+                    heap.append((-tip, item.sequence, item, queue))
+        heapify(heap)
+        while heap:
+            _, _, item, queue = heappop(heap)
+            yield item
+            following = item.nonce + 1
+            if following < queue.end:
+                item = queue.by_nonce[following]
+                tip = item.tip(base_fee)
+                if tip >= 0:
+                    heappush(heap, (-tip, item.sequence, item, queue))
+
+    def evict(self) -> list[PooledTransaction]:
+        """Take out what is over the limit, least wanted first."""
+        if len(self.by_hash) <= self.limit:
+            if self._victims is not None and len(self.by_hash) < self.limit * _SHRUNK:
+                self._victims = None
+            return []
+        victims = self._victims
+        if victims is None or len(victims) > 2 * len(self.by_hash) + 64:
+            victims = [(item.is_local, item.max_tip, item.sequence, item) for item in self.by_hash.values()]
+            heapify(victims)
+            self._victims = victims
+        evicted = []
+        while len(self.by_hash) > self.limit:
+            item = victims[0][3]
+            if self.by_hash.get(item.hash) is not item:
+                heappop(victims)
+                continue
+            last = self.senders[item.sender].last()
+            self.remove(last)
+            evicted.append(last)
+        return evicted
+
+    def executable(self) -> int:
+        """How many transactions are in their sender's run."""
+        return sum(queue.end - queue.start for queue in self.senders.values())
+
+    def matching(self, condition: Callable[[PooledTransaction], bool]) -> list[PooledTransaction]:
+        """Every transaction for which the condition holds."""
+        return [item for item in self.by_hash.values() if condition(item)]

@@ -1,0 +1,13 @@
+"""What every service stands on and none of them is about.
+
+    clock        time and randomness, injected everywhere
+    topic        broadcast of events, bounded
+    lanes        threads for blocking Rust calls, bounded
+    supervisor   services: start order, orderly stop, fail-fast
+    options      command line, environment and file, declared once
+    logs         log lines and levels
+    metrics      counters, gauges, timers
+
+All Python objects of a node belong to one event loop; threads run Rust and nothing else. That is why there is no lock
+anywhere above this room.
+"""

@@ -1,0 +1,171 @@
+"""Lanes: where blocking Rust calls run, so that the event loop never waits for one.
+
+    write   one thread, first come first served: execute and commit. The database has one writer, and so do we.
+    build   one thread: build and check blocks on a snapshot, beside the writer.
+    admit   one thread: decode transactions and recover their senders, many in one call that uses all cores itself. It
+            is apart from `read` so that a client with heavy calls does not delay another's transactions.
+    read    some threads: calls, proofs, log searches.
+    trace   few threads: a trace needs far more memory than a call.
+
+A lane admits a limited number of jobs. `write`, `build` and `admit` are used by the node itself, which waits; `read`
+and `trace` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see the end
+of. A deadline given with a job covers the time in the queue too; the running Rust call is not stopped by it and takes
+its own.
+
+`InlineLanes` runs everything at once in the calling thread: the same interface for tests without threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+from ophion.errors import OphionError
+
+T = TypeVar("T")
+
+
+class LaneFull(OphionError):
+    """A lane has as many jobs as it admits."""
+
+    transient = True
+
+    def __init__(self, lane: str, limit: int) -> None:
+        self.lane = lane
+        self.limit = limit
+        super().__init__(f"Too many requests are waiting ({lane}: {limit})")
+
+
+class DeadlineExceeded(OphionError):
+    """A job did not come to its end in the time it was given."""
+
+    transient = True
+
+    def __init__(self, lane: str) -> None:
+        self.lane = lane
+        super().__init__("Timeout expired")
+
+
+class Lane(Protocol):
+    """One queue of blocking jobs."""
+
+    name: str
+
+    def submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
+        """Queue a job; `LaneFull` when the lane admits no more."""
+
+    async def run(self, job: Callable[[], T], deadline_s: float | None = None) -> T:
+        """Run a job and wait for its result; `LaneFull` and `DeadlineExceeded` are the lane's own errors."""
+
+    @property
+    def waiting(self) -> int:
+        """Jobs admitted and not finished."""
+
+
+class ThreadLane:
+    """A lane of threads, started when first needed."""
+
+    def __init__(self, name: str, threads: int, limit: int | None) -> None:
+        self.name = name
+        self._limit = limit
+        self._waiting = 0
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting
+
+    def submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
+        if self._limit is not None and self._waiting >= self._limit:
+            raise LaneFull(self.name, self._limit)
+        self._waiting += 1
+        future = asyncio.get_running_loop().run_in_executor(self._executor, job)
+        future.add_done_callback(self._finished)
+        return future
+
+    async def run(self, job: Callable[[], T], deadline_s: float | None = None) -> T:
+        future = self.submit(job)
+        if deadline_s is None:
+            return await future
+        try:
+            return await asyncio.wait_for(future, deadline_s)
+        except TimeoutError:
+            raise DeadlineExceeded(self.name) from None
+
+    def close(self) -> None:
+        """Let running jobs end, drop queued ones, and give the threads back."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _finished(self, future: asyncio.Future[T]) -> None:
+        self._waiting -= 1
+        if not future.cancelled():
+            future.exception()  # an abandoned job's error belongs to nobody
+
+
+class InlineLane:
+    """A lane that runs its jobs in the calling thread."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.waiting = 0
+
+    def submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        try:
+            future.set_result(job())
+        except Exception as error:  # noqa: BLE001  # handed to whoever awaits the future, as a thread would do
+            future.set_exception(error)
+        return future
+
+    async def run(self, job: Callable[[], T], deadline_s: float | None = None) -> T:
+        return job()
+
+
+class Lanes(Protocol):
+    """The lanes of a node."""
+
+    @property
+    def write(self) -> Lane: ...
+    @property
+    def build(self) -> Lane: ...
+    @property
+    def admit(self) -> Lane: ...
+    @property
+    def read(self) -> Lane: ...
+    @property
+    def trace(self) -> Lane: ...
+    def close(self) -> None: ...
+
+
+class ThreadLanes:
+    """The lanes of a running node."""
+
+    def __init__(self, read_threads: int | None = None, read_limit: int = 1024, trace_limit: int = 64) -> None:
+        cores = os.cpu_count() or 2
+        self.write = ThreadLane("write", 1, None)
+        self.build = ThreadLane("build", 1, None)
+        self.admit = ThreadLane("admit", 1, None)
+        self.read = ThreadLane("read", read_threads or max(2, cores), read_limit)
+        self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit)
+
+    def close(self) -> None:
+        """Stop taking jobs and wait for the running ones: a commit is never cut short."""
+        for lane in (self.trace, self.read, self.admit, self.build, self.write):
+            lane.close()
+
+
+class InlineLanes:
+    """The lanes of a test."""
+
+    def __init__(self) -> None:
+        self.write = InlineLane("write")
+        self.build = InlineLane("build")
+        self.admit = InlineLane("admit")
+        self.read = InlineLane("read")
+        self.trace = InlineLane("trace")
+
+    def close(self) -> None:
+        """Nothing to give back."""

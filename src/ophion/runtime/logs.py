@@ -1,0 +1,159 @@
+"""Log lines: one format, levels that change while the node runs, text or JSON.
+
+    2026-11-15 08:05:11.042+0000 | main | INFO  | importer | block imported number=12 txs=3 ms=4
+
+The columns are those of operations.md 8; scripts in the wild parse them. Levels are the names operators know (FATAL and
+TRACE included), mapped onto Python's.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import Path
+from typing import TextIO
+
+import orjson
+
+from ophion.errors import ConfigError
+
+TRACE = 5
+_ROOT = "ophion"
+
+
+class LogLevel(Enum):
+    """How much is written; each includes the ones before it."""
+
+    OFF = logging.CRITICAL + 10
+    FATAL = logging.CRITICAL
+    ERROR = logging.ERROR
+    WARN = logging.WARNING
+    INFO = logging.INFO
+    DEBUG = logging.DEBUG
+    TRACE = TRACE
+    ALL = 1
+
+    @classmethod
+    def named(cls, name: str) -> LogLevel | None:
+        """The level with this name in any case; None for an unknown one."""
+        return cls.__members__.get(name.upper())
+
+
+class LogFormat(Enum):
+    """How a line is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+_NAMES = {
+    logging.CRITICAL: "FATAL",
+    logging.ERROR: "ERROR",
+    logging.WARNING: "WARN",
+    logging.INFO: "INFO",
+    logging.DEBUG: "DEBUG",
+    TRACE: "TRACE",
+}
+_COLOURS = {"FATAL": "\x1b[31m", "ERROR": "\x1b[31m", "WARN": "\x1b[33m", "DEBUG": "\x1b[2m", "TRACE": "\x1b[2m"}
+_RESET = "\x1b[0m"
+
+
+class TextFormatter(logging.Formatter):
+    """Columns separated by bars. The time up to the second is kept, because most lines of a burst share it."""
+
+    def __init__(self, is_coloured: bool) -> None:
+        super().__init__()
+        self._is_coloured = is_coloured
+        self._second = -1
+        self._stamp = ""
+        self._zone = ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        second = int(record.created)
+        if second != self._second:
+            local = time.localtime(second)
+            self._second = second
+            self._stamp = time.strftime("%Y-%m-%d %H:%M:%S", local)
+            self._zone = time.strftime("%z", local)
+        level = _NAMES.get(record.levelno, record.levelname)
+        thread = "main" if record.threadName == "MainThread" else record.threadName
+        source = record.name.rpartition(".")[2]
+        text = record.getMessage()
+        if record.exc_info:
+            text = f"{text}\n{self.formatException(record.exc_info)}"
+        line = f"{self._stamp}.{int(record.msecs):03d}{self._zone} | {thread} | {level:<5} | {source} | {text}"
+        colour = _COLOURS.get(level) if self._is_coloured else None
+        return f"{colour}{line}{_RESET}" if colour else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, for machines that collect logs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line = {
+            "time": f"{stamp}.{int(record.msecs):03d}Z",
+            "thread": "main" if record.threadName == "MainThread" else record.threadName,
+            "level": _NAMES.get(record.levelno, record.levelname),
+            "source": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return orjson.dumps(line).decode()
+
+
+def configure(
+    level: LogLevel,
+    form: LogFormat = LogFormat.TEXT,
+    is_coloured: bool | None = None,
+    stream: TextIO | None = None,
+) -> None:
+    """Send the node's log lines to a stream (standard output); calling it again replaces what was set before."""
+    target = sys.stdout if stream is None else stream
+    if is_coloured is None:
+        is_coloured = target.isatty()
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else TextFormatter(is_coloured))
+    root = logging.getLogger(_ROOT)
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.propagate = False
+    # nothing below reads where a line was logged from, and finding it out costs more than the rest of the line
+    logging.logMultiprocessing = False
+    logging.logProcesses = False
+    set_level(level)
+
+
+def configure_from_file(path: Path) -> None:
+    """Set logging up from a Python logging configuration, as JSON (dictConfig) or as an INI file (fileConfig)."""
+    import logging.config
+
+    try:
+        if path.suffix == ".json":
+            logging.config.dictConfig(orjson.loads(path.read_bytes()))
+        else:
+            logging.config.fileConfig(path, disable_existing_loggers=False)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, ImportError) as error:
+        raise ConfigError(f"Unable to read the logging configuration {path}: {error}") from None
+
+
+def set_level(level: LogLevel, loggers: Iterable[str] | None = None) -> None:
+    """Change the level while the node runs: of the named loggers, or of all (named ones fall back in line)."""
+    if loggers is not None:
+        for name in loggers:
+            logging.getLogger(name).setLevel(level.value)
+        return
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger) and name.startswith(_ROOT + "."):
+            logger.setLevel(logging.NOTSET)
+    logging.getLogger(_ROOT).setLevel(level.value)
+
+
+def current_level() -> LogLevel:
+    """The level that applies where no logger has its own."""
+    return LogLevel(logging.getLogger(_ROOT).level or logging.INFO)

@@ -1,0 +1,95 @@
+"""Services: started in order, stopped in the opposite order, and all of them when one fails.
+
+A service is a coroutine that runs until it is cancelled. It says when it is ready, because the next one may rely on
+it: a server is ready when its port is bound. Returning early or raising is the end of the node: nothing carries on
+half-working.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+log = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_S = 5.0
+
+
+class Service(Protocol):
+    """Something that runs as long as the node does."""
+
+    name: str
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Run until cancelled; call `ready` once when others may rely on this service."""
+
+
+class ServiceEnded(Exception):
+    """A service returned although nobody asked it to."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"service {name} ended by itself")
+        self.name = name
+
+
+class Supervisor:
+    """Runs services until told to stop or until one of them fails."""
+
+    def __init__(self, services: Sequence[Service]) -> None:
+        self._services = services
+        self._stop = asyncio.Event()
+        self._running: list[tuple[str, asyncio.Task[None]]] = []
+
+    def stop(self) -> None:
+        """Ask for an orderly end; `run` returns when all services are down."""
+        self._stop.set()
+
+    async def run(self, started: Callable[[], None] = lambda: None) -> None:
+        """Start every service, call `started`, wait for `stop`; raises what a service raised."""
+        stopping = asyncio.create_task(self._stop.wait(), name="stop")
+        try:
+            for service in self._services:
+                if not await self._start(service, stopping):
+                    return
+            started()
+            await self._wait(stopping)
+        finally:
+            stopping.cancel()
+            await self._shut_down()
+
+    async def _start(self, service: Service, stopping: asyncio.Task[bool]) -> bool:
+        ready = asyncio.Event()
+        self._running.append((service.name, asyncio.create_task(service.run(ready.set), name=service.name)))
+        is_ready = asyncio.create_task(ready.wait())
+        try:
+            tasks = {task for _, task in self._running}
+            await asyncio.wait({is_ready, stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            self._raise_failures()
+            return not stopping.done()
+        finally:
+            is_ready.cancel()
+
+    async def _wait(self, stopping: asyncio.Task[bool]) -> None:
+        tasks = {task for _, task in self._running}
+        await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        self._raise_failures()
+
+    def _raise_failures(self) -> None:
+        for name, task in self._running:
+            if task.done():
+                error = None if task.cancelled() else task.exception()
+                raise error if error is not None else ServiceEnded(name)
+
+    async def _shut_down(self) -> None:
+        """Cancel the last started service first; an error while stopping is logged, because the rest must stop too."""
+        for name, task in reversed(self._running):
+            if task.done():
+                continue
+            task.cancel()
+            await asyncio.wait({task}, timeout=_STOP_TIMEOUT_S)
+            if not task.done():
+                log.error("service does not stop name=%s", name)
+            elif not task.cancelled() and task.exception() is not None:
+                log.error("service failed while stopping name=%s error=%r", name, task.exception())

@@ -1,0 +1,136 @@
+"""`Topic`: one publisher, many listeners, nothing unbounded.
+
+Two ways to hear an event, because two kinds of listener exist:
+
+- `listen(callback)` runs in the publisher's own step. The pool needs it: when `publish` returns, what it holds agrees
+  with the new head. A callback must be short and must not raise.
+- `subscribe(...)` gives a bounded queue read with `async for`. What happens when it is full is said when it is made,
+  because the right answer differs: a metric may lose old values, a WebSocket client that does not read is dropped.
+
+A topic belongs to the event loop; it takes no lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Generic, TypeVar
+
+from ophion.errors import OphionError
+
+T = TypeVar("T")
+
+
+class WhenFull(Enum):
+    """What a full subscription does with the next event."""
+
+    DROP_OLDEST = "drop oldest"
+    DISCONNECT = "disconnect"
+
+
+class SubscriptionLagged(OphionError):
+    """A reader was slower than its queue allows and has been disconnected."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.name = name
+        self.limit = limit
+        super().__init__(f"{name} fell more than {limit} events behind")
+
+
+class Subscription(Generic[T]):
+    """A bounded queue of events; read it with `async for`, end it with `close`."""
+
+    __slots__ = ("_closed", "_events", "_lagged", "_limit", "_name", "_topic", "_waiter", "_when_full")
+
+    def __init__(self, topic: Topic[T], name: str, limit: int, when_full: WhenFull) -> None:
+        self._topic = topic
+        self._name = name
+        self._limit = limit
+        self._when_full = when_full
+        self._events: deque[T] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._closed = False
+        self._lagged = False
+
+    def __aiter__(self) -> Subscription[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        while not self._events:
+            if self._lagged:
+                raise SubscriptionLagged(self._name, self._limit)
+            if self._closed:
+                raise StopAsyncIteration
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        return self._events.popleft()
+
+    def close(self) -> None:
+        """Hear nothing more; what is queued can still be read."""
+        self._closed = True
+        self._topic.drop(self)
+        self._wake()
+
+    def offer(self, event: T) -> None:
+        """Queue an event; for the topic only."""
+        if len(self._events) >= self._limit:
+            if self._when_full is WhenFull.DISCONNECT:
+                self._events.clear()
+                self._lagged = True
+                self.close()
+                return
+            self._events.popleft()
+        self._events.append(event)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class Topic(Generic[T]):
+    """Broadcasts events to whoever listens at the time of publication."""
+
+    __slots__ = ("_callbacks", "_subscriptions")
+
+    def __init__(self) -> None:
+        self._callbacks: list[Callable[[T], None]] = []
+        self._subscriptions: list[Subscription[T]] = []
+
+    def publish(self, event: T) -> None:
+        """Run every callback in the order they were added, then queue the event for every subscription."""
+        for callback in tuple(self._callbacks):
+            callback(event)
+        for subscription in tuple(self._subscriptions):
+            subscription.offer(event)
+
+    def listen(self, callback: Callable[[T], None]) -> Callable[[], None]:
+        """Call back in the publisher's own step; returns a function that ends it."""
+        self._callbacks.append(callback)
+
+        def stop() -> None:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+        return stop
+
+    def subscribe(self, name: str, limit: int, when_full: WhenFull) -> Subscription[T]:
+        """A bounded queue of the events from now on."""
+        subscription = Subscription(self, name, limit, when_full)
+        self._subscriptions.append(subscription)
+        return subscription
+
+    def drop(self, subscription: Subscription[T]) -> None:
+        """Forget a subscription; `Subscription.close` calls this."""
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
+
+    @property
+    def has_listeners(self) -> bool:
+        """Whether anybody would hear an event; lets a publisher skip the work of making one."""
+        return bool(self._callbacks or self._subscriptions)

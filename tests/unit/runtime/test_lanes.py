@@ -1,0 +1,111 @@
+"""Lanes: jobs leave the loop, queues have limits, deadlines count the time in the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from ophion.runtime.lanes import DeadlineExceeded, InlineLanes, LaneFull, ThreadLane, ThreadLanes
+
+
+def blocked() -> tuple[Callable[[], None], threading.Event]:
+    """A job that waits until the event is set."""
+    gate = threading.Event()
+    return (lambda: gate.wait(5) and None), gate
+
+
+def test_a_job_runs_in_a_thread_named_after_its_lane() -> None:
+    async def story() -> str:
+        lane = ThreadLane("build", 1, None)
+        try:
+            return await lane.run(lambda: threading.current_thread().name)
+        finally:
+            lane.close()
+
+    assert asyncio.run(story()).startswith("build")
+
+
+def test_jobs_of_a_lane_with_one_thread_run_in_order() -> None:
+    async def story() -> list[int]:
+        lane = ThreadLane("write", 1, None)
+        done: list[int] = []
+        await asyncio.gather(*(lane.run(lambda number=number: done.append(number)) for number in range(20)))
+        lane.close()
+        return done
+
+    assert asyncio.run(story()) == list(range(20))
+
+
+def test_an_error_of_a_job_reaches_the_caller() -> None:
+    async def story() -> None:
+        lane = ThreadLane("read", 1, 4)
+        try:
+            with pytest.raises(ZeroDivisionError):
+                await lane.run(lambda: 1 // 0)
+            assert lane.waiting == 0
+        finally:
+            lane.close()
+
+    asyncio.run(story())
+
+
+def test_a_full_lane_refuses_instead_of_queueing() -> None:
+    async def story() -> None:
+        lane = ThreadLane("read", 1, 2)
+        job, gate = blocked()
+        waiting = [lane.submit(job), lane.submit(job)]
+        with pytest.raises(LaneFull) as refused:
+            lane.submit(job)
+        assert (refused.value.lane, refused.value.limit) == ("read", 2)
+        gate.set()
+        await asyncio.gather(*waiting)
+        assert await lane.run(lambda: 5) == 5
+        lane.close()
+
+    asyncio.run(story())
+
+
+def test_a_deadline_covers_the_time_in_the_queue() -> None:
+    async def story() -> None:
+        lane = ThreadLane("read", 1, 8)
+        job, gate = blocked()
+        first = lane.submit(job)
+        ran: list[int] = []
+        with pytest.raises(DeadlineExceeded, match="Timeout expired"):
+            await lane.run(lambda: ran.append(1), deadline_s=0.01)
+        gate.set()
+        await first
+        await lane.run(lambda: None)
+        assert ran == []
+        assert lane.waiting == 0
+        lane.close()
+
+    asyncio.run(story())
+
+
+def test_closing_waits_for_the_running_job() -> None:
+    async def story() -> None:
+        lanes = ThreadLanes()
+        job, gate = blocked()
+        running = lanes.write.submit(job)
+        asyncio.get_running_loop().call_later(0.01, gate.set)
+        await running
+        lanes.close()
+
+    asyncio.run(story())
+
+
+def test_inline_lanes_run_in_the_calling_thread() -> None:
+    async def story() -> None:
+        lanes = InlineLanes()
+        caller = threading.get_ident()
+        assert await lanes.read.run(threading.get_ident) == caller
+        assert await lanes.build.submit(threading.get_ident) == caller
+        with pytest.raises(ZeroDivisionError):
+            await lanes.admit.submit(lambda: 1 // 0)
+        lanes.close()
+
+    asyncio.run(story())

@@ -1,0 +1,104 @@
+"""Log lines and levels."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from ophion.errors import ConfigError
+from ophion.runtime import logs
+from ophion.runtime.logs import LogFormat, LogLevel
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    """Leave the loggers as other tests expect them."""
+    root = logging.getLogger("ophion")
+    handlers, propagate, level = root.handlers[:], root.propagate, root.level
+    yield
+    root.handlers[:] = handlers
+    root.propagate = propagate
+    root.setLevel(level)
+
+
+def test_a_line_has_time_thread_level_source_and_message() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, stream=stream)
+    logging.getLogger("ophion.chain.importer").warning("block imported number=%d", 12)
+    line = stream.getvalue()
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d{4} \| main \| WARN  \| importer \| block imported number=12\n",
+        line,
+    )
+
+
+def test_a_json_line_is_one_object() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, LogFormat.JSON, stream=stream)
+    logging.getLogger("ophion.pool").info('said "%s"', "hello")
+    line = orjson.loads(stream.getvalue())
+    assert (line["level"], line["source"], line["message"]) == ("INFO", "ophion.pool", 'said "hello"')
+
+
+def test_an_exception_is_shown_once() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, stream=stream)
+    try:
+        raise ValueError("odd")
+    except ValueError:
+        logging.getLogger("ophion.pool").exception("failed")
+    assert stream.getvalue().count("ValueError: odd") == 1
+
+
+@pytest.mark.parametrize(
+    ("level", "seen"),
+    [
+        ("OFF", []),
+        ("FATAL", []),
+        ("ERROR", ["e"]),
+        ("WARN", ["e", "w"]),
+        ("INFO", ["e", "w", "i"]),
+        ("all", ["e", "w", "i", "d", "t"]),
+    ],
+)
+def test_levels_include_the_ones_before_them(level: str, seen: list[str]) -> None:
+    stream = io.StringIO()
+    chosen = LogLevel.named(level)
+    assert chosen is not None
+    logs.configure(chosen, stream=stream)
+    logger = logging.getLogger("ophion.levels")
+    logger.error("e")
+    logger.warning("w")
+    logger.info("i")
+    logger.debug("d")
+    logger.log(logs.TRACE, "t")
+    assert [line.rpartition("| ")[2] for line in stream.getvalue().splitlines()] == seen
+
+
+def test_an_unknown_level_has_no_name() -> None:
+    assert LogLevel.named("loud") is None
+
+
+def test_one_logger_can_have_a_level_of_its_own_until_all_are_set() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.ERROR, stream=stream)
+    logs.set_level(LogLevel.DEBUG, ["ophion.pool"])
+    logging.getLogger("ophion.pool").debug("one")
+    logging.getLogger("ophion.chain").debug("two")
+    logs.set_level(LogLevel.ERROR)
+    logging.getLogger("ophion.pool").debug("three")
+    assert [line.rpartition("| ")[2] for line in stream.getvalue().splitlines()] == ["one"]
+    assert logs.current_level() is LogLevel.ERROR
+
+
+def test_a_logging_configuration_that_cannot_be_read_is_one_error(tmp_path: Path) -> None:
+    file = tmp_path / "logging.json"
+    file.write_text('{"version": 7}')
+    with pytest.raises(ConfigError, match="Unable to read the logging configuration"):
+        logs.configure_from_file(file)

@@ -1,0 +1,65 @@
+"""Metrics as Prometheus text and as a nested object."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.runtime.metrics import Category, MetricsRegistry
+
+EVERYTHING = frozenset(Category)
+
+
+def test_counters_gauges_and_timers_are_shown_as_prometheus_text() -> None:
+    registry = MetricsRegistry()
+    added = registry.counter(Category.TRANSACTION_POOL, "transactions_added_total", "Added.", "source")
+    registry.gauge(Category.ETHEREUM, "blockchain_height", "Height.").watch(lambda: 12)
+    timer = registry.timer(Category.RPC, "request_time", "Time.", "methodName")
+    added.add(2, "local")
+    added.add(1, "local")
+    timer.record(0.02, "eth_call")
+    timer.record(20, "eth_call")
+    lines = registry.text(EVERYTHING).splitlines()
+    assert "# TYPE ophion_transaction_pool_transactions_added_total counter" in lines
+    assert 'ophion_transaction_pool_transactions_added_total{source="local"} 3' in lines
+    assert "ethereum_blockchain_height 12" in lines
+    assert 'ophion_rpc_request_time_bucket{methodName="eth_call",le="0.025"} 1' in lines
+    assert 'ophion_rpc_request_time_bucket{methodName="eth_call",le="+Inf"} 2' in lines
+    assert 'ophion_rpc_request_time_sum{methodName="eth_call"} 20.02' in lines
+    assert 'ophion_rpc_request_time_count{methodName="eth_call"} 2' in lines
+
+
+def test_categories_and_names_choose_what_is_shown() -> None:
+    registry = MetricsRegistry()
+    registry.gauge(Category.ETHEREUM, "peer_count", "Peers.").watch(lambda: 0)
+    registry.gauge(Category.ETHEREUM, "peer_limit", "Most peers.").watch(lambda: 25)
+    assert registry.text(frozenset({Category.RPC})) == ""
+    assert "peer_count" not in registry.text(EVERYTHING, ["ethereum_peer_limit"])
+
+
+def test_labels_become_levels_of_the_nested_object() -> None:
+    registry = MetricsRegistry()
+    registry.counter(Category.PEERS, "disconnected_total", "Gone.", "initiator", "reason").add(5, "remote", "USELESS")
+    registry.counter(Category.PEERS, "connected_total", "Here.")
+    registry.timer(Category.RPC, "request_time", "Time.", "methodName").record(0.001, "eth_call")
+    nested = registry.nested()
+    assert nested["peers"] == {"disconnected_total": {"remote": {"USELESS": 5}}}
+    timer = nested["rpc"]
+    assert isinstance(timer, dict)
+    request_time = timer["request_time"]
+    assert isinstance(request_time, dict)
+    call = request_time["eth_call"]
+    assert isinstance(call, dict)
+    assert (call["count"], call["sum"]) == (1, 0.001)
+
+
+def test_a_label_value_cannot_break_the_text() -> None:
+    registry = MetricsRegistry()
+    registry.counter(Category.RPC, "odd_total", "Odd.", "name").add(1, 'a"b\\c\nd')
+    assert '{name="a\\"b\\\\c\\nd"} 1' in registry.text(EVERYTHING)
+
+
+def test_a_metric_is_declared_once() -> None:
+    registry = MetricsRegistry()
+    registry.counter(Category.RPC, "x_total", "X.")
+    with pytest.raises(ValueError, match="declared twice"):
+        registry.gauge(Category.RPC, "x_total", "X.")
