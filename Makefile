@@ -1,0 +1,73 @@
+# Everything a newcomer needs: `make run`, `make test`. Each target does its own set-up.
+#
+# Set-up is a virtual environment in .venv with locked versions, and a release build of the Rust crate placed beside the
+# Python sources. Both are redone only when something they are made from has changed.
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+TOOLS := $(VENV)/.tools
+PACKAGES := $(VENV)/.packages
+BUILT := $(VENV)/.built
+CRATE := native/Cargo.toml native/Cargo.lock $(shell find native/src -name '*.rs' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test test-rust test-python check format bench docs clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: $(BUILT) ## Build everything: leaves a working .venv/bin/ophion
+
+run: build ## Start Ophion
+	@scripts/run $(BIN)/ophion
+
+test: test-rust test-python ## Run all tests
+
+test-rust: $(PACKAGES) ## Run the crate's own tests
+	@scripts/test-rust $(BIN)/python
+
+test-python: build ## Run the Python tests
+	@$(BIN)/python -m pytest -q
+
+check: build ## Format, lints, types, import contracts, clippy, stubs, documents; then all tests
+	$(BIN)/ruff format --check src tests bench scripts
+	$(BIN)/ruff check src tests bench scripts
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m mypy.stubtest ophion._native --ignore-missing-stub
+	$(BIN)/python scripts/documents.py --check
+	cargo fmt --manifest-path native/Cargo.toml --check
+	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --release --locked --manifest-path native/Cargo.toml --all-targets -- -D warnings
+	@$(MAKE) --no-print-directory test
+
+format: $(PACKAGES) ## Rewrite sources in the project's format
+	$(BIN)/ruff format src tests bench scripts
+	$(BIN)/ruff check --fix src tests bench scripts
+	cargo fmt --manifest-path native/Cargo.toml
+
+bench: build ## Measure the import of blocks (and, with GETH=…, of geth beside it)
+	@$(BIN)/python bench/import_chain.py
+
+docs: build ## Write the generated pages of docs/
+	@$(BIN)/python scripts/documents.py
+
+clean: ## Remove everything that was built
+	rm -rf $(VENV) native/target src/ophion/_native.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The virtual environment, from the first Python that is new enough.
+$(TOOLS): scripts/set-up
+	@scripts/set-up tools $(VENV)
+	@touch $@
+
+$(PACKAGES): $(TOOLS) requirements.lock requirements-dev.lock
+	@echo "Installing Python packages"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-dev.lock
+	@touch $@
+
+$(BUILT): $(PACKAGES) $(CRATE) pyproject.toml
+	@scripts/set-up rust $(VENV)
+	@echo "Building the Rust crate (the first time takes some minutes)"
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop -q --release --locked
+	@touch $@

@@ -1,0 +1,126 @@
+"""From argv to a command, its options and the global ones.
+
+Global options may stand before or after the command. After the command its own options come first: `--config-file`
+of `operator generate-blockchain-config` is the command's, not the node's.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import ChainMap, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ophion.cli.command import Command, Family
+from ophion.cli.commands import FAMILIES, commands_of
+from ophion.errors import ConfigError
+from ophion.runtime.options import Given, OptionSpec, option, read_flag, specs_of
+
+
+@dataclass(frozen=True, slots=True)
+class Basics:
+    """General."""
+
+    help: bool = option("--help", "-h", default=False, help="Show this help, or that of the command, and exit.")
+    version: bool = option("--version", "-V", default=False, help="Show the version and exit.")
+    config_file: Path | None = option(
+        "--config-file",
+        default=None,
+        help="TOML file with options; its keys are option names without dashes.",
+    )
+
+
+@dataclass(slots=True)
+class Arguments:
+    """What the command line says, before any value is read."""
+
+    family: Family | None = None
+    command: Command | None = None
+    basics: list[Given] = field(default_factory=list)
+    settings: list[Given] = field(default_factory=list)
+    own: list[Given] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def asks(self, name: str) -> bool:
+        """Whether --help or --version was given and not taken back with =false."""
+        return any(given.spec.name == name and given.texts != ("false",) for given in self.basics)
+
+
+def by_flag(cls: type) -> dict[str, OptionSpec]:
+    """The options of a configuration class, keyed by every spelling."""
+    return {flag: spec for spec in specs_of(cls) for flag in spec.declaration.flags}
+
+
+class _Reader:
+    """Walks over argv once."""
+
+    def __init__(self, settings: type) -> None:
+        self.result = Arguments()
+        self._own: dict[str, OptionSpec] = {}
+        self._tables = (
+            (self._own, self.result.own),
+            (by_flag(Basics), self.result.basics),
+            (by_flag(settings), self.result.settings),
+        )
+        self._siblings: Mapping[str, Family | Command] = FAMILIES
+
+    def read(self, argv: Sequence[str]) -> Arguments:
+        rest = deque(argv)
+        while rest:
+            token = rest.popleft()
+            if token == "--":
+                self._words(rest)
+                break
+            if token.startswith("-") and token != "-":
+                self._flag(token, rest)
+            else:
+                self._words([token])
+        return self.result
+
+    def _flag(self, token: str, rest: deque[str]) -> None:
+        options: ChainMap[str, OptionSpec] = ChainMap(*(table for table, _ in self._tables))
+        try:
+            given = read_flag(token, rest, options, self._siblings)
+        except ConfigError as error:
+            self.result.problems.extend(error.problems)
+            return
+        for table, found in self._tables:
+            if any(spec is given.spec for spec in table.values()):
+                found.append(given)
+                return
+
+    def _words(self, words: Iterable[str]) -> None:
+        for word in words:
+            if self.result.command is None and word in self._siblings:
+                self._enter(self._siblings[word])
+            elif self.result.command is not None and self.result.command.words is not None:
+                self.result.words.append(word)
+            elif self.result.command is not None:
+                self.result.problems.append(f"Unmatched argument: '{word}'")
+            else:
+                self.result.problems.append(_unknown(word, self._siblings))
+
+    def _enter(self, chosen: Family | Command) -> None:
+        if isinstance(chosen, Family):
+            self.result.family = chosen
+            self._siblings = commands_of(chosen)
+            alone = self._siblings.get(chosen.name)
+            if isinstance(alone, Command):
+                self._enter(alone)
+        else:
+            self.result.command = chosen
+            self._siblings = {}
+            self._own.update(by_flag(chosen.options))
+
+
+def _unknown(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=2)
+    hint = f" (did you mean {' or '.join(close)}?)" if close else ""
+    return f"Unknown command: '{word}'{hint}"
+
+
+def read_arguments(argv: Sequence[str], settings: type) -> Arguments:
+    """Find the command and sort the options; unknown words and flags become problems, to be reported together."""
+    return _Reader(settings).read(argv)

@@ -1,0 +1,67 @@
+"""What a command is, and what it is given when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ophion.errors import ConfigError
+from ophion.runtime.options import Loaded, part_of, problems_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The surroundings of one run of a command."""
+
+    settings: Loaded[Any]
+    """The global configuration, whatever of it the command cares for."""
+    words: tuple[str, ...] = ()
+    """Arguments that are not options: files, folders."""
+    config_file: Path | None = None
+    """The configuration file that was read."""
+
+    def part(self, cls: type[T]) -> T:
+        """The part of the global configuration that this command needs, checked; the rest is not its business."""
+        part = part_of(self.settings.config, cls)
+        if problems := problems_of(part):
+            raise ConfigError(problems)
+        return part
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """A command without options of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: `name` is the last word, `run` returns the exit code."""
+
+    name: str
+    summary: str
+    run: Callable[[Any, Session], int]
+    options: type = Nothing
+    """Configuration class of the command's own options."""
+    uses: tuple[type, ...] = ()
+    """Parts of the global configuration that it listens to, for its help."""
+    words: str | None = None
+    """How its arguments are called in the help, or None when it takes none."""
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A first word of the command line.
+
+    `module` is imported when the word is used and holds `COMMANDS`. A family whose only command has the family's name
+    is called by one word.
+    """
+
+    name: str
+    summary: str
+    module: str
+    hidden: bool = False

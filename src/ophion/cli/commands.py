@@ -1,0 +1,28 @@
+"""The table of all commands."""
+
+from __future__ import annotations
+
+import importlib
+
+from ophion.cli.command import Command, Family
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Family("blocks", "Import and export chains of blocks.", "ophion.cli.blocks"),
+        Family("evm", "Run the public Ethereum test vectors.", "ophion.cli.evm"),
+        Family("operator", "Prepare a new network: keys and genesis.", "ophion.cli.operator"),
+        Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),
+        Family("public-key", "Show the public key and the address of this node.", "ophion.cli.keys"),
+        Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
+        Family("storage", "Look into the database: sizes, integrity.", "ophion.cli.storage"),
+        Family("validate-config", "Check a TOML configuration file.", "ophion.cli.validate"),
+    )
+}
+
+
+def commands_of(family: Family) -> dict[str, Command]:
+    """The commands of a family by name; imports the family."""
+    module = importlib.import_module(family.module)
+    commands: tuple[Command, ...] = module.COMMANDS
+    return {command.name: command for command in commands}

@@ -1,0 +1,93 @@
+"""Usage lines and help texts."""
+
+from __future__ import annotations
+
+import shutil
+
+from ophion.cli.arguments import Basics
+from ophion.cli.command import Command, Family
+from ophion.cli.commands import FAMILIES, commands_of
+from ophion.runtime.options import OptionSpec, specs_of
+from ophion.runtime.options.render import help_sections
+
+_EXAMPLES = (
+    "ophion blocks import --from=chain.rlp --genesis-file=genesis.json --data-path=data",
+    "ophion operator generate-blockchain-config --config-file=network.json --to=network",
+    "ophion public-key export --data-path=data",
+)
+
+
+def usage(family: Family | None, command: Command | None) -> str:
+    """The one usage line of what was called."""
+    words = ["Usage: ophion"]
+    if family is not None:
+        words.append(family.name)
+        if command is None:
+            words.append("COMMAND")
+        elif command.name != family.name:
+            words.append(command.name)
+    words.append("[OPTIONS]")
+    if family is None:
+        words.append("[COMMAND]")
+    if command is not None and command.words:
+        words.append(command.words)
+    return " ".join(words)
+
+
+def help_text(family: Family | None, command: Command | None, settings: type) -> str:
+    """The help of the whole program, of a family, or of one command."""
+    width = min(shutil.get_terminal_size((100, 24)).columns, 110)
+    if family is None:
+        return _program_help(settings, width)
+    if command is None:
+        return _family_help(family)
+    return _command_help(family, command, width)
+
+
+def _program_help(settings: type, width: int) -> str:
+    families = [(family.name, family.summary) for family in FAMILIES.values() if not family.hidden]
+    options = help_sections((*specs_of(Basics), *specs_of(settings)), width)
+    blocks = [
+        usage(None, None),
+        "An Ethereum node for private networks.",
+        "Commands:\n" + _table(families),
+        options,
+        "Every option may also be set by a variable (--data-path is OPHION_DATA_PATH) or in the file of --config-file"
+        '\n(data-path = "…"). A flag wins over a variable, a variable over the file.',
+        _examples(_EXAMPLES),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _family_help(family: Family) -> str:
+    commands = [(command.name, command.summary) for command in commands_of(family).values()]
+    return "\n\n".join(
+        [
+            usage(family, None),
+            family.summary,
+            "Commands:\n" + _table(commands),
+            f"`ophion {family.name} COMMAND --help` says more about one of them.",
+        ]
+    )
+
+
+def _command_help(family: Family, command: Command, width: int) -> str:
+    blocks = [usage(family, command), command.summary]
+    own: list[OptionSpec] = [*specs_of(command.options)]
+    used = [spec for part in command.uses for spec in specs_of(part)]
+    sections = help_sections((*own, *used), width)
+    if sections:
+        blocks.append(sections)
+    blocks.append("Global options (`ophion --help`) may stand before or after the command.")
+    if command.examples:
+        blocks.append(_examples(command.examples))
+    return "\n\n".join(blocks)
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"  {name:<{width}}  {summary}" for name, summary in rows)
+
+
+def _examples(examples: tuple[str, ...]) -> str:
+    return "Examples:\n" + "\n".join(f"  {example}" for example in examples)

@@ -1,0 +1,105 @@
+"""The entry point: run what the command line asks for, and never show a traceback that nobody asked for."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+
+from ophion.cli.arguments import read_arguments
+from ophion.cli.help import help_text, usage
+from ophion.cli.loading import load_session
+from ophion.cli.settings import Settings
+from ophion.errors import ConfigError, OphionError
+from ophion.native.failures import NativeError
+from ophion.runtime.options import warnings_of
+from ophion.runtime.options.sources import PREFIXES
+from ophion.version import client_version
+
+EXIT_FAILURE = 1
+EXIT_INTERNAL = 70
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the return value is the exit code."""
+    tokens = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a narrow locale must not turn a dash into a failure
+    try:
+        code = _run(tokens, os.environ)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; keep the interpreter from complaining about it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILURE
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the last line of defence; a Rust panic is a BaseException
+        return _report(error, _wants_traceback(tokens, os.environ))
+    return code
+
+
+class _Misused(ConfigError):
+    """A command line that cannot be followed; shown with the usage of what was called."""
+
+    def __init__(self, problems: Sequence[str], usage_line: str) -> None:
+        super().__init__(problems)
+        self.usage_line = usage_line
+
+
+def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
+    arguments = read_arguments(tokens, Settings)
+    if arguments.asks("help"):
+        print(help_text(arguments.family, arguments.command, Settings))
+        return 0
+    if arguments.asks("version"):
+        print(client_version())
+        return 0
+    try:
+        own, session = load_session(arguments, environ, Settings)
+        for warning in warnings_of(session.settings):
+            print(f"Warning: {warning}", file=sys.stderr)
+        if arguments.command is not None:
+            return arguments.command.run(own, session)
+    except ConfigError as error:
+        raise _Misused(error.problems, usage(arguments.family, arguments.command)) from error
+    print(help_text(arguments.family, None, Settings))
+    return 0
+
+
+def _report(error: BaseException, with_traceback: bool) -> int:
+    """Say what went wrong in one line (or, on request, with the traceback) and choose the exit code."""
+    if with_traceback:
+        traceback.print_exception(error)
+    if isinstance(error, _Misused):
+        if not with_traceback:
+            print(error.message, file=sys.stderr)
+        called = error.usage_line.removeprefix("Usage: ").partition(" [")[0].removesuffix(" COMMAND")
+        print(f"\n{error.usage_line}\nTry `{called} --help`.", file=sys.stderr)
+        return EXIT_FAILURE
+    if isinstance(error, OphionError | NativeError):
+        if not with_traceback:
+            print(error, file=sys.stderr)
+        return EXIT_FAILURE
+    if not with_traceback:
+        print(
+            f"Internal error: {type(error).__name__}: {error}\n"
+            "This is a mistake in Ophion; run again with --logging=DEBUG to see where it happened.",
+            file=sys.stderr,
+        )
+    return EXIT_INTERNAL
+
+
+def _wants_traceback(tokens: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether --logging asks for DEBUG or more, looked up by hand: the failure may be in reading the options."""
+    level = next((environ[f"{prefix}LOGGING"] for prefix in PREFIXES if f"{prefix}LOGGING" in environ), "")
+    if match := re.search(r"(?:^|\0)(?:--logging|-l)[=\0]?([A-Za-z]+)(?:\0|$)", "\0".join(tokens)):
+        level = match.group(1)
+    return level.upper() in ("DEBUG", "TRACE", "ALL")

@@ -1,0 +1,148 @@
+"""`ophion operator generate-blockchain-config`: keys and a genesis file for a new BFT network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ophion.cli.command import Command, Session
+from ophion.cli.files import kind_of_json, parse_json, read_input
+from ophion.cli.rlp import ExtraDataType, extra_data
+from ophion.errors import CommandError, DecodeError
+from ophion.native.crypto import PrivateKey, address_of
+from ophion.node.keyfile import new_key, write_text
+from ophion.primitives.hexcodec import parse_data_lenient
+from ophion.runtime.clock import SystemEntropy
+from ophion.runtime.options import option
+
+_MOST_NODES = 1000
+_ENGINES = {"ibft2": ExtraDataType.IBFT_EXTRA_DATA, "qbft": ExtraDataType.QBFT_EXTRA_DATA}
+
+
+def _file_name(text: str) -> str:
+    if not text or "/" in text or "\0" in text or text in (".", ".."):
+        raise ValueError(f"'{text}' is not a file name")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """Options."""
+
+    config_file: Path = option("--config-file", help="JSON file that describes the network.")
+    target: Path = option("--to", help="Directory to write to; absent or empty.", metavar="DIRECTORY")
+    genesis_name: str = option(
+        "--genesis-file-name", default="genesis.json", help="Name of the genesis file.", parse=_file_name
+    )
+    private_name: str = option(
+        "--private-key-file-name", default="key.priv", help="Name of the private key files.", parse=_file_name
+    )
+    public_name: str = option(
+        "--public-key-file-name", default="key.pub", help="Name of the public key files.", parse=_file_name
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkNode:
+    """A node of the new network; the private key is known only when it was made here."""
+
+    public_key: bytes
+    key: PrivateKey | None = None
+
+    @property
+    def address(self) -> bytes:
+        return address_of(self.public_key)
+
+
+def generate(options: GenerateOptions, session: Session) -> int:
+    """Everything is read and checked before the first file is written."""
+    names = (options.genesis_name, options.private_name, options.public_name)
+    if len(set(names)) < len(names):
+        raise CommandError("Output file paths must be unique.")
+    _check_target(options.target)
+    text = read_input(options.config_file, "Unable to read the network description.")
+    description = parse_json(text, f"{options.config_file} is not valid JSON:")
+    genesis = _member(description, "genesis", dict, "")
+    nodes = _nodes(_member(_member(description, "blockchain", dict, ""), "nodes", dict, "blockchain."))
+    genesis = _with_extra_data(genesis, sorted(node.address for node in nodes))
+    for node in nodes:
+        folder = options.target / "keys" / f"0x{node.address.hex()}"
+        if node.key is not None:
+            write_text(folder / options.private_name, f"0x{node.key.secret().hex()}", mode=0o600)
+        write_text(folder / options.public_name, f"0x{node.public_key.hex()}")
+    write_text(options.target / options.genesis_name, json.dumps(genesis, indent=2, ensure_ascii=False))
+    print(f"Wrote the genesis and {len(nodes)} {'key' if len(nodes) == 1 else 'keys'} to {options.target}")
+    return 0
+
+
+def _check_target(target: Path) -> None:
+    try:
+        if target.exists() and any(target.iterdir()):
+            raise CommandError("Output directory must be empty.")
+    except OSError as error:
+        raise CommandError(f"The output directory {target} cannot be used: {error.strerror}") from error
+
+
+def _nodes(nodes: dict[str, Any]) -> list[NetworkNode]:
+    if _member(nodes, "generate", bool, "blockchain.nodes.", default=False):
+        count = _member(nodes, "count", int, "blockchain.nodes.")
+        if not 1 <= count <= _MOST_NODES:
+            raise CommandError(f"blockchain.nodes.count must be between 1 and {_MOST_NODES}, not {count}")
+        entropy = SystemEntropy()
+        keys = [new_key(entropy) for _ in range(count)]
+        return [NetworkNode(key.public_key, key) for key in keys]
+    found = [
+        _imported(item, position) for position, item in enumerate(_member(nodes, "keys", list, "blockchain.nodes."))
+    ]
+    if not found:
+        raise CommandError("blockchain.nodes.keys is empty: a network needs at least one node")
+    if len({node.public_key for node in found}) < len(found):
+        raise CommandError("blockchain.nodes.keys names a key twice")
+    return found
+
+
+def _imported(item: Any, position: int) -> NetworkNode:
+    place = f"blockchain.nodes.keys[{position}]"
+    if not isinstance(item, str):
+        raise CommandError(f"{place}: invalid key type: expected text, found {kind_of_json(item)}")
+    try:
+        return NetworkNode(parse_data_lenient(item, 64))
+    except DecodeError as error:
+        raise CommandError(f"{place}: invalid public key: {error}") from error
+
+
+def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[str, Any]:
+    """The genesis with the validators in `extraData`, when its engine keeps them there."""
+    config = _member(genesis, "config", dict, "genesis.", default={})
+    engines = {key.lower() for key in config}
+    kind = next((kind for engine, kind in _ENGINES.items() if engine in engines), None)
+    if kind is None:
+        return genesis
+    kept = {key: value for key, value in genesis.items() if key.lower() != "extradata"}
+    return {**kept, "extraData": f"0x{extra_data(validators, kind).hex()}"}
+
+
+def _member(value: Any, name: str, kind: type, place: str, default: Any = None) -> Any:
+    """A member of an object, found in any case and of the right type."""
+    if not isinstance(value, dict):
+        raise CommandError(f"{place.removesuffix('.') or 'The top level'} must be an object, not {kind_of_json(value)}")
+    found = next((value[key] for key in value if key.lower() == name.lower()), default)
+    if found is None:
+        raise CommandError(f"'{place}{name}' is missing")
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        wanted = {dict: "an object", list: "an array", int: "a number", bool: "a boolean"}[kind]
+        raise CommandError(f"'{place}{name}' must be {wanted}, not {kind_of_json(found)}")
+    return found
+
+
+COMMANDS = (
+    Command(
+        "generate-blockchain-config",
+        "Make node keys and a genesis file for a new IBFT 2.0 or QBFT network.",
+        generate,
+        GenerateOptions,
+        examples=("ophion operator generate-blockchain-config --config-file=network.json --to=network",),
+    ),
+)

@@ -1,0 +1,184 @@
+"""The data directory: everything a node keeps, used by one process at a time.
+
+<data-path>/key                               the node's private key
+<data-path>/lock                              held by the process that uses the directory
+<data-path>/database/                         chain and state (LMDB)
+<data-path>/database/DATABASE_METADATA.json   {"version":1}, so that another layout is noticed before it is opened
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from ophion.errors import StorageError
+from ophion.native.crypto import PrivateKey
+from ophion.native.store import Store, open_store
+from ophion.node.keyfile import load_or_create_key
+from ophion.runtime.options import option
+
+LAYOUT_VERSION = 1
+
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig:
+    """Data."""
+
+    data_path: Path = option(
+        "--data-path",
+        default=Path("ophion-data"),
+        metavar="DIRECTORY",
+        help="Where chain, state and keys are kept; created when missing.",
+    )
+    node_private_key_file: Path | None = option(
+        "--node-private-key-file",
+        default=None,
+        help="Private key of this node; written when missing. Otherwise the file `key` in the data path.",
+    )
+
+    @property
+    def key_file(self) -> Path:
+        """The key file that counts."""
+        return self.node_private_key_file or self.data_path / "key"
+
+
+class DataDirectory:
+    """An open data directory. Holds the lock until it is closed; a context manager."""
+
+    def __init__(self, path: Path, lock: int | None) -> None:
+        self.path = path
+        self._lock = lock
+        self._store: Store | None = None
+
+    @classmethod
+    def open(cls, path: Path) -> DataDirectory:
+        """Take a directory for reading and writing; it is created when missing."""
+        with _explained(path):
+            path.mkdir(parents=True, exist_ok=True)
+            return cls(path, _locked(path, os.O_RDWR | os.O_CREAT))
+
+    @classmethod
+    def open_existing(cls, path: Path) -> DataDirectory:
+        """Take a directory that must hold a chain already; works on media that cannot be written."""
+        if not (path / "database" / "data.mdb").exists():
+            raise StorageError(f"There is no chain in {path}.")
+        with _explained(path):
+            try:
+                return cls(path, _locked(path, os.O_RDWR | os.O_CREAT))
+            except OSError as error:
+                if error.errno not in _UNWRITABLE:
+                    raise
+            # Nobody can write there, so there is nobody to keep out.
+            return cls(path, None)
+
+    @property
+    def database(self) -> Path:
+        return self.path / "database"
+
+    def key(self, config: DataConfig) -> tuple[PrivateKey, bool]:
+        """The node's key, and whether it has just been made."""
+        return load_or_create_key(config.key_file)
+
+    def store(self, *, read_only: bool = False, durable: bool = True) -> Store:
+        """The database, opened at the first call and closed with the directory."""
+        if self._store is None:
+            with _explained(self.path):
+                if not read_only:
+                    self.database.mkdir(exist_ok=True)
+                _check_layout(self.database, write=not read_only)
+            self._store = open_store(self.database, create=not read_only, read_only=read_only, durable=durable)
+        return self._store
+
+    def close(self) -> None:
+        """Close the database, then let the next process in."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> DataDirectory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _locked(path: Path, flags: int) -> int:
+    descriptor = os.open(path / "lock", flags, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        who = f"process {owner}" if owner.isdigit() else "another process"
+        raise StorageError(
+            f"The data path {path} is in use by {who}. Stop that process or choose another --data-path."
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _check_layout(database: Path, write: bool) -> None:
+    """Refuse a database of another layout before anything opens it, and mark a new one."""
+    metadata = database / "DATABASE_METADATA.json"
+    try:
+        content = metadata.read_bytes()
+    except FileNotFoundError:
+        if write:
+            _mark(metadata)
+        return
+    version = _version(content, metadata)
+    if version > LAYOUT_VERSION:
+        raise StorageError(
+            f"The database in {database} has version {version}; this Ophion reads version {LAYOUT_VERSION}."
+            " Use the newer Ophion that wrote it, or another --data-path."
+        )
+    if version < LAYOUT_VERSION or (database / "CURRENT").exists():  # the latter is a RocksDB file
+        raise StorageError(f"The database in {database} was written by another program. Use another --data-path.")
+
+
+def _version(content: bytes, metadata: Path) -> int:
+    try:
+        version = json.loads(content)["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        version = None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise StorageError(f'{metadata} is damaged: expected {{"version":{LAYOUT_VERSION}}}')
+    return version
+
+
+def _mark(metadata: Path) -> None:
+    temporary = metadata.with_suffix(".new")
+    temporary.write_text(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
+    temporary.replace(metadata)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """What the file system refuses, said in one line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTDIR):
+            reason = "it is a file, or lies under one"
+        elif error.errno == errno.ENOSPC:
+            reason = "the disk is full"
+        elif error.errno in _UNWRITABLE:
+            reason = f"it cannot be written ({error.strerror})"
+        else:
+            reason = error.strerror or str(error)
+        raise StorageError(f"The data path {path} cannot be used: {reason}.") from error

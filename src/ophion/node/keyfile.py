@@ -1,0 +1,74 @@
+"""The node's private key on disk: one line of 64 hex digits, 0x optional."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from ophion.errors import KeyFileError
+from ophion.native.crypto import PrivateKey
+from ophion.runtime.clock import Entropy, SystemEntropy
+
+_MOST_BYTES = 4096
+
+
+def load_key(path: Path) -> PrivateKey:
+    """Read a key file; `KeyFileError` when it cannot be read or holds anything but one key."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES)
+    except OSError as error:
+        raise KeyFileError(f"Unable to read the private key file {path}: {error.strerror}") from error
+    return PrivateKey(_secret(content, path))
+
+
+def _secret(content: bytes, path: Path) -> bytes:
+    lines = content.decode("ascii", errors="replace").splitlines()
+    digits = lines[0].strip().removeprefix("0x") if len(lines) == 1 else ""
+    try:
+        secret = bytes.fromhex(digits) if digits.isalnum() else b""
+    except ValueError:
+        secret = b""
+    if len(secret) != 32:
+        raise KeyFileError(
+            f"Supplied file does not contain valid key pair. ({path}: expected one line of 64 hex digits)"
+        )
+    return secret
+
+
+def load_or_create_key(path: Path, entropy: Entropy | None = None) -> tuple[PrivateKey, bool]:
+    """The key in this file, made and written when there is none; the second value says whether it is new."""
+    if path.exists():
+        return load_key(path), False
+    key = new_key(entropy or SystemEntropy())
+    write_text(path, f"0x{key.secret().hex()}", mode=0o600)
+    return key, True
+
+
+def new_key(entropy: Entropy) -> PrivateKey:
+    """A fresh key. Numbers that are no key (about one in 2^128) are drawn again."""
+    while True:
+        try:
+            return PrivateKey(entropy.token(32))
+        except KeyFileError:
+            continue
+
+
+def write_text(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a small file so that it is there in full or not at all: temporary file, flush, rename."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise KeyFileError(f"Unable to write {path}: {error.strerror}") from error

@@ -1,0 +1,106 @@
+"""Which network this node belongs to: the built-in development network, or the one of a genesis file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ophion.chainspec.dev import DEFAULT_DEV_FORK, DEV_FORKS, DEV_NETWORK, dev_genesis, network_genesis
+from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.chainspec.members import parse_json
+from ophion.errors import GenesisError
+from ophion.runtime.options import at_least, option
+
+_EXCLUSIVE = (
+    "--network option and --genesis-file option can't be used at the same time.  Please refer to CLI reference for more"
+    " details about this constraint."
+)
+
+
+def _network(text: str) -> str:
+    try:
+        network_genesis(text)
+    except GenesisError as error:
+        raise ValueError(str(error)) from None
+    return text.lower()
+
+
+def _dev_fork(text: str) -> str:
+    if text.lower() not in DEV_FORKS:
+        raise ValueError(f"expected one of [{', '.join(DEV_FORKS)}] (case-insensitive) but was '{text}'")
+    return text.lower()
+
+
+def _override(text: str) -> tuple[str, int]:
+    name, _, value = text.partition("=")
+    if not name or not value.isdecimal():
+        raise ValueError(f"expected NAME=NUMBER but was '{text}'")
+    return name.strip(), int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """Network."""
+
+    network: str | None = option(
+        "--network", default=None, metavar="NAME", parse=_network, help="A built-in network. (default: dev)"
+    )
+    genesis_file: Path | None = option(
+        "--genesis-file", default=None, help="Genesis of a network of your own; takes the place of --network."
+    )
+    dev_fork: str | None = option(
+        "--dev-fork",
+        default=None,
+        metavar="FORK",
+        parse=_dev_fork,
+        help=f"Latest fork of the dev network, active from its genesis. (default: {DEFAULT_DEV_FORK})",
+    )
+    network_id: int | None = option(
+        "--network-id", default=None, check=at_least(0), help="Network id told to peers. (default: the chain id)"
+    )
+    overrides: tuple[tuple[str, int], ...] = option(
+        "--override-genesis-config",
+        default=(),
+        metavar="NAME=NUMBER",
+        parse=_override,
+        hidden=True,
+        help="Replace numbers in the config object of the genesis file.",
+    )
+
+    def problems(self) -> Iterable[str]:
+        if self.network is not None and self.genesis_file is not None:
+            yield _EXCLUSIVE
+        if self.dev_fork is not None and self.genesis_file is not None:
+            yield "--dev-fork belongs to --network=dev and can't be used with --genesis-file."
+        if self.overrides and self.genesis_file is None:
+            yield "--override-genesis-config needs a --genesis-file."
+
+    @property
+    def name(self) -> str | None:
+        """The built-in network, None for a genesis file."""
+        return None if self.genesis_file is not None else self.network or DEV_NETWORK
+
+
+def load_genesis(config: NetworkConfig) -> Genesis:
+    """The genesis that these options choose; `GenesisError` names the file and what is wrong with it."""
+    if config.genesis_file is None:
+        return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK)
+    try:
+        text: bytes | str = config.genesis_file.read_bytes()
+    except OSError as error:
+        raise GenesisError(f"Unable to load genesis file. {config.genesis_file}: {error.strerror}") from error
+    try:
+        return parse_genesis(_overridden(text, config.overrides) if config.overrides else text)
+    except GenesisError as error:
+        raise GenesisError(f"{config.genesis_file}: {error}", error.place) from error
+
+
+def _overridden(text: bytes | str, overrides: Iterable[tuple[str, int]]) -> str:
+    """The genesis as text again, with other numbers. Its keys are folded to lower case, which is how they are read."""
+    values, _ = parse_json(text)
+    network = values.get("config")
+    if isinstance(network, dict):
+        network.update({name.lower(): value for name, value in overrides})
+    return json.dumps(values)

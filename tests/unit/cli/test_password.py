@@ -1,0 +1,27 @@
+"""Hashes for the credentials file."""
+
+from __future__ import annotations
+
+import bcrypt
+import pytest
+
+from ophion.cli.command import Session
+from ophion.cli.password import HashOptions, hash_password
+from ophion.errors import CommandError
+from ophion.runtime.options import Loaded
+
+SESSION = Session(Loaded(None, {}))
+
+
+def test_a_hash_is_bcrypt_of_cost_ten_without_a_newline(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hash_password(HashOptions(password="pegasys"), SESSION) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("$2a$10$")
+    assert len(printed) == 60
+    assert bcrypt.checkpw(b"pegasys", printed.encode())
+
+
+@pytest.mark.parametrize("password", ["x" * 73, "a\0b"])
+def test_what_bcrypt_does_not_take_is_one_clear_error(password: str) -> None:
+    with pytest.raises(CommandError):
+        hash_password(HashOptions(password=password), SESSION)

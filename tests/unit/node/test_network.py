@@ -1,0 +1,73 @@
+"""Choosing the network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ophion.chainspec.dev import DEV_CHAIN_ID
+from ophion.errors import ConfigError, GenesisError
+from ophion.node.network import NetworkConfig, load_genesis
+from ophion.runtime.options import Given, Source, load, problems_of, specs_of
+
+GENESIS = '{"config":{"chainId":7,"ethash":{}},"difficulty":"0x1","gasLimit":"0x1000000","alloc":{}}'
+
+
+def configured(**texts: str) -> NetworkConfig:
+    specs = {spec.path[0]: spec for spec in specs_of(NetworkConfig)}
+    given = [Given(specs[name], (text,), Source.FLAG, f"option '{specs[name].flag}'") for name, text in texts.items()]
+    return load(NetworkConfig, given).config
+
+
+def test_without_options_the_network_is_dev() -> None:
+    assert load_genesis(NetworkConfig()).spec.chain_id == DEV_CHAIN_ID
+    assert NetworkConfig().name == "dev"
+    assert load_genesis(configured(network="DEV")).spec.is_dev
+
+
+def test_an_older_dev_network_is_another_genesis() -> None:
+    assert load_genesis(configured(dev_fork="Petersburg")) != load_genesis(NetworkConfig())
+
+
+def test_a_genesis_file_takes_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "genesis.json"
+    path.write_text(GENESIS)
+    config = NetworkConfig(genesis_file=path)
+    assert (load_genesis(config).spec.chain_id, config.name) == (7, None)
+
+
+def test_numbers_of_a_genesis_file_can_be_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "genesis.json"
+    path.write_text(GENESIS)
+    assert load_genesis(NetworkConfig(genesis_file=path, overrides=(("CHAINID", 9),))).spec.chain_id == 9
+
+
+def test_a_public_network_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="Invalid value for option '--network': Network mainnet is a public network"):
+        configured(network="mainnet")
+    with pytest.raises(ConfigError, match="Unknown network moon"):
+        configured(network="moon")
+
+
+def test_a_fork_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Invalid value for option '--dev-fork': expected one of \\[frontier,"):
+        configured(dev_fork="spoon")
+
+
+def test_options_that_exclude_each_other_are_named() -> None:
+    config = NetworkConfig(network="dev", genesis_file=Path("genesis.json"), dev_fork="osaka")
+    assert problems_of(config) == [
+        "--network option and --genesis-file option can't be used at the same time.  Please refer to CLI reference for"
+        " more details about this constraint.",
+        "--dev-fork belongs to --network=dev and can't be used with --genesis-file.",
+    ]
+
+
+def test_a_missing_or_bad_file_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(GenesisError, match=r"^Unable to load genesis file\. .*absent\.json: No such file"):
+        load_genesis(NetworkConfig(genesis_file=tmp_path / "absent.json"))
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"config":{"ethash":{}}, "gasLimit": 1}')
+    with pytest.raises(GenesisError, match=r"bad\.json: Invalid genesis block configuration, missing value for 'diff"):
+        load_genesis(NetworkConfig(genesis_file=bad))
