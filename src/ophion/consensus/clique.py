@@ -1,0 +1,231 @@
+"""Clique, proof of authority after EIP-225: the rules of consensus.md 1.4, judged against the parent's snapshot.
+
+The author of a block is the address recovered from its seal; the coinbase names whom the author votes on. Headers are
+checked in order, because rules 8 to 11 need the signers after the parent.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ophion.chainspec.engines import CliqueParameters
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus import header_rules as rules
+from ophion.consensus.clique_snapshot import Snapshot, Snapshots
+from ophion.consensus.engine import Finality, HeaderReader, Tip, Vote, Wishes
+from ophion.consensus.unsealed import unsealed_header
+from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
+from ophion.native.crypto import keccak256, recover_address
+from ophion.native.failures import NativeError
+from ophion.primitives import rlp
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import (
+    ADDRESS_LENGTH,
+    EMPTY_TRIE_ROOT,
+    SIGNATURE_LENGTH,
+    ZERO_ADDRESS,
+    ZERO_HASH,
+    ZERO_NONCE,
+    Address,
+    Hash32,
+    Signature,
+)
+
+VANITY: Final = 32
+SEAL: Final = SIGNATURE_LENGTH
+IN_TURN: Final = 2
+OUT_OF_TURN: Final = 1
+ADD_NONCE: Final = b"\xff" * 8
+DROP_NONCE: Final = ZERO_NONCE
+FUTURE_LEAD_S: Final = 10
+_SIGNERS_KEPT: Final = 4096
+
+
+class CliqueEngine:
+    """Clique."""
+
+    name = "clique"
+    finality = Finality.HEAVIEST
+
+    def __init__(self, spec: ChainSpec) -> None:
+        self._spec = spec
+        self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
+        self._snapshots = Snapshots(
+            self._parameters.epoch_length, self.author, lambda header: _listed_signers(header.header), _vote
+        )
+        # recovery costs more than all other rules together, and every block needs its author several times
+        self._authors: OrderedDict[Hash32, Address] = OrderedDict()
+
+    def hashed(self, header: Header) -> HashedHeader:
+        """Keccak-256 of the whole header, seal included."""
+        return HashedHeader(header, keccak256(header.encode()))
+
+    def author(self, header: HashedHeader) -> Address:
+        """The signer; the zero address for genesis, which nobody signs."""
+        if header.number == 0:
+            return ZERO_ADDRESS
+        known = self._authors.get(header.hash)
+        if known is None:
+            known = self._recover(header.header)
+            self._authors[header.hash] = known
+            if len(self._authors) > _SIGNERS_KEPT:
+                self._authors.popitem(last=False)
+        return known
+
+    def beneficiary(self, header: HashedHeader) -> Address:
+        """The signer, whatever the coinbase says."""
+        return self.author(header)
+
+    def check_genesis(self, header: Header) -> None:
+        """The extra data lists at least one signer, none twice."""
+        try:
+            signers = _listed_signers(header)
+        except InvalidHeader as error:
+            raise GenesisError(
+                f"Invalid extraData in genesis block configuration: 0x{header.extra_data.hex()} ({error.rule} of a "
+                f"Clique network: {error.got})",
+                "extraData",
+            ) from error
+        if not signers or len(set(signers)) != len(signers):
+            raise GenesisError(
+                f"Invalid extraData in genesis block configuration: 0x{header.extra_data.hex()} (a Clique network "
+                "needs at least one signer, and none twice)",
+                "extraData",
+            )
+
+    def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
+        """Every rule of consensus.md 1.4, those that need the seal last."""
+        block, before = header.header, parent.header
+        rules.check_follows(block, parent)
+        rules.check_timestamp(block, before, self._parameters.period_at(block.number))
+        rules.check_not_future(block, now, FUTURE_LEAD_S)
+        self._check_constants(block)
+        rules.check_gas_used(block)
+        rules.check_gas_limit(block, before, self._spec)
+        rules.check_tail(block, self._spec.fork_of(block))
+        rules.check_base_fee(block, before, self._spec)
+        if not self._parameters.creates_empty_blocks_at(block.number) and block.transactions_root == EMPTY_TRIE_ROOT:
+            raise InvalidHeader("block without transactions", "empty", "at least one transaction")
+        self._check_against(self._snapshots.after(parent, chain), header)
+
+    def _check_constants(self, block: Header) -> None:
+        if block.mix_hash != ZERO_HASH:
+            raise InvalidHeader("mix hash", block.mix_hash, ZERO_HASH)
+        rules.check_no_ommers(block)
+        if block.nonce not in (ADD_NONCE, DROP_NONCE):
+            raise InvalidHeader("nonce", block.nonce, "all ones or all zeros")
+        if self._is_epoch(block.number):
+            if block.coinbase != ZERO_ADDRESS:
+                raise InvalidHeader("coinbase of an epoch block", block.coinbase, ZERO_ADDRESS)
+            if block.nonce != DROP_NONCE:
+                raise InvalidHeader("nonce of an epoch block", block.nonce, DROP_NONCE)
+        elif len(block.extra_data) != VANITY + SEAL:
+            raise InvalidHeader("extra data length", len(block.extra_data), VANITY + SEAL)
+
+    def _check_against(self, snapshot: Snapshot, header: HashedHeader) -> None:
+        """Rules 8 to 11, with the signers after the parent."""
+        block = header.header
+        if self._is_epoch(block.number):
+            listed = block.extra_data[VANITY:-SEAL] if len(block.extra_data) >= VANITY + SEAL else block.extra_data
+            expected = b"".join(snapshot.signers)
+            if listed != expected:
+                raise InvalidHeader("signers of an epoch block", listed, expected)
+        after = self._snapshots.applied(snapshot, header)
+        difficulty = IN_TURN if snapshot.in_turn(block.number) == self.author(header) else OUT_OF_TURN
+        if block.difficulty != difficulty:
+            raise InvalidHeader("difficulty", block.difficulty, difficulty)
+        self._snapshots.remember(header, after)
+
+    def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
+        """There are none."""
+        if ommers:
+            raise InvalidBlock("number of ommers", len(ommers), 0)
+
+    def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
+        """None."""
+        return []
+
+    def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
+        """Total difficulty, then the shorter branch, then the signer whose turn was last, then the lower hash."""
+        if tip.total_difficulty != head.total_difficulty:
+            return tip.total_difficulty > head.total_difficulty
+        if tip.header.number != head.header.number:
+            return tip.header.number < head.header.number
+        distances = self._distance(tip.header, chain), self._distance(head.header, chain)
+        if distances[0] != distances[1]:
+            return distances[0] < distances[1]
+        return tip.header.hash < head.header.hash
+
+    def _distance(self, header: HashedHeader, chain: HeaderReader) -> int:
+        """How many blocks ago it was the author's turn (consensus.md 1.8)."""
+        signers = self._snapshots.after(header, chain).signers
+        author = self.author(header)
+        if author not in signers:
+            # the block itself removed its author: everybody else is closer
+            return len(signers)
+        return (header.number - signers.index(author)) % len(signers)
+
+    def snapshot(self, after: HashedHeader, chain: HeaderReader) -> Snapshot:
+        """Signers, votes and recent authors after a block."""
+        return self._snapshots.after(after, chain)
+
+    def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
+        """A header whose seal is still zero; a vote without effect, or in an epoch block, is left out."""
+        snapshot = self._snapshots.after(parent, chain)
+        number = parent.number + 1
+        timestamp = max(wishes.timestamp, parent.timestamp + self._parameters.period_at(number))
+        header = unsealed_header(parent, replace(wishes, timestamp=timestamp, mix_hash=ZERO_HASH), self._spec)
+        is_epoch = self._is_epoch(number)
+        vote = wishes.vote if wishes.vote is not None and not is_epoch and snapshot.is_meaningful(wishes.vote) else None
+        vanity = wishes.extra_data[:VANITY].rjust(VANITY, b"\x00")
+        listed = b"".join(snapshot.signers) if is_epoch else b""
+        return replace(
+            header,
+            coinbase=vote.target if vote is not None else ZERO_ADDRESS,
+            nonce=ADD_NONCE if vote is not None and vote.authorize else DROP_NONCE,
+            difficulty=IN_TURN if snapshot.signers and snapshot.in_turn(number) == wishes.author else OUT_OF_TURN,
+            extra_data=vanity + listed + bytes(SEAL),
+        )
+
+    def signing_hash(self, header: Header) -> Hash32:
+        """Hash of the header without its seal."""
+        return keccak256(rlp.list_of(header.encoded_fields(header.extra_data[:-SEAL])))
+
+    def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
+        """The one seal at the end of the extra data."""
+        return replace(header, extra_data=header.extra_data[:-SEAL] + seals[0])
+
+    def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
+        """The signers."""
+        return self._snapshots.after(after, chain).signers
+
+    def _is_epoch(self, number: int) -> bool:
+        return number % self._parameters.epoch_length == 0
+
+    def _recover(self, header: Header) -> Address:
+        if len(header.extra_data) < VANITY + SEAL:
+            raise InvalidHeader("extra data length", len(header.extra_data), f"at least {VANITY + SEAL}")
+        seal = header.extra_data[-SEAL:]
+        if not any(seal):
+            raise InvalidHeader("seal", "missing", "a signature")
+        try:
+            return recover_address(self.signing_hash(header), seal)
+        except NativeError as error:
+            raise InvalidHeader("seal", str(error), "a signature") from error
+
+
+def _listed_signers(header: Header) -> tuple[Address, ...]:
+    """The signers an epoch header lists, in ascending order whatever the order of the list."""
+    middle = header.extra_data[VANITY:-SEAL]
+    if len(header.extra_data) < VANITY + SEAL or len(middle) % ADDRESS_LENGTH:
+        raise InvalidHeader(
+            "extra data length", len(header.extra_data), f"{VANITY + SEAL} and {ADDRESS_LENGTH} a signer"
+        )
+    return tuple(sorted(middle[at : at + ADDRESS_LENGTH] for at in range(0, len(middle), ADDRESS_LENGTH)))
+
+
+def _vote(header: HashedHeader) -> Vote:
+    return Vote(header.header.coinbase, header.header.nonce == ADD_NONCE)

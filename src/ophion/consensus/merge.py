@@ -1,0 +1,127 @@
+"""Headers after the merge, and the way there.
+
+A network that names a terminal total difficulty begins under another engine and leaves it for good with the first block
+whose parent has reached that sum. From then on a header carries no proof of its own: its fields are constants, and
+which branch is the right one is said by whoever hands the blocks over, so the last valid block imported is the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus import header_rules as rules
+from ophion.consensus.engine import Engine, Finality, HeaderReader, Tip, Wishes
+from ophion.consensus.unsealed import unsealed_header
+from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, UnknownParent
+from ophion.native.crypto import keccak256
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import ZERO_NONCE, Address, Hash32, Signature
+
+FUTURE_LEAD_S: Final = 15
+
+
+class MergeEngine:
+    """Another engine up to the terminal total difficulty, constants after it."""
+
+    finality = Finality.HEAVIEST
+
+    def __init__(self, spec: ChainSpec, before: Engine) -> None:
+        if spec.terminal_total_difficulty is None:
+            raise GenesisError("Invalid genesis block configuration, missing value for 'terminalTotalDifficulty'")
+        self._spec = spec
+        self._terminal = spec.terminal_total_difficulty
+        self._before = before
+        self.name = f"{before.name}+merge"
+
+    def hashed(self, header: Header) -> HashedHeader:
+        """Keccak-256 of the whole header, before and after."""
+        return HashedHeader(header, keccak256(header.encode()))
+
+    def author(self, header: HashedHeader) -> Address:
+        """The coinbase, after the merge."""
+        return header.header.coinbase if _is_merged(header.header) else self._before.author(header)
+
+    def beneficiary(self, header: HashedHeader) -> Address:
+        """The coinbase, after the merge."""
+        return header.header.coinbase if _is_merged(header.header) else self._before.beneficiary(header)
+
+    def check_genesis(self, header: Header) -> None:
+        """A genesis that has merged already has nothing to prove."""
+        if header.difficulty < self._terminal:
+            self._before.check_genesis(header)
+
+    def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
+        """The rules of the side of the merge on which the parent's total difficulty puts the header."""
+        if not self._follows_merge(parent, chain):
+            self._before.verify(header, parent, chain, now)
+            return
+        block, before = header.header, parent.header
+        rules.check_follows(block, parent)
+        rules.check_not_future(block, now, FUTURE_LEAD_S)
+        if block.difficulty != 0:
+            raise InvalidHeader("difficulty after the merge", block.difficulty, 0)
+        if block.nonce != ZERO_NONCE:
+            raise InvalidHeader("nonce after the merge", block.nonce, ZERO_NONCE)
+        rules.check_no_ommers(block)
+        rules.check_extra_data(block)
+        rules.check_timestamp(block, before)
+        rules.check_gas_used(block)
+        rules.check_gas_limit(block, before, self._spec)
+        fork = self._spec.fork_of(block)
+        rules.check_tail(block, fork)
+        rules.check_base_fee(block, before, self._spec)
+        rules.check_blobs(block, before, fork)
+
+    def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
+        """None after the merge."""
+        if not _is_merged(header.header):
+            self._before.verify_ommers(header, ommers, chain)
+        elif ommers:
+            raise InvalidBlock("number of ommers after the merge", len(ommers), 0)
+
+    def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
+        """Nothing after the merge."""
+        return [] if _is_merged(header.header) else self._before.rewards(header, ommers)
+
+    def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
+        """After the merge the last block handed over; a merged head never gives way to a branch that has not merged."""
+        if _is_merged(tip.header.header):
+            return True
+        if _is_merged(head.header.header):
+            return False
+        return self._before.prefers(tip, head, chain)
+
+    def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
+        """A header that needs no seal, once merged."""
+        if not self._follows_merge(parent, chain):
+            return self._before.prepare(parent, wishes, chain)
+        timestamp = max(wishes.timestamp, parent.timestamp + 1)
+        return unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec, merged=True)
+
+    def signing_hash(self, header: Header) -> Hash32:
+        """What the engine before the merge signs; afterwards nobody does."""
+        return self._before.signing_hash(header)
+
+    def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
+        """Seals belong to the time before the merge."""
+        return header if _is_merged(header) else self._before.attach(header, seals)
+
+    def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
+        """Members belong to the time before the merge."""
+        return () if _is_merged(after.header) else self._before.members(after, chain)
+
+    def _follows_merge(self, parent: HashedHeader, chain: HeaderReader) -> bool:
+        if parent.number > 0 and _is_merged(parent.header):
+            return True
+        total = chain.total_difficulty(parent.hash)
+        if total is None:
+            raise UnknownParent(parent.number + 1, parent.hash, parent.number)
+        return total >= self._terminal
+
+
+def _is_merged(header: Header) -> bool:
+    # no header before the merge has difficulty zero: every formula and option has a floor above it
+    return header.difficulty == 0

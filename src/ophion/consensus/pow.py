@@ -1,0 +1,192 @@
+"""Proof of work: ethash, verified by the light algorithm, with the historical difficulty rules, ommers and rewards.
+
+`fixeddifficulty` replaces the formulas on test networks; the work is real all the same. Only the built-in development
+network, and an operator who asks for it while importing, go without (`verifies_work=False`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ophion.chainspec.forks import Fork, Milestone
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus import header_rules as rules
+from ophion.consensus.difficulty import next_difficulty
+from ophion.consensus.engine import Finality, HeaderReader, Tip, Wishes
+from ophion.consensus.unsealed import unsealed_header
+from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
+from ophion.native.crypto import keccak256
+from ophion.native.ethash import ethash_compute
+from ophion.primitives import rlp
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import EMPTY_OMMERS_HASH, WEI_PER_ETHER, Address, Hash32, Signature
+
+FUTURE_LEAD_S: Final = 15
+MAX_OMMERS: Final = 2
+MAX_OMMER_DEPTH: Final = 7
+DAO_EXTRA_DATA: Final = b"dao-hard-fork"
+_DAO_EXTRA_RANGE: Final = 10
+_MIX_HASH_FIELD: Final = 13
+_NONCE_FIELD: Final = 14
+
+
+class PowEngine:
+    """Ethash."""
+
+    name = "ethash"
+    finality = Finality.HEAVIEST
+
+    def __init__(self, spec: ChainSpec, verifies_work: bool = True) -> None:
+        self._spec = spec
+        self._verifies_work = verifies_work
+        self._fixed_difficulty = spec.ethash.fixed_difficulty if spec.ethash is not None else None
+
+    def hashed(self, header: Header) -> HashedHeader:
+        """Keccak-256 of the whole header."""
+        return HashedHeader(header, keccak256(header.encode()))
+
+    def author(self, header: HashedHeader) -> Address:
+        """The coinbase."""
+        return header.header.coinbase
+
+    def beneficiary(self, header: HashedHeader) -> Address:
+        """The coinbase."""
+        return header.header.coinbase
+
+    def check_genesis(self, header: Header) -> None:
+        """A chain needs some difficulty to start from, unless it has merged already."""
+        if header.difficulty == 0 and self._spec.terminal_total_difficulty is None:
+            raise GenesisError(
+                "Invalid difficulty in genesis block configuration: 0 (must be at least 1)", "difficulty"
+            )
+
+    def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
+        """Every rule of a proof-of-work header; the work itself, the dearest, comes last."""
+        rules.check_follows(header.header, parent)
+        rules.check_not_future(header.header, now, FUTURE_LEAD_S)
+        self._verify_against(header.header, parent.header)
+
+    def _verify_against(self, header: Header, parent: Header) -> None:
+        spec = self._spec
+        fork = spec.fork_of(header)
+        rules.check_extra_data(header)
+        self._check_dao_extra_data(header)
+        rules.check_timestamp(header, parent)
+        rules.check_gas_used(header)
+        rules.check_gas_limit(header, parent, spec)
+        rules.check_tail(header, fork)
+        rules.check_base_fee(header, parent, spec)
+        rules.check_blobs(header, parent, fork)
+        expected = self._difficulty(parent, header.timestamp, fork)
+        if header.difficulty != expected:
+            raise InvalidHeader("difficulty", header.difficulty, expected)
+        if self._verifies_work:
+            self.check_work(header)
+
+    def check_work(self, header: Header) -> None:
+        """The nonce gives the mix hash of the header and a result below the target."""
+        mix_hash, result = ethash_compute(self.signing_hash(header), int.from_bytes(header.nonce, "big"), header.number)
+        if mix_hash != header.mix_hash:
+            raise InvalidHeader("mix hash", header.mix_hash, mix_hash)
+        if int.from_bytes(result, "big") * header.difficulty > 2**256:
+            raise InvalidHeader("proof of work", result, f"at most {target(header.difficulty):#066x}")
+
+    def _check_dao_extra_data(self, header: Header) -> None:
+        start = self._spec.dao_fork_block
+        if start is None or not start <= header.number < start + _DAO_EXTRA_RANGE:
+            return
+        if header.extra_data != DAO_EXTRA_DATA:
+            raise InvalidHeader("extra data of the DAO fork", header.extra_data, DAO_EXTRA_DATA)
+
+    def _difficulty(self, parent: Header, timestamp: int, fork: Fork) -> int:
+        if self._fixed_difficulty is not None:
+            return self._fixed_difficulty
+        return next_difficulty(parent, timestamp, fork)
+
+    def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
+        """At most two, each a valid header of another branch that left ours at most six blocks ago, none twice."""
+        if not ommers:
+            return
+        if len(ommers) > MAX_OMMERS:
+            raise InvalidBlock("number of ommers", len(ommers), f"at most {MAX_OMMERS}")
+        ancestors, seen = self._ancestry(header, chain)
+        for ommer in ommers:
+            hashed = self.hashed(ommer)
+            if hashed.hash in seen:
+                raise InvalidBlock("ommer included before", hashed.hash)
+            seen.add(hashed.hash)
+            if hashed.hash in ancestors:
+                raise InvalidBlock("ommer is an ancestor", hashed.hash)
+            parent = ancestors.get(ommer.parent_hash)
+            if parent is None or ommer.parent_hash == header.parent_hash:
+                raise InvalidBlock("ommer's parent is no ancestor within reach", ommer.parent_hash)
+            try:
+                rules.check_follows(ommer, parent)
+                self._verify_against(ommer, parent.header)
+            except InvalidHeader as error:
+                raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error
+
+    def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
+        """The last seven ancestors by hash, and the hashes of ommers they include, with the block itself."""
+        ancestors: dict[Hash32, HashedHeader] = {}
+        included = {header.hash}
+        cursor = header
+        for _ in range(MAX_OMMER_DEPTH):
+            parent = chain.header(cursor.parent_hash)
+            if parent is None:
+                break
+            ancestors[parent.hash] = parent
+            if parent.header.ommers_hash != EMPTY_OMMERS_HASH:
+                included.update(self.hashed(ommer).hash for ommer in chain.ommers(parent.hash))
+            cursor = parent
+        return ancestors, included
+
+    def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
+        """The block's reward, a 32nd more for each ommer, and to each ommer less the older it is."""
+        block = header.header
+        reward = block_reward(self._spec.fork_of(block))
+        credits = [(block.coinbase, reward + reward // 32 * len(ommers))]
+        credits += [(ommer.coinbase, reward * (8 + ommer.number - block.number) // 8) for ommer in ommers]
+        return credits
+
+    def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
+        """More total difficulty; on a tie the first seen stays."""
+        return tip.total_difficulty > head.total_difficulty
+
+    def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
+        """A header without nonce."""
+        timestamp = max(wishes.timestamp, parent.timestamp + 1)
+        header = unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec)
+        start = self._spec.dao_fork_block
+        if start is not None and start <= header.number < start + _DAO_EXTRA_RANGE:
+            header = replace(header, extra_data=DAO_EXTRA_DATA)
+        return replace(header, difficulty=self._difficulty(parent.header, timestamp, self._spec.fork_of(header)))
+
+    def signing_hash(self, header: Header) -> Hash32:
+        """Hash of the header without mix hash and nonce: what the work is done for."""
+        fields = header.encoded_fields(header.extra_data)
+        return keccak256(rlp.list_of(fields[:_MIX_HASH_FIELD] + fields[_NONCE_FIELD + 1 :]))
+
+    def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
+        """Proof of work has no signatures; nonce and mix hash are put in by who found them."""
+        return header
+
+    def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
+        """Anybody may mine."""
+        return ()
+
+
+def block_reward(fork: Fork) -> int:
+    """Wei for a block (EIP-649, EIP-1234)."""
+    if fork.has(Milestone.CONSTANTINOPLE):
+        return 2 * WEI_PER_ETHER
+    if fork.has(Milestone.BYZANTIUM):
+        return 3 * WEI_PER_ETHER
+    return 5 * WEI_PER_ETHER
+
+
+def target(difficulty: int) -> int:
+    """The largest result that proves the work."""
+    return 2**256 // difficulty

@@ -1,0 +1,23 @@
+"""From a chain specification to its engine: the one place that knows all of them."""
+
+from __future__ import annotations
+
+from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.clique import CliqueEngine
+from ophion.consensus.engine import Engine
+from ophion.consensus.merge import MergeEngine
+from ophion.consensus.pow import PowEngine
+from ophion.errors import GenesisError
+
+
+def engine_for(spec: ChainSpec, verifies_work: bool = True) -> Engine:
+    """The engine of a network. `verifies_work=False` takes proof-of-work seals on trust."""
+    engine: Engine
+    if spec.engine is EngineKind.ETHASH:
+        engine = PowEngine(spec, verifies_work and not spec.is_dev)
+    elif spec.engine is EngineKind.CLIQUE:
+        engine = CliqueEngine(spec)
+    else:
+        raise GenesisError(f"Consensus mechanism {spec.engine.value} is not supported", f"config.{spec.engine.value}")
+    return engine if spec.terminal_total_difficulty is None else MergeEngine(spec, engine)
