@@ -86,10 +86,9 @@ def test_every_value_survives_a_round_trip(value: rlp.Item) -> None:
 def test_arbitrary_bytes_decode_to_a_value_with_that_encoding_or_raise_one_error(data: bytes) -> None:
     try:
         value = rlp.decode(data)
-    except RlpError as error:
-        assert 0 <= error.offset <= len(data)
-    else:
-        assert rlp.encode(value) == data
+    except RlpError:
+        return
+    assert rlp.encode(value) == data
 
 
 @given(st.lists(items, max_size=6))
