@@ -25,7 +25,7 @@ _SHRUNK = 0.9
 
 @dataclass(slots=True, eq=False)
 class PooledTransaction:
-    """A transaction in the pool. Not frozen, because making a frozen one costs three times as much; nobody changes it."""
+    """A transaction in the pool. Not frozen, because making a frozen one costs three times as much; none is changed."""
 
     transaction: Transaction
     hash: Hash32

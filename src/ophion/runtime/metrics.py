@@ -181,7 +181,7 @@ class MetricsRegistry:
         return "\n".join(lines) + "\n" if lines else ""
 
     def nested(self) -> Nested:
-        """Category, name, then one level per label: what `debug_metrics` answers. Metrics without values are left out."""
+        """Category, name, then one level per label, as `debug_metrics` answers; metrics without values are left out."""
         tree: Nested = {}
         for (category, name), (_, metric) in self._metrics.items():
             for labels in metric.values:

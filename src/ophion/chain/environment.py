@@ -1,0 +1,97 @@
+"""What a transaction sees of its block: from header to `BlockEnv`.
+
+Importing, building, calls and traces all make their environment here, so that a call sees exactly what a transaction in
+the same block would have seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ophion.chainspec.forks import BlobParameters
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.header_rules import blob_base_fee
+from ophion.native.executor import BlockEnv, ChainRules
+from ophion.primitives.block import Header
+from ophion.primitives.types import Address, Hash32
+
+
+@dataclass(frozen=True, slots=True)
+class EnvOverrides:
+    """Fields of a block that a simulated call replaces; None leaves a field as it is."""
+
+    number: int | None = None
+    timestamp: int | None = None
+    gas_limit: int | None = None
+    beneficiary: Address | None = None
+    mix_hash: Hash32 | None = None
+    """The beacon's randomness after the merge."""
+    base_fee: int | None = None
+    blob_base_fee: int | None = None
+
+
+_NOTHING = EnvOverrides()
+
+
+def chain_rules(spec: ChainSpec) -> ChainRules:
+    """The part of the environment that is the same for every block of a network."""
+    return ChainRules(
+        chain_id=spec.chain_id,
+        contract_size_limit=spec.contract_size_limit,
+        deposit_contract=spec.deposit_contract,
+        withdrawal_request_contract=spec.withdrawal_request_contract,
+        consolidation_request_contract=spec.consolidation_request_contract,
+    )
+
+
+def block_env(
+    spec: ChainSpec,
+    rules: ChainRules,
+    header: Header,
+    beneficiary: Address,
+    block_hashes: bytes | None = None,
+    overrides: EnvOverrides = _NOTHING,
+) -> BlockEnv:
+    """The environment of a block.
+
+    `beneficiary` earns the fees: the engine names it, since under Clique it is not the header's coinbase.
+    `block_hashes` are those of the blocks before, newest first, for a block off the canonical chain; None looks them
+    up.
+    """
+    fork = spec.fork_of(header)
+    blobs = fork.blobs
+    excess_blob_gas = header.excess_blob_gas
+    if overrides.blob_base_fee is not None and blobs is not None:
+        excess_blob_gas = excess_for_fee(overrides.blob_base_fee, blobs)
+    return BlockEnv(
+        rules=rules,
+        fork=fork.name,
+        number=header.number if overrides.number is None else overrides.number,
+        timestamp=header.timestamp if overrides.timestamp is None else overrides.timestamp,
+        beneficiary=beneficiary if overrides.beneficiary is None else overrides.beneficiary,
+        gas_limit=header.gas_limit if overrides.gas_limit is None else overrides.gas_limit,
+        difficulty=header.difficulty,
+        mix_hash=header.mix_hash if overrides.mix_hash is None else overrides.mix_hash,
+        base_fee=header.base_fee_per_gas if overrides.base_fee is None else overrides.base_fee,
+        excess_blob_gas=excess_blob_gas,
+        max_blobs=None if blobs is None else blobs.max,
+        blob_fee_fraction=None if blobs is None else blobs.fee_fraction,
+        parent_beacon_root=header.parent_beacon_block_root,
+        parent_hash=header.parent_hash,
+        block_hashes=block_hashes,
+        dao_fork=spec.dao_fork_block == header.number and header.number > 0,
+    )
+
+
+def excess_for_fee(fee: int, blobs: BlobParameters) -> int:
+    """The least excess blob gas at which the price reaches `fee`: how a call is given a price of its own."""
+    low, high = 0, 1
+    while blob_base_fee(high, blobs.fee_fraction) < fee and high < 2**40:
+        low, high = high, high * 2
+    while low < high:
+        middle = (low + high) // 2
+        if blob_base_fee(middle, blobs.fee_fraction) < fee:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,262 @@
+"""Options of the public interface: JSON-RPC over HTTP and WebSocket, GraphQL, who may connect, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from ophion.runtime.options import at_least, between, option, port
+
+MEBIBYTE = 2**20
+
+
+class ApiGroup(Enum):
+    """Groups of methods that can be switched on for each service."""
+
+    ADMIN = "admin"
+    CLIQUE = "clique"
+    DEBUG = "debug"
+    EEA = "eea"
+    ETH = "eth"
+    IBFT = "ibft"
+    MINER = "miner"
+    NET = "net"
+    PERM = "perm"
+    PRIV = "priv"
+    QBFT = "qbft"
+    TRACE = "trace"
+    TXPOOL = "txpool"
+    WEB3 = "web3"
+
+
+DEFAULT_GROUPS = (ApiGroup.ETH, ApiGroup.NET, ApiGroup.WEB3)
+
+_WILDCARDS = frozenset({"*", "all"})
+
+
+def names_list(noun: str) -> Callable[[Any], None]:
+    """A check for lists of names in which `*`, `all` and `none` stand alone."""
+
+    def check(names: Sequence[str]) -> None:
+        if len(names) < 2:
+            return
+        if not _WILDCARDS.isdisjoint(names):
+            raise ValueError(f"Values '*' or 'all' can't be used with other {noun}")
+        if "none" in names:
+            raise ValueError(f"Value 'none' can't be used with other {noun}")
+
+    return check
+
+
+@dataclass(frozen=True, slots=True)
+class HttpConfig:
+    """JSON-RPC over HTTP."""
+
+    enabled: bool = option("--rpc-http-enabled", default=False, help="Serve JSON-RPC over HTTP.")
+    host: str = option("--rpc-http-host", default="127.0.0.1", needs="--rpc-http-enabled", help="Address to listen on.")
+    port: int = option(
+        "--rpc-http-port",
+        default=8545,
+        check=port,
+        needs="--rpc-http-enabled",
+        help="Port to listen on; 0 takes a free one, which the ports file in the data path names.",
+    )
+    groups: tuple[ApiGroup, ...] = option(
+        "--rpc-http-api",
+        "--rpc-http-apis",
+        default=DEFAULT_GROUPS,
+        needs="--rpc-http-enabled",
+        help="Groups of methods that are offered.",
+    )
+    cors_origins: tuple[str, ...] = option(
+        "--rpc-http-cors-origins",
+        default=(),
+        check=names_list("domains"),
+        needs="--rpc-http-enabled",
+        help="Web pages that may call from a browser: origins, `all` or `none`.",
+    )
+    authentication_enabled: bool = option(
+        "--rpc-http-authentication-enabled",
+        default=False,
+        needs="--rpc-http-enabled",
+        help="Ask clients for a token.",
+    )
+    credentials_file: Path | None = option(
+        "--rpc-http-authentication-credentials-file",
+        default=None,
+        needs="--rpc-http-enabled",
+        help="TOML file with users, password hashes and permissions.",
+    )
+    max_connections: int = option(
+        "--rpc-http-max-active-connections",
+        default=80,
+        check=at_least(1),
+        needs="--rpc-http-enabled",
+        help="Simultaneous connections; more are closed at once.",
+    )
+    max_content_length: int = option(
+        "--rpc-http-max-request-content-length",
+        default=128 * MEBIBYTE,
+        check=at_least(1),
+        needs="--rpc-http-enabled",
+        help="Bytes of the longest request.",
+    )
+    max_batch_size: int = option(
+        "--rpc-http-max-batch-size",
+        default=1024,
+        check=at_least(1),
+        needs="--rpc-http-enabled",
+        help="Requests in one batch.",
+    )
+    errors_as_400: bool = option(
+        "--rpc-http-error-status-400",
+        default=False,
+        needs="--rpc-http-enabled",
+        help="Answer errors of methods with HTTP status 400, as the original client did, instead of 200.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.authentication_enabled and self.credentials_file is None:
+            yield "Unable to authenticate JSON-RPC HTTP endpoint without a supplied credentials file"
+        elif self.authentication_enabled:
+            yield "--rpc-http-authentication-enabled: authentication is not part of this version of Ophion."
+
+
+@dataclass(frozen=True, slots=True)
+class WebSocketConfig:
+    """JSON-RPC over WebSocket."""
+
+    enabled: bool = option("--rpc-ws-enabled", default=False, help="Serve JSON-RPC and subscriptions over WebSocket.")
+    host: str = option("--rpc-ws-host", default="127.0.0.1", needs="--rpc-ws-enabled", help="Address to listen on.")
+    port: int = option(
+        "--rpc-ws-port",
+        default=8546,
+        check=port,
+        needs="--rpc-ws-enabled",
+        help="Port to listen on; 0 takes a free one, which the ports file in the data path names.",
+    )
+    groups: tuple[ApiGroup, ...] = option(
+        "--rpc-ws-api",
+        "--rpc-ws-apis",
+        default=DEFAULT_GROUPS,
+        needs="--rpc-ws-enabled",
+        help="Groups of methods that are offered.",
+    )
+    authentication_enabled: bool = option(
+        "--rpc-ws-authentication-enabled",
+        default=False,
+        needs="--rpc-ws-enabled",
+        help="Ask clients for a token.",
+    )
+    credentials_file: Path | None = option(
+        "--rpc-ws-authentication-credentials-file",
+        default=None,
+        needs="--rpc-ws-enabled",
+        help="TOML file with users, password hashes and permissions.",
+    )
+    max_connections: int = option(
+        "--rpc-ws-max-active-connections",
+        default=80,
+        check=at_least(1),
+        needs="--rpc-ws-enabled",
+        help="Simultaneous connections; more are closed at once.",
+    )
+    max_frame_size: int = option(
+        "--rpc-ws-max-frame-size",
+        default=MEBIBYTE,
+        check=at_least(125),
+        needs="--rpc-ws-enabled",
+        help="Bytes of the longest frame; a message may have four times as many.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.authentication_enabled and self.credentials_file is None:
+            yield "Unable to authenticate JSON-RPC WebSocket endpoint without a supplied credentials file"
+        elif self.authentication_enabled:
+            yield "--rpc-ws-authentication-enabled: authentication is not part of this version of Ophion."
+
+
+@dataclass(frozen=True, slots=True)
+class GraphqlConfig:
+    """GraphQL over HTTP."""
+
+    enabled: bool = option("--graphql-http-enabled", default=False, help="Serve GraphQL over HTTP.")
+    host: str = option(
+        "--graphql-http-host", default="127.0.0.1", needs="--graphql-http-enabled", help="Address to listen on."
+    )
+    port: int = option(
+        "--graphql-http-port",
+        default=8547,
+        check=port,
+        needs="--graphql-http-enabled",
+        help="Port to listen on; 0 takes a free one.",
+    )
+    cors_origins: tuple[str, ...] = option(
+        "--graphql-http-cors-origins",
+        default=(),
+        check=names_list("domains"),
+        needs="--graphql-http-enabled",
+        help="Web pages that may call from a browser: origins, `all` or `none`.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.enabled:
+            yield "--graphql-http-enabled: GraphQL is not part of this version of Ophion."
+
+
+@dataclass(frozen=True, slots=True)
+class AccessConfig:
+    """Access and limits of the public interface."""
+
+    host_allow_list: tuple[str, ...] = option(
+        "--host-whitelist",
+        "--host-allowlist",
+        default=("localhost", "127.0.0.1"),
+        check=names_list("hostnames"),
+        help="Names under which clients may address this node (Host header): names, `*` or `none`.",
+    )
+    max_logs_range: int = option(
+        "--rpc-max-logs-range",
+        default=5000,
+        check=at_least(0),
+        help="Blocks that one log query may span; 0 for no limit.",
+    )
+    gas_cap: int = option(
+        "--rpc-gas-cap",
+        default=100_000_000,
+        check=at_least(0),
+        help="Most gas a simulated call may use; 0 for no limit.",
+    )
+    timeout_s: int = option(
+        "--http-timeout-seconds",
+        "--rpc-timeout-seconds",
+        default=30,
+        check=at_least(1),
+        help="Seconds after which a request is given up.",
+    )
+    gas_price_blocks: int = option(
+        "--api-gas-price-blocks",
+        default=100,
+        check=between(1, 10_000),
+        help="Blocks from which eth_gasPrice is drawn.",
+    )
+    gas_price_percentile: int = option(
+        "--api-gas-price-percentile",
+        default=50,
+        check=between(0, 100),
+        help="Percentile of the prices in these blocks that eth_gasPrice answers.",
+    )
+    gas_price_max: int = option(
+        "--api-gas-price-max",
+        default=500_000_000_000,
+        check=at_least(0),
+        help="Most wei that eth_gasPrice answers.",
+    )
+    revert_reason_enabled: bool = option(
+        "--revert-reason-enabled",
+        default=False,
+        help="Keep what reverted transactions returned and show it in their receipts.",
+    )

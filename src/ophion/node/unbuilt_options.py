@@ -1,0 +1,302 @@
+"""Options of features that this version does not have.
+
+Their main switches stop the node with one line that says so: running without a feature that an operator relies on would
+be worse. Everything that only tunes such a feature is accepted, so that command lines and files written for it work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from ophion.primitives.types import Address
+from ophion.runtime.metrics import Category
+from ophion.runtime.options import at_least, between, option, port
+
+
+def read_address(text: str) -> Address:
+    """An address whose 0x is optional."""
+    digits = text.removeprefix("0x")
+    if len(digits) == 40 and digits.isalnum():
+        try:
+            return bytes.fromhex(digits)
+        except ValueError:
+            pass
+    raise ValueError(f"'{text}' is not an address: expected 40 hex digits")
+
+
+def read_node_id(text: str) -> bytes:
+    """A node id whose 0x is optional."""
+    digits = text.removeprefix("0x")
+    if len(digits) == 128 and digits.isalnum():
+        try:
+            return bytes.fromhex(digits)
+        except ValueError:
+            pass
+    raise ValueError(f"'{text}' is not a node id: expected 128 hex digits")
+
+
+class NatMethod(Enum):
+    """How the external address is found."""
+
+    UPNP = "UPNP"
+    NONE = "NONE"
+
+
+class SyncMode(Enum):
+    """How a chain is fetched from peers."""
+
+    FULL = "FULL"
+    FAST = "FAST"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerConfig:
+    """Peers."""
+
+    enabled: bool = option("--p2p-enabled", default=True, help="Take part in the network of peers.")
+    discovery_enabled: bool = option(
+        "--discovery-enabled", default=True, needs="--p2p-enabled", help="Look for peers over UDP."
+    )
+    host: str = option("--p2p-host", default="127.0.0.1", needs="--p2p-enabled", help="Address that peers are told.")
+    interface: str = option(
+        "--p2p-interface", default="0.0.0.0", needs="--p2p-enabled", help="Address to listen on for peers."
+    )
+    port: int = option(
+        "--p2p-port", default=30303, check=port, needs="--p2p-enabled", help="Port for peers, TCP and UDP."
+    )
+    nat_method: NatMethod = option("--nat-method", default=NatMethod.NONE, help="How the external address is found.")
+    bootnodes: tuple[str, ...] = option(
+        "--bootnodes", default=(), bare=True, needs="--p2p-enabled", help="Enode URLs of the first peers."
+    )
+    max_peers: int = option(
+        "--max-peers", default=25, check=at_least(0), needs="--p2p-enabled", help="Most peers at a time."
+    )
+    limit_remote: bool = option(
+        "--remote-connections-limit-enabled", default=True, help="Limit the share of peers that connected to us."
+    )
+    max_remote_percentage: int = option(
+        "--remote-connections-max-percentage",
+        default=60,
+        check=between(0, 100),
+        needs="--p2p-enabled",
+        help="Share of peers that may have connected to us.",
+    )
+    banned: tuple[bytes, ...] = option(
+        "--banned-node-ids",
+        "--banned-node-id",
+        default=(),
+        parse=read_node_id,
+        metavar="ID",
+        needs="--p2p-enabled",
+        help="Nodes never to peer with.",
+    )
+    static_nodes_file: Path | None = option(
+        "--static-nodes-file", default=None, help="JSON list of peers to keep up. (default: static-nodes.json)"
+    )
+    identity: str | None = option("--identity", default=None, help="A name shown in this node's client name.")
+    sync_mode: SyncMode = option("--sync-mode", default=SyncMode.FULL, help="How the chain is fetched from peers.")
+    fast_sync_min_peers: int = option(
+        "--fast-sync-min-peers",
+        default=5,
+        check=at_least(1),
+        needs=("--sync-mode", SyncMode.FAST),
+        help="Peers needed before a fast synchronisation begins.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.bootnodes:
+            yield "--bootnodes: networking between nodes is not part of this version of Ophion."
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsConfig:
+    """Metrics."""
+
+    enabled: bool = option("--metrics-enabled", default=False, help="Serve metrics for Prometheus.")
+    host: str = option("--metrics-host", default="127.0.0.1", needs="--metrics-enabled", help="Address to listen on.")
+    port: int = option("--metrics-port", default=9545, check=port, needs="--metrics-enabled", help="Port to listen on.")
+    categories: tuple[Category, ...] = option(
+        "--metrics-category",
+        "--metrics-categories",
+        default=tuple(category for category in Category if not category.name.startswith("KVSTORE")),
+        help="Categories that are shown.",
+    )
+    push_enabled: bool = option("--metrics-push-enabled", default=False, help="Push metrics to a gateway.")
+    push_host: str = option(
+        "--metrics-push-host", default="127.0.0.1", needs="--metrics-push-enabled", help="Host of the gateway."
+    )
+    push_port: int = option(
+        "--metrics-push-port", default=9001, check=port, needs="--metrics-push-enabled", help="Port of the gateway."
+    )
+    push_interval_s: int = option(
+        "--metrics-push-interval",
+        default=15,
+        check=at_least(1),
+        needs="--metrics-push-enabled",
+        help="Seconds between pushes.",
+    )
+    push_job: str = option(
+        "--metrics-push-prometheus-job",
+        default="ophion-client",
+        needs="--metrics-push-enabled",
+        help="Name of the job at the gateway.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.enabled and self.push_enabled:
+            yield (
+                "--metrics-enabled option and --metrics-push-enabled option can't be used at the same time.  Please"
+                " refer to CLI reference for more details about this constraint."
+            )
+        elif self.enabled or self.push_enabled:
+            flag = "--metrics-enabled" if self.enabled else "--metrics-push-enabled"
+            yield f"{flag}: metrics are not part of this version of Ophion."
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionConfig:
+    """Permissioning."""
+
+    nodes_file_enabled: bool = option(
+        "--permissions-nodes-config-file-enabled", default=False, help="Peer with listed nodes only."
+    )
+    nodes_file: Path | None = option(
+        "--permissions-nodes-config-file",
+        default=None,
+        help="List of permitted nodes. (default: permissions_config.toml in the data path)",
+    )
+    accounts_file_enabled: bool = option(
+        "--permissions-accounts-config-file-enabled",
+        default=False,
+        help="Accept transactions of listed accounts only.",
+    )
+    accounts_file: Path | None = option(
+        "--permissions-accounts-config-file",
+        default=None,
+        help="List of permitted accounts. (default: permissions_config.toml in the data path)",
+    )
+    nodes_contract_enabled: bool = option(
+        "--permissions-nodes-contract-enabled", default=False, help="Ask a contract which nodes are permitted."
+    )
+    nodes_contract: Address | None = option(
+        "--permissions-nodes-contract-address",
+        default=None,
+        parse=read_address,
+        metavar="ADDRESS",
+        help="The contract that knows permitted nodes.",
+    )
+    accounts_contract_enabled: bool = option(
+        "--permissions-accounts-contract-enabled",
+        default=False,
+        help="Ask a contract which accounts are permitted.",
+    )
+    accounts_contract: Address | None = option(
+        "--permissions-accounts-contract-address",
+        default=None,
+        parse=read_address,
+        metavar="ADDRESS",
+        help="The contract that knows permitted accounts.",
+    )
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any kind of permissioning is switched on."""
+        return (
+            self.nodes_file_enabled
+            or self.accounts_file_enabled
+            or self.nodes_contract_enabled
+            or self.accounts_contract_enabled
+        )
+
+    def problems(self) -> Iterator[str]:
+        if self.nodes_contract_enabled and self.nodes_contract is None:
+            yield (
+                "No node permissioning contract address specified. Cannot enable smart contract based node"
+                " permissioning."
+            )
+        if self.accounts_contract_enabled and self.accounts_contract is None:
+            yield (
+                "No account permissioning contract address specified. Cannot enable smart contract based account"
+                " permissioning."
+            )
+        switches = (
+            (self.nodes_file_enabled, "--permissions-nodes-config-file-enabled"),
+            (self.accounts_file_enabled, "--permissions-accounts-config-file-enabled"),
+            (self.nodes_contract_enabled and self.nodes_contract, "--permissions-nodes-contract-enabled"),
+            (self.accounts_contract_enabled and self.accounts_contract, "--permissions-accounts-contract-enabled"),
+        )
+        for is_on, flag in switches:
+            if is_on:
+                yield f"{flag}: permissioning is not part of this version of Ophion."
+
+    def warnings(self) -> Iterator[str]:
+        pairs = (
+            (self.nodes_contract, self.nodes_contract_enabled, "--permissions-nodes-contract"),
+            (self.accounts_contract, self.accounts_contract_enabled, "--permissions-accounts-contract"),
+        )
+        for address, is_enabled, flag in pairs:
+            if address is not None and not is_enabled:
+                yield f"{flag}-address is set but {flag}-enabled is not: the contract is not asked."
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyConfig:
+    """Private transactions."""
+
+    enabled: bool = option("--privacy-enabled", default=False, help="Send and execute private transactions.")
+    url: str = option("--privacy-url", default="http://localhost:8888", needs="--privacy-enabled", help="The enclave.")
+    public_key_file: Path | None = option(
+        "--privacy-public-key-file",
+        default=None,
+        needs="--privacy-enabled",
+        help="This node's public key in the enclave.",
+    )
+    precompiled_address: int = option(
+        "--privacy-precompiled-address",
+        default=126,
+        check=between(10, 65535),
+        needs="--privacy-enabled",
+        help="Number of the precompiled contract that marker transactions call.",
+    )
+    marker_key_file: Path | None = option(
+        "--privacy-marker-transaction-signing-key-file",
+        default=None,
+        needs="--privacy-enabled",
+        help="Key that signs marker transactions; a random one each otherwise.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.enabled and self.public_key_file is None:
+            yield "Please specify Enclave public key file path to enable privacy"
+        elif self.enabled:
+            yield "--privacy-enabled: private transactions are not part of this version of Ophion."
+
+
+@dataclass(frozen=True, slots=True)
+class PruningConfig:
+    """Pruning."""
+
+    enabled: bool = option("--pruning-enabled", default=False, hidden=True, help="Forget old states.")
+    blocks_retained: int = option(
+        "--pruning-blocks-retained",
+        default=1024,
+        check=at_least(1),
+        hidden=True,
+        needs="--pruning-enabled",
+        help="Blocks whose states are kept.",
+    )
+    block_confirmations: int = option(
+        "--pruning-block-confirmations",
+        default=10,
+        check=at_least(1),
+        hidden=True,
+        needs="--pruning-enabled",
+        help="Blocks after which a state may be marked.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.enabled:
+            yield "--pruning-enabled: every state is kept; pruning is not part of this version of Ophion."

@@ -1,0 +1,121 @@
+"""From the pool to a committed block: what every way of sealing has in common."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from ophion.chain.builder import Builder, BuiltBlock
+from ophion.chain.chain import Chain
+from ophion.chain.fees import FeeFloor
+from ophion.chain.importer import Importer
+from ophion.consensus.engine import Wishes
+from ophion.native.executor import State
+from ophion.pool.pool import DropReason, TxPool
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import ZERO_ADDRESS, Address
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
+
+_MIN_TRANSACTION_GAS = 21_000
+
+
+@dataclass(slots=True)
+class MinerSettings:
+    """What the producer of blocks may choose, and may change while the node runs."""
+
+    coinbase: Address | None = None
+    """Who is rewarded; None until somebody says so."""
+    extra_data: bytes = b""
+    target_gas_limit: int | None = None
+    """The gas limit moves towards this; None keeps the parent's."""
+
+
+class Assembler:
+    """Builds on the head from the pool, and commits what has been sealed."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        importer: Importer,
+        builder: Builder,
+        pool: TxPool,
+        lanes: Lanes,
+        clock: Clock,
+        settings: MinerSettings,
+        floor: FeeFloor,
+    ) -> None:
+        self.chain = chain
+        self.pool = pool
+        self.settings = settings
+        self.clock = clock
+        self._importer = importer
+        self._builder = builder
+        self._lanes = lanes
+        self._floor = floor
+
+    async def assemble(self, deadline_s: float) -> BuiltBlock:
+        """A block on the head with the best transactions of the pool; what cannot be built leaves the pool."""
+        parent = self.chain.head
+        draft = self._builder.draft(parent, self._wishes())
+        built, hashes = await self._fill(draft, self.chain.store.state(parent.header.state_root), deadline_s)
+        if built.skipped:
+            for position, reason in built.skipped:
+                log.debug("transaction dropped hash=0x%s reason=%s", hashes[position].hex(), reason)
+            self.pool.drop([hashes[position] for position, _ in built.skipped], DropReason.INVALID)
+        return built
+
+    async def preview(self, deadline_s: float) -> BuiltBlock:
+        """As `assemble`, for somebody who only looks: the pool stays as it is."""
+        parent = self.chain.head
+        draft = self._builder.draft(parent, self._wishes())
+        built, _ = await self._fill(draft, self.chain.store.state(parent.header.state_root), deadline_s)
+        return built
+
+    async def commit(self, header: Header, built: BuiltBlock, started_at: float) -> HashedHeader:
+        """Hand a sealed block to the importer with the execution it left behind; returns once it is on disk."""
+        hashed = self.chain.engine.hashed(header)
+        importing = asyncio.ensure_future(self._importer.import_built(hashed, built.body, built.execution))
+        try:
+            await asyncio.shield(importing)
+        except asyncio.CancelledError:
+            # mining was stopped: a block that is on its way to disk is finished, or the chain would not know its head
+            await importing
+            raise
+        log.info(
+            "Produced and imported block #%d / %d tx / %d om / %d (%.1f%%) gas / (0x%s) in %.3fs",
+            header.number,
+            built.body.transaction_count,
+            len(built.body.ommers),
+            header.gas_used,
+            100 * header.gas_used / header.gas_limit,
+            hashed.hash.hex(),
+            self.clock.monotonic() - started_at,
+        )
+        return hashed
+
+    def _wishes(self) -> Wishes:
+        settings = self.settings
+        return Wishes(
+            timestamp=int(self.clock.now()),
+            author=settings.coinbase or ZERO_ADDRESS,
+            extra_data=settings.extra_data,
+            target_gas_limit=settings.target_gas_limit,
+            fixed_base_fee=self._floor.min_gas_price,
+        )
+
+    async def _fill(self, draft: Header, state: State, deadline_s: float) -> tuple[BuiltBlock, list[bytes]]:
+        # no block holds more transactions than this, so there is no point in offering more
+        most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
+        candidates = []
+        hashes = []
+        for item in self.pool.best(draft.base_fee_per_gas or 0):
+            candidates.append(item.transaction)
+            hashes.append(item.hash)
+            if len(candidates) >= most:
+                break
+        built = await self._lanes.build.run(lambda: self._builder.fill(draft, state, candidates, deadline_s))
+        return built, hashes

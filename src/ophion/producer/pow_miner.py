@@ -1,0 +1,172 @@
+"""Proof of work: candidates for a nonce, a search of our own, and work for external miners.
+
+A candidate is a complete block without nonce. It is searched for by threads in Rust, in slices of about a tenth of a
+second so that a new head or a stop is noticed, and it is handed to external miners as its seal hash. Whoever finds a
+nonce first wins; what an external miner submits is verified like any block from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from ophion.chain.builder import BuiltBlock
+from ophion.consensus.pow import target
+from ophion.native.ethash import ethash_compute, ethash_search, ethash_seed
+from ophion.primitives.types import Hash32
+from ophion.producer.assembly import Assembler
+from ophion.runtime.clock import Entropy
+from ophion.runtime.lanes import Lane
+
+log = logging.getLogger(__name__)
+
+_BUILD_DEADLINE_S = 2.0
+_SLICE_S = 0.1
+_FIRST_SLICE = 64
+_KEPT_CANDIDATES = 16
+_KEPT_MINERS = 256
+_REPORT_LIFETIME_S = 600.0
+_REFRESH_S = 2.0
+"""How old a candidate gets before new transactions are taken into it."""
+_EPOCH_LENGTH = 30_000
+_NONCES = 2**64
+_MAX_WORD = 2**256 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an external miner needs."""
+
+    seal_hash: Hash32
+    seed_hash: Hash32
+    target: Hash32
+    """Largest result that proves the work."""
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    built: BuiltBlock
+    seal_hash: Hash32
+    made_at: float
+    pool_version: int
+
+
+class WorkDesk:
+    """Hands out candidates and takes nonces for them, from our own search and from outside alike."""
+
+    def __init__(self, assembler: Assembler, lane: Lane) -> None:
+        self._assembler = assembler
+        self._lane = lane
+        self._current: _Candidate | None = None
+        self._recent: OrderedDict[Hash32, _Candidate] = OrderedDict()
+        self._reports: OrderedDict[Hash32, tuple[int, float]] = OrderedDict()
+        self._making = asyncio.Lock()
+
+    @property
+    def reported_hashrate(self) -> int:
+        """Hashes per second that external miners say they make."""
+        oldest = self._assembler.clock.monotonic() - _REPORT_LIFETIME_S
+        return sum(rate for rate, at in self._reports.values() if at >= oldest)
+
+    def report_hashrate(self, rate: int, miner: Hash32) -> None:
+        """Note what an external miner says about itself."""
+        self._reports.pop(miner, None)
+        self._reports[miner] = (rate, self._assembler.clock.monotonic())
+        while len(self._reports) > _KEPT_MINERS:
+            self._reports.popitem(last=False)
+
+    async def candidate(self) -> _Candidate:
+        """A candidate on the head, made anew when the head or, after a while, the pool has changed."""
+        async with self._making:
+            current = self._current
+            if current is not None and self._is_good(current):
+                return current
+            pool_version = self._assembler.pool.version
+            built = await self._assembler.assemble(_BUILD_DEADLINE_S)
+            seal_hash = self._assembler.chain.engine.signing_hash(built.header)
+            made = _Candidate(built, seal_hash, self._assembler.clock.monotonic(), pool_version)
+            self._current = self._recent[seal_hash] = made
+            while len(self._recent) > _KEPT_CANDIDATES:
+                self._recent.popitem(last=False)
+            return made
+
+    def _is_good(self, candidate: _Candidate) -> bool:
+        assembler = self._assembler
+        if candidate.built.header.parent_hash != assembler.chain.head.hash:
+            return False
+        is_young = assembler.clock.monotonic() - candidate.made_at < _REFRESH_S
+        return is_young or candidate.pool_version == assembler.pool.version
+
+    async def work(self) -> Work:
+        """The current candidate as an external miner wants it."""
+        candidate = await self.candidate()
+        header = candidate.built.header
+        limit = min(target(header.difficulty), _MAX_WORD)
+        seed = ethash_seed(header.number // _EPOCH_LENGTH)
+        return Work(candidate.seal_hash, seed, limit.to_bytes(32, "big"), header.number)
+
+    async def submit(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
+        """Take a nonce for a candidate; False when it is unknown, overtaken, or the work is not there."""
+        candidate = self._recent.get(seal_hash)
+        if candidate is None or candidate.built.header.parent_hash != self._assembler.chain.head.hash:
+            return False
+        header = candidate.built.header
+        expected, result = await self._lane.run(lambda: ethash_compute(seal_hash, nonce, header.number))
+        if expected != mix_hash or int.from_bytes(result, "big") > target(header.difficulty):
+            return False
+        return await self.seal(candidate, nonce, mix_hash)
+
+    async def seal(self, candidate: _Candidate, nonce: int, mix_hash: Hash32) -> bool:
+        """Commit a candidate with the nonce that was found; False when another block was faster."""
+        built = candidate.built
+        if built.header.parent_hash != self._assembler.chain.head.hash:
+            return False
+        header = replace(built.header, nonce=nonce.to_bytes(8, "big"), mix_hash=mix_hash)
+        await self._assembler.commit(header, built, candidate.made_at)
+        return True
+
+
+class PowMiner:
+    """Searches for nonces until cancelled."""
+
+    def __init__(self, desk: WorkDesk, lane: Lane, assembler: Assembler, entropy: Entropy, threads: int) -> None:
+        self.hashrate = 0
+        self._desk = desk
+        self._lane = lane
+        self._assembler = assembler
+        self._entropy = entropy
+        self._threads = threads
+
+    async def run(self) -> None:
+        """Make blocks until cancelled. Without threads of its own the node only serves external miners."""
+        if not self._threads:
+            await asyncio.Event().wait()
+        attempts = _FIRST_SLICE
+        nonce = int.from_bytes(self._entropy.token(8), "big")
+        try:
+            while True:
+                candidate = await self._desk.candidate()
+                found, attempts = await self._search(candidate, nonce, attempts)
+                nonce = (nonce + attempts) % _NONCES
+                if found is not None:
+                    await self._desk.seal(candidate, *found)
+        finally:
+            self.hashrate = 0
+
+    async def _search(self, candidate: _Candidate, nonce: int, attempts: int) -> tuple[tuple[int, Hash32] | None, int]:
+        """One slice of the search, and how many attempts the next one should have."""
+        header = candidate.built.header
+        clock = self._assembler.clock
+        started_at = clock.monotonic()
+        count = min(attempts, _NONCES - nonce)
+        found = await self._lane.run(
+            lambda: ethash_search(candidate.seal_hash, header.number, header.difficulty, nonce, count, self._threads)
+        )
+        took = max(clock.monotonic() - started_at, 1e-6)
+        if found is None:
+            self.hashrate = int(count / took)
+            attempts = max(1, min(int(count * _SLICE_S / took), 4 * attempts))
+        return found, attempts
