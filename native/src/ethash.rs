@@ -81,7 +81,7 @@ fn size(start: u64, growth: u64, unit: u64, epoch: u64) -> u64 {
 }
 
 fn is_prime(odd: u64) -> bool {
-    (3..).step_by(2).take_while(|divisor| divisor * divisor <= odd).all(|divisor| odd % divisor != 0)
+    (3..).step_by(2).take_while(|divisor| divisor * divisor <= odd).all(|divisor| !odd.is_multiple_of(divisor))
 }
 
 /// Ask for a row before it is needed: hashing the rows in between hides the way to memory.

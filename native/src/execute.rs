@@ -1,0 +1,294 @@
+//! Running a block: system calls, transactions, withdrawals, requests, rewards; then roots.
+//!
+//! ```text
+//! parent State + BlockEnv + Body  ->  ExecDb (revm's database)  ->  receipts, changes, new trie  =  Execution
+//! ```
+//! Nothing is written. An `ExecutionData` is committed later by the store, built upon, or dropped.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use alloy_consensus::transaction::Transaction as _;
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
+use revm::context_interface::result::{EVMError, ExecutionResult};
+use revm::handler::{ExecuteCommitEvm, SystemCallCommitEvm};
+use revm::primitives::hardfork::SpecId;
+
+use crate::account::Account;
+use crate::body::{BodyData, Known, Tx};
+use crate::env::BlockEnv;
+use crate::errors::{Error, Result};
+use crate::evm::{self, Evm};
+use crate::exec_db::{Changes, ExecDb};
+use crate::receipts::{self, Outcome, ReceiptData};
+use crate::state::StateData;
+use crate::store::FlatChanges;
+use crate::trie::Trie;
+use crate::{dao, requests};
+
+pub struct ExecutionData {
+    pub parent_root: B256,
+    pub state_root: B256,
+    pub receipts_root: B256,
+    pub logs_bloom: Bloom,
+    pub gas_used: u64,
+    pub blob_gas_used: u64,
+    pub requests: Option<Requests>,
+    pub receipts: Vec<ReceiptData>,
+    /// Output of reverted transactions, whether or not it is kept in the receipts.
+    pub outputs: Vec<Bytes>,
+    pub trie: Trie<Account>,
+    pub flat: FlatChanges,
+    pub preimages: Vec<(B256, Vec<u8>)>,
+    pub codes: Vec<(B256, Bytes)>,
+    /// The state after the block.
+    pub state: StateData,
+}
+
+impl ExecutionData {
+    /// A measure of how many trie nodes this block brought into memory.
+    pub fn touched(&self) -> usize {
+        self.flat.accounts.len() + self.flat.storage.len()
+    }
+
+    pub fn gas_of(&self, index: usize) -> u64 {
+        let before = index.checked_sub(1).map_or(0, |previous| self.receipts[previous].cumulative_gas);
+        self.receipts[index].cumulative_gas - before
+    }
+}
+
+/// A block while it runs.
+pub struct Run<'a> {
+    env: &'a BlockEnv,
+    evm: Evm,
+    parent: &'a StateData,
+    trie: Trie<Account>,
+    receipts: Vec<ReceiptData>,
+    outputs: Vec<Bytes>,
+    gas_used: u64,
+    blobs: u64,
+    keep_revert_data: bool,
+}
+
+/// Why a transaction cannot stand at this place of the block.
+pub enum Refusal {
+    /// It breaks a rule as things stand.
+    Invalid(String),
+    /// Its turn may come: the sender's earlier nonces are missing.
+    NonceTooHigh,
+    /// The block has no room for it.
+    NoRoom,
+    Fatal(Error),
+}
+
+impl<'a> Run<'a> {
+    pub fn start(parent: &'a StateData, env: &'a BlockEnv, keep_revert_data: bool) -> Result<Self> {
+        let db = ExecDb::new(parent.open()?, env.ancestors());
+        let trie = parent.trie.clone();
+        let mut run = Run {
+            env,
+            evm: evm::build(env, db, env.cfg()),
+            parent,
+            trie,
+            receipts: Vec::new(),
+            outputs: Vec::new(),
+            gas_used: 0,
+            blobs: 0,
+            keep_revert_data,
+        };
+        if env.dao_fork {
+            dao::move_balances(evm::db(&mut run.evm))?;
+        }
+        if env.number > 0 {
+            if env.fork.has(SpecId::PRAGUE) {
+                run.system_call(requests::HISTORY_STORAGE, env.parent_hash.0.into())?;
+            }
+            if let Some(root) = env.parent_beacon_root.filter(|_| env.fork.has(SpecId::CANCUN)) {
+                run.system_call(requests::BEACON_ROOTS, root.0.into())?;
+            }
+        }
+        Ok(run)
+    }
+
+    /// Call a contract of the protocol; nothing happens where it is not deployed.
+    fn system_call(&mut self, contract: Address, input: Bytes) -> Result<Option<Bytes>> {
+        let code = evm::db(&mut self.evm).info(&contract)?.is_some_and(|info| !info.is_empty_code_hash());
+        if !code {
+            return Ok(None);
+        }
+        match self.evm.system_call_commit(contract, input) {
+            Ok(ExecutionResult::Success { output, .. }) => Ok(Some(output.into_data())),
+            Ok(_) => Err(Error::InvalidBody(format!("the system call to {contract} failed"))),
+            Err(EVMError::Database(cause)) => Err(cause),
+            Err(cause) => Err(Error::InvalidBody(format!("the system call to {contract} failed: {cause}"))),
+        }
+    }
+
+    /// Run one transaction and keep its effects.
+    pub fn transact(&mut self, tx: &Tx, sender: Address) -> std::result::Result<(), Refusal> {
+        let invalid = |reason: &str| Err(Refusal::Invalid(reason.into()));
+        if self.env.fork.has(SpecId::HOMESTEAD) && !tx.is_low_s() {
+            return invalid("the signature's s is above half the curve order");
+        }
+        if !self.env.fork.has(SpecId::SPURIOUS_DRAGON) && tx.envelope.is_legacy() && tx.envelope.chain_id().is_some() {
+            return invalid("replay protection does not exist yet");
+        }
+        if tx.envelope.gas_limit() > self.env.gas_limit - self.gas_used {
+            return Err(Refusal::NoRoom);
+        }
+        let blobs = tx.blob_count();
+        if self.env.max_blobs.is_some_and(|max| self.blobs + blobs > max) {
+            return Err(Refusal::NoRoom);
+        }
+        let result = match self.evm.transact_commit(evm::tx_env(tx, sender)) {
+            Ok(result) => result,
+            Err(EVMError::Database(cause)) => return Err(Refusal::Fatal(cause)),
+            Err(EVMError::Transaction(revm::context_interface::result::InvalidTransaction::NonceTooHigh { .. })) => {
+                return Err(Refusal::NonceTooHigh);
+            }
+            Err(cause) => return Err(Refusal::Invalid(cause.to_string())),
+        };
+        self.gas_used += result.tx_gas_used();
+        self.blobs += blobs;
+        self.receive(tx, result).map_err(Refusal::Fatal)
+    }
+
+    fn receive(&mut self, tx: &Tx, result: ExecutionResult) -> Result<()> {
+        let outcome = if self.env.fork.has(SpecId::BYZANTIUM) {
+            if result.is_success() { Outcome::Succeeded } else { Outcome::Failed }
+        } else {
+            evm::db(&mut self.evm).update_trie(&mut self.trie)?;
+            Outcome::Root(self.trie.hash())
+        };
+        let output = match &result {
+            ExecutionResult::Revert { output, .. } => output.clone(),
+            _ => Bytes::new(),
+        };
+        self.receipts.push(ReceiptData {
+            tx_type: tx.envelope.tx_type() as u8,
+            outcome,
+            cumulative_gas: self.gas_used,
+            logs: result.into_logs(),
+            revert_data: if self.keep_revert_data { output.clone() } else { Bytes::new() },
+        });
+        self.outputs.push(output);
+        Ok(())
+    }
+
+    pub fn gas_left(&self) -> u64 {
+        self.env.gas_limit - self.gas_used
+    }
+
+    /// What comes after the transactions, then the roots.
+    pub fn finish(mut self, withdrawals: Option<&[alloy_eips::eip4895::Withdrawal]>, rewards: &[(Address, U256)]) -> Result<ExecutionData> {
+        let requests = if self.env.fork.has(SpecId::PRAGUE) { Some(self.collect_requests()?) } else { None };
+        let db = evm::db(&mut self.evm);
+        for withdrawal in withdrawals.unwrap_or_default() {
+            db.credit(&withdrawal.address, U256::from(withdrawal.amount) * U256::from(1_000_000_000u64))?;
+        }
+        for (beneficiary, amount) in rewards {
+            db.credit_touching(beneficiary, *amount)?;
+        }
+        db.update_trie(&mut self.trie)?;
+        let state_root = self.trie.hash();
+        let (receipts_root, logs_bloom) = receipts::root_and_bloom(&self.receipts);
+        let db = self.evm.ctx.journaled_state.database;
+        let Changes { flat, preimages, codes, layer } = db.finish(&self.trie)?;
+        let state =
+            StateData { store: self.parent.store.clone(), root: state_root, trie: self.trie.clone(), layers: Some(layer) };
+        Ok(ExecutionData {
+            parent_root: self.parent.root,
+            state_root,
+            receipts_root,
+            logs_bloom,
+            gas_used: self.gas_used,
+            blob_gas_used: self.blobs * alloy_eips::eip4844::DATA_GAS_PER_BLOB,
+            requests,
+            receipts: self.receipts,
+            outputs: self.outputs,
+            trie: self.trie,
+            flat,
+            preimages,
+            codes,
+            state,
+        })
+    }
+
+    fn collect_requests(&mut self) -> Result<Requests> {
+        let rules = &self.env.rules;
+        let mut all = Requests::default();
+        let deposits = requests::deposits(rules.deposit_contract, &self.receipts)?;
+        let withdrawals = self.system_call(rules.withdrawal_request_contract, Bytes::new())?;
+        let consolidations = self.system_call(rules.consolidation_request_contract, Bytes::new())?;
+        let found = [(0u8, Some(deposits)), (1, withdrawals), (2, consolidations)];
+        for (kind, data) in found {
+            if let Some(data) = data.filter(|data| !data.is_empty()) {
+                all.push_request_with_type(kind, data);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Run a complete block.
+pub fn execute(parent: &StateData, env: &BlockEnv, body: &BodyData, rewards: &[(Address, U256)], keep_revert_data: bool) -> Result<ExecutionData> {
+    let known = body.known()?;
+    let mut run = Run::start(parent, env, keep_revert_data)?;
+    for (index, (tx, Known { sender, .. })) in body.txs.iter().zip(known).enumerate() {
+        let broken = |reason: &str| Err(Error::InvalidBody(format!("transaction {index}: {reason}")));
+        match run.transact(tx, *sender) {
+            Ok(()) => {}
+            Err(Refusal::Fatal(cause)) => return Err(cause),
+            Err(Refusal::Invalid(reason)) => return broken(&reason),
+            Err(Refusal::NonceTooHigh) => return broken("its nonce is too high"),
+            Err(Refusal::NoRoom) => return broken("it needs more gas or blobs than the block has left"),
+        }
+    }
+    run.finish(body.withdrawals.as_deref(), rewards)
+}
+
+/// A candidate for a block under construction.
+pub struct Candidate {
+    pub tx: Arc<Tx>,
+    pub known: Known,
+}
+
+pub struct BuiltData {
+    pub execution: ExecutionData,
+    pub body: BodyData,
+    pub included: Vec<usize>,
+    pub skipped: Vec<(usize, String)>,
+}
+
+/// Fill a block from candidates in the order given until gas or time ends it.
+pub fn build(
+    parent: &StateData,
+    env: &BlockEnv,
+    candidates: &[Candidate],
+    withdrawals: Option<Vec<alloy_eips::eip4895::Withdrawal>>,
+    rewards: &[(Address, U256)],
+    keep_revert_data: bool,
+    deadline: Instant,
+) -> Result<BuiltData> {
+    let mut run = Run::start(parent, env, keep_revert_data)?;
+    let mut included = Vec::with_capacity(candidates.len());
+    let mut skipped = Vec::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        if run.gas_left() < 21_000 || (index % 64 == 63 && Instant::now() >= deadline) {
+            break;
+        }
+        match run.transact(&candidate.tx, candidate.known.sender) {
+            Ok(()) => included.push(index),
+            Err(Refusal::Fatal(cause)) => return Err(cause),
+            Err(Refusal::Invalid(reason)) => skipped.push((index, reason)),
+            Err(Refusal::NonceTooHigh | Refusal::NoRoom) => {}
+        }
+    }
+    let chosen = || included.iter().map(|index| &candidates[*index]);
+    let txs = chosen().map(|one| Tx { envelope: one.tx.envelope.clone(), raw: one.tx.raw.clone() }).collect();
+    let known = chosen().map(|one| one.known).collect();
+    let execution = run.finish(withdrawals.as_deref(), rewards)?;
+    let body = BodyData::new(txs, Vec::new(), withdrawals).with_known(known);
+    Ok(BuiltData { execution, body, included, skipped })
+}

@@ -1,0 +1,37 @@
+//! The computing half of Ophion. This file is a table of contents: modules, version, registration.
+
+mod account;
+mod body;
+mod check;
+mod convert;
+mod crypto;
+mod dao;
+mod env;
+mod errors;
+mod evm;
+mod exec_db;
+mod execute;
+mod py_body;
+mod py_state;
+mod py_store;
+mod py_trie;
+mod receipts;
+mod requests;
+mod state;
+mod store;
+mod tables;
+mod trie;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::register(module)?;
+    crypto::register(module)?;
+    env::register(module)?;
+    py_body::register(module)?;
+    py_state::register(module)?;
+    py_store::register(module)?;
+    py_trie::register(module)
+}

@@ -1,0 +1,215 @@
+//! The store as Python sees it.
+
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+
+use alloy_primitives::B256;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::body::encode_block;
+use crate::convert::{Hash, Raw, Wide, to_bytes, to_int};
+use crate::errors::{Error, Result};
+use crate::py_body::Body;
+use crate::py_state::{Execution, State};
+use crate::store::{BlockRecord, Inner, Snapshot, decode_header, split_body};
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct NewBlock {
+    record: Arc<BlockRecord>,
+}
+
+#[pymethods]
+impl NewBlock {
+    #[new]
+    #[pyo3(signature = (*, hash, number, header, body, execution, total_difficulty))]
+    fn new(
+        hash: Hash,
+        number: u64,
+        header: Raw,
+        body: &Bound<'_, Body>,
+        execution: &Bound<'_, Execution>,
+        total_difficulty: Wide,
+    ) -> Self {
+        NewBlock {
+            record: Arc::new(BlockRecord {
+                hash: hash.0,
+                number,
+                header: header.0,
+                body: body.get().data.clone(),
+                execution: execution.get().data.clone(),
+                total_difficulty: total_difficulty.0,
+            }),
+        }
+    }
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct Store {
+    inner: RwLock<Option<Arc<Inner>>>,
+}
+
+impl Store {
+    pub fn inner(&self) -> Result<Arc<Inner>> {
+        let inner = self.inner.read().expect("no panic while locked");
+        inner.clone().ok_or_else(|| Error::Storage("the database is closed".into()))
+    }
+
+    /// Run a read in one snapshot without the GIL.
+    pub fn read<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&Snapshot) -> Result<T> + Send) -> PyResult<T> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| read(&inner.snapshot()?))?)
+    }
+}
+
+#[pymethods]
+impl Store {
+    #[staticmethod]
+    #[pyo3(signature = (path, *, create=true, read_only=false, durable=true))]
+    fn open(py: Python<'_>, path: &str, create: bool, read_only: bool, durable: bool) -> PyResult<Self> {
+        let inner = py.detach(|| Inner::open(Path::new(path), create, read_only, durable))?;
+        Ok(Store { inner: RwLock::new(Some(inner)) })
+    }
+
+    fn close(&self) {
+        if let Some(inner) = self.inner.write().expect("no panic while locked").take() {
+            inner.close();
+        }
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| inner.sync())?)
+    }
+
+    #[pyo3(signature = (blocks, removed, added, /))]
+    fn commit(&self, py: Python<'_>, blocks: Vec<Py<NewBlock>>, removed: Vec<Hash>, added: Vec<Hash>) -> PyResult<()> {
+        let inner = self.inner()?;
+        let records: Vec<Arc<BlockRecord>> = blocks.iter().map(|block| block.get().record.clone()).collect();
+        let plain = |hashes: Vec<Hash>| hashes.into_iter().map(|hash| hash.0).collect::<Vec<B256>>();
+        let (removed, added) = (plain(removed), plain(added));
+        Ok(py.detach(|| inner.commit(&records, &removed, &added))?)
+    }
+
+    #[pyo3(signature = (key, value, /))]
+    fn put_meta(&self, py: Python<'_>, key: &str, value: &[u8]) -> PyResult<()> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| inner.put_meta(key, value))?)
+    }
+
+    #[pyo3(signature = (key, /))]
+    fn meta<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let key = format!("node:{key}");
+        let found = self.read(py, |snapshot| {
+            Ok(snapshot.tables().meta.get(snapshot.txn(), key.as_bytes())?.map(<[u8]>::to_vec))
+        })?;
+        Ok(found.map(|value| to_bytes(py, value)))
+    }
+
+    fn head<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyBytes>, u64)>> {
+        let head = self.inner()?.snapshot()?.head()?;
+        Ok(head.map(|(hash, number)| (to_bytes(py, hash), number)))
+    }
+
+    #[pyo3(signature = (number, /))]
+    fn canonical_hash<'py>(&self, py: Python<'py>, number: u64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = self.inner()?.snapshot()?.canonical_hash(number)?;
+        Ok(found.map(|hash| to_bytes(py, hash)))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn header<'py>(&self, py: Python<'py>, hash: Hash) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let snapshot = self.inner()?.snapshot()?;
+        Ok(snapshot.header(&hash.0)?.map(|(_, _, header)| to_bytes(py, header)))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn total_difficulty<'py>(&self, py: Python<'py>, hash: Hash) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let snapshot = self.inner()?.snapshot()?;
+        snapshot.header(&hash.0)?.map(|(_, total, _)| to_int(py, &total)).transpose()
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn number_of(&self, hash: Hash) -> PyResult<Option<u64>> {
+        let snapshot = self.inner()?.snapshot()?;
+        Ok(snapshot.header(&hash.0)?.map(|(number, _, _)| number))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn body(&self, py: Python<'_>, hash: Hash) -> PyResult<Option<Body>> {
+        let found = self.read(py, |snapshot| snapshot.body(&hash.0))?;
+        Ok(found.map(|data| Body { data: Arc::new(data) }))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn block<'py>(&self, py: Python<'py>, hash: Hash) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = self.read(py, |snapshot| {
+            let Some((_, _, header)) = snapshot.header(&hash.0)? else { return Ok(None) };
+            let Some(record) = snapshot.tables().bodies.get(snapshot.txn(), hash.0.as_slice())? else { return Ok(None) };
+            let (_, body) = split_body(record, &hash.0)?;
+            Ok(Some(encode_block(header, body)))
+        })?;
+        Ok(found.map(|block| to_bytes(py, block)))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn transaction_position<'py>(
+        &self,
+        py: Python<'py>,
+        hash: Hash,
+    ) -> PyResult<Option<(Bound<'py, PyBytes>, u64, u32)>> {
+        let snapshot = self.inner()?.snapshot()?;
+        let Some((number, index)) = snapshot.position(&hash.0)? else { return Ok(None) };
+        Ok(snapshot.canonical_hash(number)?.map(|block| (to_bytes(py, block), number, index)))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn raw_receipts<'py>(&self, py: Python<'py>, hash: Hash) -> PyResult<Option<Vec<Bound<'py, PyBytes>>>> {
+        let found = self.read(py, |snapshot| {
+            let receipts = snapshot.receipts(&hash.0)?;
+            Ok(receipts.map(|all| {
+                let encode = |receipt: &crate::receipts::ReceiptData| {
+                    let mut out = Vec::new();
+                    receipt.encode(receipt.bloom(), &mut out);
+                    out
+                };
+                all.iter().map(encode).collect::<Vec<_>>()
+            }))
+        })?;
+        Ok(found.map(|all| all.iter().map(|receipt| to_bytes(py, receipt)).collect()))
+    }
+
+    #[pyo3(signature = (root, /))]
+    fn state(&self, root: Hash) -> PyResult<State> {
+        Ok(State { data: self.inner()?.snapshot()?.state(root.0)? })
+    }
+
+    fn latest(&self) -> PyResult<State> {
+        let snapshot = self.inner()?.snapshot()?;
+        let (hash, _) = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
+        let header = snapshot.header(&hash)?.ok_or_else(|| Error::damaged("the head has no header"))?.2;
+        let root = decode_header(header)?.state_root;
+        Ok(State { data: snapshot.state(root)? })
+    }
+
+    fn usage(&self, py: Python<'_>) -> PyResult<Vec<(String, u64, u64)>> {
+        self.read(py, |snapshot| {
+            let each = snapshot.tables().each().into_iter();
+            each.map(|(name, table)| {
+                let (entries, bytes) = table.usage(snapshot.txn())?;
+                Ok((name.to_string(), entries, bytes))
+            })
+            .collect()
+        })
+    }
+
+    #[pyo3(signature = (limit, /))]
+    fn check(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<String>> {
+        self.read(py, |snapshot| crate::check::check(snapshot, limit))
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<NewBlock>()?;
+    module.add_class::<Store>()
+}

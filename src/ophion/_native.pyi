@@ -1,0 +1,390 @@
+"""The contract of the Rust extension. Only `ophion.native` imports this module.
+
+Conventions: hashes, addresses and raw encodings are `bytes`; amounts are `int`; nothing here keeps a
+Python object alive or calls Python back. Every call that can take longer than a few microseconds
+releases the GIL. All classes are frozen. Expected failures raise a subclass of `NativeError`;
+a panic would be a bug.
+"""
+
+from collections.abc import Sequence
+
+__version__: str
+
+# --- errors -------------------------------------------------------------------------------------
+
+class NativeError(Exception):
+    """Base of everything the extension raises on purpose."""
+
+class StorageError(NativeError):
+    """The database cannot be opened, read or written: full disk, read-only path, newer version, damage."""
+
+class DecodeError(NativeError):
+    """Bytes that are not what they should be; the message names the place."""
+
+class InvalidBody(NativeError):
+    """A transaction of a block breaks a rule; the message starts with `transaction N:`."""
+
+class MissingState(NativeError):
+    """The state of this root is not in the database."""
+
+# --- crypto -------------------------------------------------------------------------------------
+
+def keccak256(data: bytes, /) -> bytes: ...
+def public_key(secret: bytes, /) -> bytes:
+    """64 bytes, without the 04 prefix. DecodeError when the secret is not a valid key."""
+
+def address_of(public_key: bytes, /) -> bytes: ...
+def sign(secret: bytes, digest: bytes, /) -> bytes:
+    """r || s || v with v 0 or 1; deterministic (RFC 6979), low s."""
+
+def recover(digest: bytes, signature: bytes, /) -> bytes:
+    """64-byte public key of a 65-byte signature (v 0 or 1)."""
+
+def recover_address(digest: bytes, signature: bytes, /) -> bytes: ...
+
+# --- small tries --------------------------------------------------------------------------------
+
+def ordered_root(items: Sequence[bytes], /) -> bytes:
+    """Root of the trie rlp(index) -> item, as transactions, receipts and withdrawals use it."""
+
+def trie_root(changes: Sequence[tuple[bytes, bytes | None]], secure: bool, /) -> bytes:
+    """Root after applying the changes in order (None or empty deletes); secure hashes the keys."""
+
+def verify_proof(root: bytes, key: bytes, nodes: Sequence[bytes], /) -> bytes | None:
+    """Value proved under keccak(key), None when absence is proved; DecodeError when the proof is wrong."""
+
+# --- ethash -------------------------------------------------------------------------------------
+
+def ethash_seed(epoch: int, /) -> bytes: ...
+def ethash_compute(seal_hash: bytes, nonce: int, number: int, /) -> tuple[bytes, bytes]:
+    """(mix hash, result) by the light algorithm. The cache of an epoch is made once and kept (two epochs)."""
+
+def ethash_search(seal_hash: bytes, number: int, difficulty: int, start_nonce: int, attempts: int, threads: int, /) -> tuple[int, bytes] | None:
+    """Looks for a nonce: (nonce, mix hash), or None after `attempts` tries."""
+
+# --- transactions and bodies --------------------------------------------------------------------
+
+class Transaction:
+    """A decoded transaction whose sender has been recovered."""
+
+    raw: bytes
+    """EIP-2718 form as it stands in a block (no blob side-car)."""
+    hash: bytes
+    sender: bytes
+    type: int
+    chain_id: int | None
+    """None for legacy transactions without replay protection."""
+    nonce: int
+    gas_limit: int
+    max_fee_per_gas: int
+    """The gas price of legacy and access-list transactions."""
+    max_priority_fee_per_gas: int
+    max_fee_per_blob_gas: int | None
+    blob_hashes: list[bytes]
+    to: bytes | None
+    value: int
+    input: bytes
+    authorization_count: int
+    is_low_s: bool
+    def intrinsic_gas(self, fork: str, /) -> int:
+        """Gas that must at least be offered under that fork (floor of EIP-7623 included)."""
+
+    def json(self, /) -> bytes:
+        """The JSON-RPC transaction object of a pending transaction (block members null)."""
+
+    def json_pretty(self, /) -> str: ...
+
+def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
+    """Decode, hash and recover many at once on all cores; a str says why that one is malformed.
+
+    Blob transactions may come in the network form with side-car; the side-car is verified and dropped."""
+
+class Withdrawal:
+    index: int
+    validator: int
+    address: bytes
+    amount_gwei: int
+    def __new__(cls, index: int, validator: int, address: bytes, amount_gwei: int) -> Withdrawal: ...
+
+class Body:
+    """Transactions, ommers and withdrawals of one block, decoded once."""
+
+    @staticmethod
+    def of(transactions: Sequence[bytes], ommers: Sequence[bytes], withdrawals: Sequence[Withdrawal] | None) -> Body:
+        """From EIP-2718 transactions and header RLPs."""
+
+    transaction_count: int
+    transactions_root: bytes
+    ommers: list[bytes]
+    """Header RLP of each ommer."""
+    ommers_hash: bytes
+    withdrawals: list[Withdrawal] | None
+    withdrawals_root: bytes | None
+    transactions: list[Transaction]
+    """Recovers the senders when that has not been done yet."""
+    blob_gas: int
+    def recover(self, /) -> None:
+        """Recover all senders in parallel and keep them; InvalidBody when one has none."""
+
+    def encode_block(self, header: bytes, /) -> bytes: ...
+
+def decode_block(block: bytes, /) -> tuple[bytes, Body]:
+    """(header RLP, body) of one RLP block; DecodeError for anything else, trailing bytes included."""
+
+# --- environment --------------------------------------------------------------------------------
+
+class ChainRules:
+    """What one chain fixes for the EVM."""
+
+    def __new__(
+        cls,
+        *,
+        chain_id: int,
+        contract_size_limit: int | None = None,
+        deposit_contract: bytes | None = None,
+        withdrawal_request_contract: bytes | None = None,
+        consolidation_request_contract: bytes | None = None,
+    ) -> ChainRules: ...
+
+class BlockEnv:
+    """Everything of a block that execution may see.
+
+    `fork` is one of frontier, homestead, tangerine, spurious, byzantium, constantinople, petersburg,
+    istanbul, berlin, london, paris, shanghai, cancun, prague, osaka. `beneficiary` is who earns the fees (the
+    Clique signer, not the header's coinbase). `block_hashes` is the concatenation of the hashes of
+    blocks number-1, number-2, ... (at most 256); None means: look them up on the canonical chain.
+    """
+
+    def __new__(
+        cls,
+        *,
+        rules: ChainRules,
+        fork: str,
+        number: int,
+        timestamp: int,
+        beneficiary: bytes,
+        gas_limit: int,
+        difficulty: int,
+        mix_hash: bytes,
+        base_fee: int | None,
+        excess_blob_gas: int | None = None,
+        max_blobs: int | None = None,
+        blob_fee_fraction: int | None = None,
+        parent_beacon_root: bytes | None = None,
+        parent_hash: bytes,
+        block_hashes: bytes | None = None,
+        dao_fork: bool = False,
+    ) -> BlockEnv: ...
+
+# --- state and execution ------------------------------------------------------------------------
+
+class State:
+    """The world at one root: head, history, side chain or the result of an uncommitted execution."""
+
+    root: bytes
+    def account(self, address: bytes, /) -> tuple[int, int, bytes, bytes] | None:
+        """(nonce, balance, code hash, storage root)"""
+
+    def balance(self, address: bytes, /) -> int: ...
+    def nonce(self, address: bytes, /) -> int: ...
+    def code(self, address: bytes, /) -> bytes: ...
+    def storage(self, address: bytes, slot: bytes, /) -> bytes:
+        """32 bytes"""
+
+    def proof(self, address: bytes, slots: Sequence[bytes], /) -> tuple[list[bytes], list[tuple[bytes, list[bytes]]]]:
+        """(account proof, for each slot (value as 32 bytes, proof)); nodes from the root down."""
+
+    def accounts(self, start: bytes, limit: int, /) -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
+        """From a hashed key: ((hash, address, nonce, balance, code hash, storage root) ..., next hash)."""
+
+    def storage_range(self, address: bytes, start: bytes, limit: int, /) -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
+        """From a hashed key: ((hash, slot, value) ..., next hash)."""
+
+class Execution:
+    """Outcome of running a block: committed later, built upon, or dropped. Cannot be edited."""
+
+    state_root: bytes
+    receipts_root: bytes
+    logs_bloom: bytes
+    gas_used: int
+    blob_gas_used: int
+    requests: list[bytes] | None
+    """EIP-7685 requests (type byte and data), from Prague on."""
+    requests_hash: bytes | None
+    state: State
+    """The world after the block; another block may be executed on it before this one is committed."""
+    def receipt_statuses(self) -> list[tuple[bool, int, bytes]]:
+        """(succeeded, gas used, output of a reverted transaction) for each transaction"""
+
+class Built:
+    execution: Execution
+    body: Body
+    included: list[int]
+    """Positions of the candidates that made it into the block, in order."""
+    skipped: list[tuple[int, str]]
+    """(position, reason) of candidates that can never be included as things stand."""
+
+def execute(state: State, env: BlockEnv, body: Body, rewards: Sequence[tuple[bytes, int]], keep_revert_data: bool, /) -> Execution:
+    """Run a block on a parent state. InvalidBody names the transaction that breaks a rule."""
+
+def build(
+    state: State,
+    env: BlockEnv,
+    candidates: Sequence[Transaction],
+    withdrawals: Sequence[Withdrawal] | None,
+    rewards: Sequence[tuple[bytes, int]],
+    keep_revert_data: bool,
+    deadline_s: float,
+    /,
+) -> Built:
+    """Fill a block from candidates in the given order until gas or the deadline ends it."""
+
+def genesis_state(store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /) -> Execution:
+    """(address, nonce, balance, code, ((slot, value) ...)) of each account; committed like any block."""
+
+# --- calls --------------------------------------------------------------------------------------
+
+class CallRequest:
+    """A call object after decoding. Fees of None are zero and then switch the fee checks off."""
+
+    def __new__(
+        cls,
+        *,
+        sender: bytes,
+        to: bytes | None,
+        gas: int,
+        value: int = 0,
+        input: bytes = b"",
+        nonce: int | None = None,
+        gas_price: int | None = None,
+        max_fee_per_gas: int | None = None,
+        max_priority_fee_per_gas: int | None = None,
+        max_fee_per_blob_gas: int | None = None,
+        blob_hashes: Sequence[bytes] = (),
+        access_list: Sequence[tuple[bytes, Sequence[bytes]]] = (),
+        authorizations: Sequence[tuple[int, bytes, int, int, int, int]] = (),
+    ) -> CallRequest: ...
+
+class AccountOverride:
+    def __new__(
+        cls,
+        *,
+        address: bytes,
+        balance: int | None = None,
+        nonce: int | None = None,
+        code: bytes | None = None,
+        state: Sequence[tuple[bytes, bytes]] | None = None,
+        state_diff: Sequence[tuple[bytes, bytes]] | None = None,
+        move_precompile_to: bytes | None = None,
+    ) -> AccountOverride: ...
+
+class CallOutcome:
+    kind: str
+    """returned, reverted, halted (reason says why), invalid (the call breaks a transaction rule) or timeout."""
+    output: bytes
+    gas_used: int
+    reason: str
+
+def call(state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /) -> CallOutcome:
+    """Run a call without trace or commit. Nonce, balance-for-fees and EIP-3607 checks are off as eth_call wants them."""
+
+def estimate_gas(
+    state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], cap: int, deadline_s: float, /
+) -> tuple[int, CallOutcome]:
+    """Smallest gas with which the call succeeds (bisection), and the outcome with the most gas when it never does (then 0)."""
+
+def create_access_list(
+    state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
+) -> tuple[list[tuple[bytes, list[bytes]]], CallOutcome]: ...
+
+# --- store --------------------------------------------------------------------------------------
+
+class NewBlock:
+    """A block ready to be written."""
+
+    def __new__(
+        cls, *, hash: bytes, number: int, header: bytes, body: Body, execution: Execution, total_difficulty: int
+    ) -> NewBlock: ...
+
+class Store:
+    """One LMDB environment. One process at a time, many readers, one writer."""
+
+    @staticmethod
+    def open(path: str, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:
+        """`path` is the directory of the database. StorageError says what is wrong and what to do."""
+
+    def close(self) -> None: ...
+    def sync(self) -> None:
+        """Force everything to disk (needed only when not durable)."""
+
+    # writing
+    def commit(self, blocks: Sequence[NewBlock], removed: Sequence[bytes], added: Sequence[bytes], /) -> None:
+        """Write the blocks and move the canonical chain in ONE transaction.
+
+        `removed`: canonical hashes to take off, old head first. `added`: hashes to put on, ascending, the last one
+        becoming the head; each must be stored already or be among `blocks`. Both empty: side-chain blocks only."""
+
+    def put_meta(self, key: str, value: bytes, /) -> None:
+        """A small named value of the node's own (genesis text, votes, local transactions)."""
+
+    def meta(self, key: str, /) -> bytes | None: ...
+
+    # chain
+    def head(self) -> tuple[bytes, int] | None:
+        """(hash, number); None in an empty database."""
+
+    def canonical_hash(self, number: int, /) -> bytes | None: ...
+    def header(self, hash: bytes, /) -> bytes | None: ...
+    def total_difficulty(self, hash: bytes, /) -> int | None: ...
+    def number_of(self, hash: bytes, /) -> int | None: ...
+    def body(self, hash: bytes, /) -> Body | None:
+        """With its senders, which are stored."""
+
+    def block(self, hash: bytes, /) -> bytes | None:
+        """The whole RLP block."""
+
+    def transaction_position(self, hash: bytes, /) -> tuple[bytes, int, int] | None:
+        """(block hash, block number, index) on the canonical chain."""
+
+    def raw_receipts(self, hash: bytes, /) -> list[bytes] | None:
+        """EIP-2718 receipts of a block."""
+
+    def state(self, root: bytes, /) -> State:
+        """MissingState when the root is unknown."""
+
+    def latest(self) -> State:
+        """The state of the head."""
+
+    # JSON-RPC objects as JSON text, rendered without passing through Python
+    def block_json(self, hash: bytes, full: bool, with_total_difficulty: bool, /) -> bytes | None: ...
+    def transaction_json(self, hash: bytes, /) -> bytes | None: ...
+    def transaction_at_json(self, block: bytes, index: int, /) -> bytes | None: ...
+    def receipt_json(self, hash: bytes, with_revert_reason: bool, /) -> bytes | None: ...
+    def block_receipts_json(self, block: bytes, with_revert_reason: bool, /) -> bytes | None: ...
+    def logs_json(
+        self,
+        first: int,
+        last: int,
+        addresses: Sequence[bytes],
+        topics: Sequence[Sequence[bytes] | None],
+        max_results: int,
+        deadline_s: float,
+        /,
+    ) -> bytes:
+        """Log objects of canonical blocks first..last. StorageError names the limit when one is hit."""
+
+    def block_logs_json(self, block: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], removed: bool, /) -> bytes | None: ...
+
+    # upkeep
+    def usage(self) -> list[tuple[str, int, int]]:
+        """(table, entries, bytes) of each table."""
+
+    def check(self, limit: int, /) -> list[str]:
+        """Walks chain and head state, re-hashes everything, and says what is damaged (at most `limit` lines)."""
+
+# --- public test vectors ------------------------------------------------------------------------
+
+def state_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]:
+    """Run one GeneralStateTests file: (case, fork and indexes, passed or None when skipped, detail)."""
+
+def transaction_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]: ...
