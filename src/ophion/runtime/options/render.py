@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -47,10 +48,19 @@ def value_form(spec: OptionSpec) -> str:
 
 
 def _sentence(spec: OptionSpec) -> str:
-    default = show_default(spec)
-    if spec.declaration.required:
-        return f"{spec.declaration.help} (required)"
-    return f"{spec.declaration.help} (default: {default})" if default else spec.declaration.help
+    default = "required" if spec.declaration.required else show_default(spec)
+    if default and not spec.declaration.required:
+        default = f"default: {default}"
+    return f"{meaning(spec)} ({default})" if default else meaning(spec)
+
+
+def meaning(spec: OptionSpec) -> str:
+    """The help text, and the names to choose from where the form of the value does not list them."""
+    help_text = spec.declaration.help
+    shown = re.findall(r"\w+", f"{spec.metavar} {help_text}")
+    if set(spec.kind.choices[:1]) <= set(shown):
+        return help_text
+    return f"{help_text} One of: {', '.join(spec.kind.choices)}."
 
 
 def show_default(spec: OptionSpec) -> str:
@@ -82,7 +92,7 @@ def markdown(specs: Iterable[OptionSpec]) -> str:
                 flags,
                 f"`{variable(PREFIXES[0], spec.name)}`",
                 f"`{default}`" if default else "",
-                spec.declaration.help,
+                meaning(spec),
             ]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")

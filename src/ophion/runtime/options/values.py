@@ -18,6 +18,7 @@ Reader = Callable[[str], Any]
 Check = Callable[[Any], None]
 
 _UNIONS = (typing.Union, types.UnionType)
+_NAMES_IN_METAVAR = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ def kind_of(annotation: Any, parse: Reader | None) -> Kind:
         return Kind(read_bool, "true|false", is_bool=True)
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
         names = tuple(member.name for member in annotation)
-        return Kind(_enum_reader(annotation), "|".join(names), choices=names)
+        metavar = "|".join(names) if len(names) <= _NAMES_IN_METAVAR else "NAME"
+        return Kind(_enum_reader(annotation), metavar, choices=names)
     simple: dict[Any, Kind] = {
         int: Kind(read_int, "NUMBER"),
         float: Kind(read_float, "NUMBER"),

