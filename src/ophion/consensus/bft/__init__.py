@@ -1,0 +1,25 @@
+"""IBFT 2.0 and QBFT: one state machine, two dialects.
+
+    committee        who decides a height, what is a quorum, whose turn it is
+    messages         proposals, prepares, commits, round changes, decoded
+    events           what the machine is told and what it asks for
+    machine          `BftMachine.handle(event, now) -> effects`; height, round and round_change are its inside
+    inbox            duplicates, messages of later heights, limits
+    memory           what must survive a restart
+    timing           periods and time-outs, doubled and capped
+    status           a doctor for stalls: what the machine waits for, in plain words
+    dialect          what the machine needs from a dialect
+    ibft2, qbft      the two dialects: extra data, wire, justification
+    wire             what their wire formats share; authorship: whose signature it is; scribe: own messages with a key
+    engine           `Engine` for both: hashing and header rules; schedule and validators stand behind it
+
+A height in round 0, as four validators see it (IBFT 2.0; in QBFT the proposer prepares too):
+
+    proposer   ── Proposal ──▶ all        the block is due
+    others     ── Prepare ───▶ all        the block was checked
+    everyone   ── Commit ────▶ all        a quorum has prepared: remembered on disk before it is said
+    everyone   imports                    a quorum has committed: its seals go into the header
+
+When a round takes too long its validators ask for the next one (`RoundChange`) and say what they had prepared; the next
+proposer must propose that block again. Why this never decides two blocks is argued in `height.py`.
+"""

@@ -1,0 +1,288 @@
+"""`Engine` for IBFT 2.0 and QBFT: hashing, header rules and validators, shared by both dialects.
+
+A header is judged by the light rules while it is a proposal, and by the full rules once it is sealed; the difference
+is the seals (consensus.md 2.4). A block is final when it is on the chain, so fork choice only ever goes forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus import header_rules as rules
+from ophion.consensus.bft.authorship import seal_author
+from ophion.consensus.bft.committee import quorum_of
+from ophion.consensus.bft.events import Head, NewHead
+from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm, own_vanity
+from ophion.consensus.bft.inbox import InboxLimits
+from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.schedule import BftSchedule, BlockSettings
+from ophion.consensus.bft.scribe import Dialect
+from ophion.consensus.bft.timing import Timing
+from ophion.consensus.bft.validators import Validators
+from ophion.consensus.bft.wire import candidate_in_round, header_digest
+from ophion.consensus.engine import Finality, HeaderReader, Tip, Vote, Wishes
+from ophion.consensus.unsealed import unsealed_header
+from ophion.consensus.voting import LocalProposals
+from ophion.errors import DecodeError, GenesisError, InvalidBlock, InvalidHeader
+from ophion.native.crypto import keccak256
+from ophion.primitives import rlp
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import ZERO_HASH, ZERO_NONCE, Address, Hash32, Signature
+
+MIX_HASH: Final = b"ctical byzantine fault tolerance"
+"""The mark by which BFT headers are known."""
+DIFFICULTY: Final = 1
+FUTURE_LEAD_S: Final = 1
+DEFAULT_MAX_TIMEOUT_S: Final = 60.0
+
+SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
+
+
+class BftEngine:
+    """The rules of one IBFT 2.0 or QBFT network."""
+
+    finality = Finality.IMMEDIATE
+
+    def __init__(self, spec: ChainSpec, recover_seal: SealAuthor = seal_author) -> None:
+        self._spec = spec
+        self._recover_seal = recover_seal
+        self.schedule = BftSchedule(spec)
+        self.validators = Validators(self.schedule)
+
+    @property
+    def name(self) -> str:
+        """Name of the dialect in which the chain begins."""
+        return self.schedule.era(0).dialect.name
+
+    def dialect(self, number: int) -> Dialect:
+        """The dialect of a block and of the messages about it."""
+        return self.schedule.era(number).dialect
+
+    # --- what a header says ---------------------------------------------------------------------
+
+    def hashed(self, header: Header) -> HashedHeader:
+        """The hash leaves out round and seals; genesis is hashed as it is."""
+        if header.number == 0:
+            return HashedHeader(header, keccak256(header.encode()))
+        return HashedHeader(header, self._digest(header, ExtraForm.FOR_HASH))
+
+    def author(self, header: HashedHeader) -> Address:
+        """Who built the block."""
+        return header.header.coinbase
+
+    def beneficiary(self, header: HashedHeader) -> Address:
+        """The builder, unless the network names somebody else."""
+        return self._settings(header.header).beneficiary or header.header.coinbase
+
+    def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
+        """The configured reward, if any."""
+        reward = self._settings(header.header).reward_wei
+        return [(self.beneficiary(header), reward)] if reward else []
+
+    def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
+        """The validators of the next block."""
+        return self.validators.after(after, chain)
+
+    def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
+        """The validators that a header lists, which made that very block.
+
+        In contract mode headers list nobody; then the answer is what the contract says at that block (consensus.md
+        4.1).
+        """
+        listed = self.validators.extra(header.header).validators
+        if not listed and self._settings(header.header).contract is not None:
+            return self.validators.after(header, chain)
+        return listed
+
+    def has_votes(self, after: HashedHeader) -> bool:
+        """Whether validators are voted on in the next block; false in contract mode."""
+        return self.validators.contract_after(after) is None
+
+    def next_vote(
+        self, parent: HashedHeader, author: Address, proposals: LocalProposals, chain: HeaderReader
+    ) -> Vote | None:
+        """The vote that `author` should put into the block after `parent`."""
+        if not self.has_votes(parent):
+            return None
+        tally = self.validators.tally(parent, chain)
+        return proposals.next_vote(lambda vote: tally.is_useful(author, vote))
+
+    # --- rules ----------------------------------------------------------------------------------
+
+    def check_genesis(self, header: Header) -> None:
+        """The extra data is well-formed and names validators, unless a contract does."""
+        try:
+            validators = self.dialect(0).decode_extra(header.extra_data).validators
+        except DecodeError as error:
+            raise _bad_genesis(header, f"not the extra data of a {self.name} network: {error}") from error
+        if len(set(validators)) != len(validators):
+            raise _bad_genesis(header, "a validator is listed twice")
+        if not validators and self.schedule.settings(1, header.timestamp).contract is None:
+            raise _bad_genesis(header, f"a {self.name} network needs at least one validator")
+
+    def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
+        """The full rules, for sealed blocks."""
+        validators = self._verify_light(header, parent, chain, now)
+        self._check_seals(header.header, validators)
+
+    def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
+        """The light rules, for blocks that are still to be sealed."""
+        self._verify_light(header, parent, chain, now)
+
+    def _verify_light(
+        self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int
+    ) -> tuple[Address, ...]:
+        block, before = header.header, parent.header
+        settings = self._settings(block)
+        fork = self._spec.fork_of(block)
+        rules.check_follows(block, parent)
+        rules.check_gas_used(block)
+        rules.check_gas_limit(block, before, self._spec)
+        rules.check_not_future(block, now, FUTURE_LEAD_S)
+        rules.check_timestamp(block, before, settings.least_distance_s)
+        self._check_constants(block)
+        rules.check_tail(block, fork)
+        rules.check_base_fee(block, before, self._spec)
+        rules.check_blobs(block, before, fork)
+        validators = self.validators.after(parent, chain)
+        self._check_validators(self.validators.extra(block), settings, validators)
+        if block.coinbase not in validators:
+            raise InvalidHeader("coinbase", block.coinbase, "one of the validators")
+        return validators
+
+    def _check_constants(self, block: Header) -> None:
+        if block.mix_hash != MIX_HASH:
+            raise InvalidHeader("mix hash", block.mix_hash, MIX_HASH)
+        rules.check_no_ommers(block)
+        if block.difficulty != DIFFICULTY:
+            raise InvalidHeader("difficulty", block.difficulty, DIFFICULTY)
+        # QBFT clients do not look at the nonce (consensus.md 3.4)
+        if block.nonce != ZERO_NONCE and not isinstance(self.dialect(block.number), Qbft):
+            raise InvalidHeader("nonce", block.nonce, ZERO_NONCE)
+
+    def _check_validators(self, extra: BftExtraData, settings: BlockSettings, validators: tuple[Address, ...]) -> None:
+        if settings.contract is None:
+            if extra.validators != validators:
+                raise InvalidHeader("validators", _listed(extra.validators), _listed(validators))
+        elif extra.validators or extra.vote is not None:
+            raise InvalidHeader("validators", "listed or voted on", "neither, as a contract names them")
+
+    def _check_seals(self, block: Header, validators: tuple[Address, ...]) -> None:
+        """Enough validators have sealed, each once."""
+        extra = self.validators.extra(block)
+        digest = self._digest(block, ExtraForm.FOR_SEAL)
+        authors = set()
+        for seal in extra.seals:
+            author = self._recover_seal(digest, seal)
+            if author is None or author not in validators:
+                raise InvalidHeader("committed seal", seal, "a signature of a validator")
+            if author in authors:
+                raise InvalidHeader("committed seals", f"two of 0x{author.hex()}", "one of each validator")
+            authors.add(author)
+        needed = quorum_of(len(validators))
+        if len(authors) < needed:
+            raise InvalidHeader("committed seals", len(authors), f"at least {needed} of {len(validators)}")
+
+    def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
+        """There are none."""
+        if ommers:
+            raise InvalidBlock("number of ommers", len(ommers), 0)
+
+    def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
+        """Only what continues the head: a committed block stays."""
+        cursor: HashedHeader | None = tip.header
+        while cursor is not None and cursor.number > head.header.number + 1:
+            cursor = chain.header(cursor.parent_hash)
+        return cursor is not None and cursor.parent_hash == head.header.hash
+
+    # --- making blocks --------------------------------------------------------------------------
+
+    def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
+        """A header of round 0 without seals. The vote is written as it is wished, in epoch blocks too."""
+        number = parent.number + 1
+        least = self.schedule.next_timestamp(parent.number, parent.timestamp)
+        timestamp = max(wishes.timestamp, least)
+        settings = self.schedule.settings(number, timestamp)
+        extra = BftExtraData(
+            own_vanity(wishes.extra_data),
+            self.members(parent, chain) if settings.contract is None else (),
+            wishes.vote if settings.contract is None else None,
+        )
+        wishes = replace(wishes, timestamp=timestamp, mix_hash=MIX_HASH, parent_beacon_block_root=ZERO_HASH)
+        header = unsealed_header(parent, wishes, self._spec)
+        encoded = self.dialect(number).encode_extra(extra, ExtraForm.FULL)
+        return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
+
+    def candidate(self, block: bytes, round_number: int = 0) -> Candidate:
+        """A built block, whole and encoded, as a proposal of a round."""
+        number = Header.decode(rlp.split_list(block)[0]).number
+        found = self.dialect(number).candidate(block)
+        return found if found.round == round_number else candidate_in_round(self.dialect(number), found, round_number)
+
+    def signing_hash(self, header: Header) -> Hash32:
+        """What validators seal: the header with its round, without seals."""
+        return self._digest(header, ExtraForm.FOR_SEAL)
+
+    def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
+        """The header with these seals in place of any others."""
+        extra = replace(self.validators.extra(header), seals=tuple(seals))
+        return replace(header, extra_data=self.dialect(header.number).encode_extra(extra, ExtraForm.FULL))
+
+    # --- for the machine ------------------------------------------------------------------------
+
+    def new_head(
+        self, header: HashedHeader, chain: HeaderReader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
+    ) -> NewHead:
+        """What the machine is told about a new head."""
+        block = header.header
+        return NewHead(
+            Head(block.number, header.hash, block.timestamp, block.coinbase),
+            self.members(header, chain),
+            self.timing(header, max_timeout_s),
+        )
+
+    def timing(self, parent: HashedHeader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S) -> Timing:
+        """Periods and time-outs of the block after `parent`."""
+        number, timestamp = parent.number + 1, parent.timestamp
+        parameters = self.schedule.era(number).parameters
+        before = self.schedule.settings(number, timestamp)
+        due = self.schedule.settings(number, timestamp + before.least_distance_s)
+        # where the period changes between parent and block, the longer one holds (consensus.md 3.5)
+        period = max(before.target_period_s, due.target_period_s)
+        is_qbft = isinstance(self.dialect(number), Qbft)
+        return Timing(
+            period, float(parameters.request_timeout_s), max_timeout_s, float(due.empty_period_s) if is_qbft else 0.0
+        )
+
+    def limits(self) -> InboxLimits:
+        """Limits of the genesis file."""
+        parameters = self.schedule.era(0).parameters
+        return InboxLimits(
+            parameters.message_queue_limit,
+            parameters.duplicate_message_limit,
+            parameters.future_messages_limit,
+            parameters.future_messages_max_distance,
+            parameters.gossiped_history_limit,
+        )
+
+    # --- pieces ---------------------------------------------------------------------------------
+
+    def _settings(self, header: Header) -> BlockSettings:
+        return self.schedule.settings(header.number, header.timestamp)
+
+    def _digest(self, header: Header, form: ExtraForm) -> Hash32:
+        return header_digest(self.dialect(header.number), header, self.validators.extra(header), form)
+
+
+def _listed(addresses: Sequence[Address]) -> str:
+    return "[" + ", ".join(f"0x{address.hex()}" for address in addresses) + "]"
+
+
+def _bad_genesis(header: Header, why: str) -> GenesisError:
+    return GenesisError(
+        f"Invalid extraData in genesis block configuration: 0x{header.extra_data.hex()} ({why})", "extraData"
+    )

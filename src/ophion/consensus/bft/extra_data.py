@@ -1,0 +1,96 @@
+"""The extra data of a BFT header: what it says, whatever the dialect, and the three forms it takes.
+
+A header is hashed in three ways (consensus.md 2.3): in full, as it travels; without seals, which is what validators
+agree on and seal; and without seals and round, which is the hash of the block. So a block keeps its hash whatever
+round decided it and whoever sealed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from ophion.consensus.engine import Vote
+from ophion.errors import DecodeError
+from ophion.primitives import rlp
+from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, Signature
+
+VANITY_LENGTH: Final = 32
+ADD_MARK: Final = b"\xff"
+_PLACE: Final = "extra data"
+
+
+class ExtraForm(Enum):
+    """Which parts are written."""
+
+    FULL = "full"
+    FOR_SEAL = "digest"
+    """Without seals: agreed on and sealed."""
+    FOR_HASH = "hash"
+    """Without seals and round: the block hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class BftExtraData:
+    """Decoded extra data."""
+
+    vanity: bytes
+    """32 bytes of the proposer's choice."""
+    validators: tuple[Address, ...]
+    """In force for this very block; empty in contract mode (consensus.md 3.6)."""
+    vote: Vote | None = None
+    round: int = 0
+    seals: tuple[Signature, ...] = ()
+
+
+def own_vanity(configured: bytes) -> bytes:
+    """Configured extra data as the vanity of own blocks: left-padded with zeros, cut to 32 bytes."""
+    return configured.rjust(VANITY_LENGTH, b"\0")[:VANITY_LENGTH]
+
+
+def split_items(data: bytes, wanted: int, exactly: bool) -> list[rlp.Item]:
+    """The items of an extra data list; `exactly` refuses more than `wanted`."""
+    items = rlp.decode_list(data)
+    if len(items) < wanted or (exactly and len(items) > wanted):
+        raise DecodeError(f"{len(items)} items instead of {wanted}", _PLACE)
+    return items
+
+
+def read_vanity(item: rlp.Item) -> bytes:
+    if not isinstance(item, bytes) or len(item) != VANITY_LENGTH:
+        raise DecodeError(f"vanity is not {VANITY_LENGTH} bytes", _PLACE)
+    return item
+
+
+def read_validators(item: rlp.Item) -> tuple[Address, ...]:
+    return _strings(item, ADDRESS_LENGTH, "validator")
+
+
+def read_seals(item: rlp.Item) -> tuple[Signature, ...]:
+    return _strings(item, SIGNATURE_LENGTH, "seal")
+
+
+def read_vote(item: list[rlp.Item], drop_marks: tuple[bytes, ...]) -> Vote:
+    """A vote that is there: `[address, direction]`."""
+    if len(item) != 2:
+        raise DecodeError(f"vote of {len(item)} items instead of 2", _PLACE)
+    target, direction = item
+    if not isinstance(target, bytes) or len(target) != ADDRESS_LENGTH:
+        raise DecodeError(f"target of the vote is not {ADDRESS_LENGTH} bytes", _PLACE)
+    if direction == ADD_MARK:
+        return Vote(target, True)
+    if direction in drop_marks:
+        return Vote(target, False)
+    raise DecodeError("direction of the vote is neither add nor drop", _PLACE)
+
+
+def _strings(item: rlp.Item, size: int, what: str) -> tuple[bytes, ...]:
+    if not isinstance(item, list):
+        raise DecodeError(f"{what}s are not a list", _PLACE)
+    found = []
+    for entry in item:
+        if not isinstance(entry, bytes) or len(entry) != size:
+            raise DecodeError(f"a {what} is not {size} bytes", _PLACE)
+        found.append(entry)
+    return tuple(found)

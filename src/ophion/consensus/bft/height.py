@@ -1,0 +1,376 @@
+"""One height as one validator sees it: its rounds, timers, votes and the proof it carries from round to round.
+
+Why no two blocks are decided at a height, given at most f misbehaving validators (consensus.md 2.9, 2.10):
+
+1. Within a round an honest validator votes for one digest: the first justified proposal pins the round, and `Memory`
+   carries vote and round over a restart. Two quorums share an honest validator, so one digest at most is prepared.
+2. An own commit counts, here and elsewhere, only after `prepared` is set and remembered. So when Q commits exist, at
+   least Q - f honest validators hold the proof of that digest.
+3. A later round needs Q round changes for it; one of them comes from such a validator and carries the proof, and
+   `Rules.check_proposal` accepts no other block than the one proved in the latest round. By induction over the rounds
+   every later proof is for the same block.
+4. Rounds only go up: a round change or a vote in round r is a promise about all rounds below, kept by `current` while
+   the process lives and by `Memory.resume_round` after that.
+
+Why a height is decided once messages arrive again: time-outs double until the cap, validators follow f + 1 others to
+a later round, and at the cap nobody leaves a round before a quorum has come there (`_may_leave`), so an honest quorum
+meets in one round and stays for the longest time-out; within f + 1 such rounds one has an honest proposer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from ophion.consensus.bft.committee import Committee
+from ophion.consensus.bft.dialect import Rules, Scribe
+from ophion.consensus.bft.events import (
+    BftEffect,
+    BlockTimer,
+    BuildProposal,
+    CancelTimer,
+    CheckProposal,
+    Head,
+    ImportBlock,
+    Multicast,
+    ProposalBuilt,
+    ProposalChecked,
+    Remember,
+    RoundTimer,
+    SetTimer,
+    TimerKind,
+)
+from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.messages import (
+    BftMessage,
+    Candidate,
+    Commit,
+    Prepare,
+    PreparedRound,
+    Proposal,
+    RoundChange,
+    Unjustified,
+)
+from ophion.consensus.bft.round import EarlyVotes, Round
+from ophion.consensus.bft.round_change import Certificate, RoundChanges
+from ophion.consensus.bft.timing import Timing
+from ophion.primitives.types import Address, Hash32
+
+NOT_STARTED: Final = -1
+"""QBFT before its block is due: no round has begun, votes of round 0 are early ones (consensus.md 3.5)."""
+
+_MOST_CHECKS: Final = 8
+"""Proposals being checked at a time. Each needs a quorum of round changes of its own, so honest networks have one."""
+
+_NOTES_KEPT: Final = 8
+
+
+class Height:
+    """Control of one height. Appends effects through `emit`; never returns anything."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        scribe: Scribe,
+        committee: Committee,
+        head: Head,
+        timing: Timing,
+        follows_others: bool,
+        memory: Memory | None,
+        emit: Callable[[BftEffect], None],
+    ) -> None:
+        self.committee = committee
+        self.head = head
+        self.timing = timing
+        self.current = NOT_STARTED
+        """Number of the current round."""
+        self.round = Round(NOT_STARTED, scribe.seal_author)
+        self.round_changes = RoundChanges()
+        self.reached: dict[Address, int] = {}
+        """The highest round of which each validator has spoken at this height."""
+        self.expires_at: float | None = None
+        """When the current round ends."""
+        self.block_due: float | None = None
+        """When the block timer fires, while that is awaited."""
+        self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
+        """What went wrong lately, for whoever asks why nothing happens."""
+        self.memory = memory or Memory(committee.height)
+        self._rules = rules
+        self._scribe = scribe
+        self._me = scribe.address
+        self._follows_others = follows_others
+        self._emit = emit
+        self._is_alone = len(committee) == 1
+        self._prepares_needed = rules.prepares_needed(committee)
+        self._early = EarlyVotes()
+        self._checks: dict[int, Proposal] = {}
+        self._pinned: dict[int, Hash32] = {}
+        self._certified = 0
+        self._building: tuple[int, Certificate | None] | None = None
+        self._remembered = self.memory
+
+    # --- timers and answers ---------------------------------------------------------------------
+
+    def start(self, now: float) -> None:
+        """Begin the height, or go on where `Memory` says."""
+        if self.memory.resume_round > 0:
+            self._change_round(self.memory.resume_round, now)
+        elif self._rules.starts_on_block_timer:
+            self._set_block_timer(self.timing.block_due(self.head.timestamp, now))
+        else:
+            self._start_round(0, now)
+            if self.committee.proposer(0) == self._me:
+                self._set_block_timer(self.timing.block_due(self.head.timestamp, now))
+
+    def on_block_timer(self, now: float) -> None:
+        """Round 0 is due; its proposer builds."""
+        self.block_due = None
+        if self._rules.starts_on_block_timer:
+            if self.current != NOT_STARTED:
+                return
+            self._start_round(0, now)
+        if self.current == 0 and self.committee.proposer(0) == self._me and self.round.proposal is None:
+            self._build(None, int(now + 0.5))
+
+    def on_round_timer(self, event: RoundTimer, now: float) -> None:
+        """Give up on the round, unless the others have yet to come here."""
+        if event.round != self.current:
+            return
+        if self._may_leave():
+            self._change_round(self.current + 1, now)
+        else:
+            self._set_round_timer(now)
+            self._ask_for_round(now)
+
+    def on_built(self, event: ProposalBuilt, now: float) -> None:
+        """Propose the block, if the round still waits for it."""
+        if self._building is None or self._building[0] != event.round or event.round != self.current:
+            return
+        certificate = self._building[1]
+        self._building = None
+        if event.is_empty and certificate is None and self._waits_for_transactions(now):
+            return
+        self._propose(event.block, certificate, now)
+
+    def on_checked(self, event: ProposalChecked, now: float) -> None:
+        """Accept the proposal that has passed, moving to its round if that lies ahead."""
+        proposal = self._checks.get(event.round)
+        if proposal is None or proposal.block.digest != event.digest:
+            return
+        del self._checks[event.round]
+        if event.problem is not None:
+            self.notes.append(f"the proposal of round {event.round} was refused: {event.problem}")
+            return
+        if event.round > self.current:
+            self._start_round(event.round, now)
+        if event.round == self.current and self.round.proposal is None:
+            self._accept(proposal)
+
+    # --- messages -------------------------------------------------------------------------------
+
+    def on_message(self, message: BftMessage, now: float) -> None:
+        """A message of this height, by a validator of this height."""
+        author, round_number = message.author, message.round
+        if self.reached.get(author, NOT_STARTED) < round_number:
+            self.reached[author] = round_number
+        if round_number < self.current:
+            return
+        if type(message) is Prepare:
+            if author != self.committee.proposer(round_number) or self._rules.proposer_prepares:
+                if round_number > self.current:
+                    self._early.add(message)
+                elif self.round.add_prepare(message):
+                    self._progress()
+        elif type(message) is Commit:
+            if round_number > self.current:
+                self._early.add(message)
+            elif self.round.add_commit(message):
+                self._progress()
+        elif type(message) is RoundChange:
+            self._take_round_change(message, now)
+        elif type(message) is Proposal:
+            self._take_proposal(message)
+
+    def _take_proposal(self, proposal: Proposal) -> None:
+        """The first justified proposal of a round pins it (consensus.md 2.9); anything after that is ignored."""
+        number = proposal.round
+        if number in self._pinned or (number == self.current and self.round.proposal is not None):
+            return
+        if len(self._checks) >= _MOST_CHECKS:
+            return
+        try:
+            self._rules.check_proposal(proposal, self.committee, self._scribe)
+        except Unjustified as refusal:
+            self.notes.append(f"a proposal of round {number} was dropped: {refusal}")
+            return
+        self._pinned[number] = proposal.block.digest
+        self._checks[number] = proposal
+        self._emit(CheckProposal(proposal))
+
+    def _take_round_change(self, message: RoundChange, now: float) -> None:
+        target = message.round
+        try:
+            self._rules.check_round_change(message, self.committee)
+        except Unjustified as refusal:
+            self.notes.append(f"a round change to {target} was dropped: {refusal}")
+            return
+        if not self.round_changes.add(message):
+            return
+        if target > self._certified and len(self.round_changes.authors(target)) >= self.committee.quorum:
+            self._certified = target
+            certificate = self.round_changes.certificate(target)
+            if target > self.current:
+                self._start_round(target, now)
+            if self.committee.proposer(target) == self._me and self.round.proposal is None:
+                self._propose_again(certificate, now)
+        elif self._follows_others:
+            ahead = self.round_changes.reached_by(self.committee.faults + 1, self.current)
+            if ahead is not None:
+                self._change_round(ahead, now)
+
+    # --- rounds ---------------------------------------------------------------------------------
+
+    def _start_round(self, number: int, now: float) -> None:
+        self.current = number
+        self.round = Round(number, self._scribe.seal_author)
+        self._building = None
+        self._set_round_timer(now)
+        self.round_changes.forget_below(number)
+        for passed in [old for old in self._pinned if old < number]:
+            del self._pinned[passed]
+            self._checks.pop(passed, None)
+        for vote in self._early.start(number):
+            if type(vote) is Prepare:
+                self.round.add_prepare(vote)
+            elif type(vote) is Commit:
+                self.round.add_commit(vote)
+
+    def _change_round(self, target: int, now: float) -> None:
+        """Enter a later round and tell everyone."""
+        self._start_round(target, now)
+        self._ask_for_round(now)
+
+    def _ask_for_round(self, now: float) -> None:
+        """Ask for the current round, with the proof of what was prepared before it."""
+        height, prepared = self.committee.height, self.memory.prepared
+        message = self._scribe.round_change(height, self.current, prepared)
+        if self.memory.round != self.current:
+            self.memory = Memory(height, self.current, None, prepared)
+        self._say(message)
+        self._take_round_change(message, now)
+
+    def _may_leave(self) -> bool:
+        """Rounds of equal length would let validators chase each other for ever: wait until a quorum has come.
+
+        Only at the cap; below it the doubling brings them together, as other clients expect. Who prepared in this round
+        has heard a quorum of votes in it, so a wait never keeps a proof from being passed on.
+        """
+        if self.current == 0 or not self.timing.is_capped(self.current):
+            return True
+        here = sum(1 for author, number in self.reached.items() if number >= self.current and author != self._me)
+        return here + 1 >= self.committee.quorum
+
+    def _waits_for_transactions(self, now: float) -> bool:
+        """QBFT's longer period for empty blocks: forget round 0 and try again later (consensus.md 3.5)."""
+        limit = self.head.timestamp + self.timing.empty_period_s
+        if not self._rules.starts_on_block_timer or not self.timing.empty_period_s or now >= limit:
+            return False
+        self.current = NOT_STARTED
+        self.round = Round(NOT_STARTED, self._scribe.seal_author)
+        self.expires_at = None
+        self._emit(CancelTimer(TimerKind.ROUND))
+        self._set_block_timer(min(limit, now + self.timing.period_s))
+        return True
+
+    # --- proposing and voting -------------------------------------------------------------------
+
+    def _build(self, certificate: Certificate | None, at: int) -> None:
+        self._building = (self.current, certificate)
+        timestamp = max(self.head.timestamp + int(self.timing.period_s), at)
+        self._emit(BuildProposal(self.head.hash, self.committee.height, self.current, timestamp))
+
+    def _propose_again(self, certificate: Certificate, now: float) -> None:
+        """Propose in a later round, at once: the block that may have been decided, or a new one if none may."""
+        if certificate.block is None:
+            self._build(certificate, int(now))
+        else:
+            self._propose(self._scribe.with_round(certificate.block, self.current), certificate, now)
+
+    def _propose(self, block: Candidate, certificate: Certificate | None, now: float) -> None:
+        proposal = self._scribe.proposal(self.committee.height, self.current, block, certificate)
+        self._note_vote(block.digest)
+        self._say(proposal)
+        self._accept(proposal)
+
+    def _accept(self, proposal: Proposal) -> None:
+        block = proposal.block
+        seal_hash = self._in_round(block).digest
+        self.round.accept(proposal, seal_hash)
+        if self._rules.proposer_prepares or proposal.author != self._me:
+            prepare = self._scribe.prepare(self.committee.height, self.current, block.digest)
+            self._note_vote(block.digest)
+            self._say(prepare)
+            self.round.prepares[self._me] = prepare
+        self._progress()
+
+    def _progress(self) -> None:
+        """Act when a threshold is reached: commit once prepared, import once committed."""
+        round_ = self.round
+        proposal = round_.proposal
+        if proposal is None:
+            return
+        if not round_.has_committed and len(round_.prepares) >= self._prepares_needed:
+            round_.has_committed = True
+            self._commit(proposal)
+        if not round_.is_decided and len(round_.commits) >= self.committee.quorum:
+            round_.is_decided = True
+            seals = tuple(vote.seal for vote in round_.commits.values())
+            self._emit(ImportBlock(self._in_round(proposal.block), self.current, seals))
+
+    def _commit(self, proposal: Proposal) -> None:
+        signed = proposal.signed if self._rules.certifies_proposal else None
+        prepared = PreparedRound(self.current, proposal.block, tuple(self.round.prepares.values()), signed)
+        height, digest = self.committee.height, proposal.block.digest
+        self.memory = Memory(height, self.current, digest, prepared)
+        commit = self._scribe.commit(height, self.current, digest, self.round.seal_hash)
+        self._say(commit)
+        self.round.commits[self._me] = commit
+
+    def _in_round(self, block: Candidate) -> Candidate:
+        """The block with the current round in its extra data, which is what gets sealed (consensus.md 3.3)."""
+        return block if block.round == self.current else self._scribe.with_round(block, self.current)
+
+    def _note_vote(self, digest: Hash32) -> None:
+        if self.memory.round != self.current or self.memory.vote != digest:
+            self.memory = Memory(self.committee.height, self.current, digest, self.memory.prepared)
+
+    # --- effects --------------------------------------------------------------------------------
+
+    def _say(self, message: BftMessage) -> None:
+        """Send an own message, what it promises being durable first. A lone validator has nobody to tell."""
+        if self._is_alone:
+            return
+        if self.memory is not self._remembered:
+            self._remembered = self.memory
+            self._emit(Remember(self.memory))
+        self._emit(Multicast(message))
+
+    def _set_block_timer(self, at: float) -> None:
+        self.block_due = at
+        self._emit(SetTimer(TimerKind.BLOCK, at, BlockTimer(self.committee.height)))
+
+    def _set_round_timer(self, now: float) -> None:
+        self.expires_at = now + self.timing.timeout(self.current)
+        self._emit(SetTimer(TimerKind.ROUND, self.expires_at, RoundTimer(self.committee.height, self.current)))
+
+    def footprint(self) -> int:
+        """How many foreign messages are held: bounded by a multiple of the committee's size."""
+        return (
+            len(self._early)
+            + len(self.round_changes)
+            + len(self._checks)
+            + len(self._pinned)
+            + len(self.round.prepares)
+            + len(self.round.commits)
+        )

@@ -1,0 +1,292 @@
+"""QBFT: its extra data, its messages on the wire and what justifies them (consensus.md 3).
+
+Numbers are scalars, "absent" is an empty list, the whole block is inside the signed proposal, and prepares travel
+beside the signed part of a round change instead of inside. Every validator prepares, the proposer too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ophion.consensus.bft.authorship import Signer
+from ophion.consensus.bft.committee import Committee
+from ophion.consensus.bft.dialect import BlockForms
+from ophion.consensus.bft.extra_data import (
+    ADD_MARK,
+    BftExtraData,
+    ExtraForm,
+    read_seals,
+    read_validators,
+    read_vanity,
+    read_vote,
+    split_items,
+)
+from ophion.consensus.bft.justification import check_authors
+from ophion.consensus.bft.messages import (
+    BftMessage,
+    Candidate,
+    MessageKind,
+    Prepare,
+    PreparedClaim,
+    PreparedRound,
+    Proposal,
+    RawMessage,
+    RoundChange,
+    SignedProposal,
+    SignedRoundChange,
+    Unjustified,
+)
+from ophion.consensus.bft.round_change import Certificate
+from ophion.consensus.bft.wire import (
+    Profile,
+    SignedParts,
+    WireStyle,
+    access_list_slot,
+    candidate_of,
+    exactly,
+    one_of,
+    plain_bytes,
+    scalar_below,
+)
+from ophion.errors import DecodeError
+from ophion.native.crypto import keccak256
+from ophion.primitives import rlp
+from ophion.primitives.types import HASH_LENGTH, Hash32
+
+_ROUND_LIMIT: Final = 2**32
+_HEIGHT_LIMIT: Final = 2**63
+
+STYLE: Final = WireStyle(
+    codes=(0x12, 0x13, 0x14, 0x15),
+    write_height=rlp.encode_int,
+    write_round=rlp.encode_int,
+    read_height=lambda encoded: scalar_below(encoded, _HEIGHT_LIMIT, "sequence"),
+    read_round=lambda encoded: scalar_below(encoded, _ROUND_LIMIT, "round"),
+    signed_bytes=lambda code, payload: rlp.list_of([rlp.encode_int(code), payload]),
+)
+
+
+class Qbft:
+    """The QBFT dialect; without state, so one value serves everybody."""
+
+    name = "qbft"
+    subprotocol = ("istanbul", 100, 22)
+    """Name, version and number of codes."""
+    proposer_prepares = True
+    starts_on_block_timer = True
+    certifies_proposal = False
+
+    # --- extra data -----------------------------------------------------------------------------
+
+    def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
+        """Five items in every form; what a form leaves out is written as zero or as an empty list."""
+        vote = extra.vote
+        return rlp.encode(
+            [
+                extra.vanity,
+                extra.validators,
+                [] if vote is None else (vote.target, ADD_MARK if vote.authorize else b""),
+                0 if form is ExtraForm.FOR_HASH else extra.round,
+                extra.seals if form is ExtraForm.FULL else (),
+            ]
+        )
+
+    def decode_extra(self, data: bytes) -> BftExtraData:
+        """Items behind the fifth are ignored; a drop vote may be written 80 or 00."""
+        vanity, validators, vote, round_item, seals = split_items(data, 5, exactly=False)[:5]
+        if not isinstance(vote, list):
+            raise DecodeError("vote is not a list", "extra data")
+        round_number = rlp.decode_int(round_item)
+        if round_number >= _ROUND_LIMIT:
+            raise DecodeError("round is too large", "extra data")
+        return BftExtraData(
+            read_vanity(vanity),
+            read_validators(validators),
+            read_vote(vote, (b"", b"\x00")) if vote else None,
+            round_number,
+            read_seals(seals),
+        )
+
+    # --- wire -----------------------------------------------------------------------------------
+
+    def decode(self, raw: RawMessage) -> BftMessage:
+        """A message off the wire, in either profile; `DecodeError` when it is none."""
+        parts = SignedParts(STYLE)
+        kind = STYLE.kind(raw.code)
+        fingerprint = keccak256(raw.data)
+        if kind is MessageKind.PREPARE:
+            return parts.prepare(raw.data, fingerprint)
+        if kind is MessageKind.COMMIT:
+            return parts.commit(raw.data, fingerprint)
+        if kind is MessageKind.ROUND_CHANGE:
+            items = one_of(rlp.split_list(raw.data), (3, 4), "round change")
+            signed = _read_round_change(items[0], parts)
+            block = None if items[1] == rlp.EMPTY_LIST else candidate_of(self, items[1])
+            return RoundChange(signed, block, parts.prepares(items[-1]), fingerprint, raw)
+        signed_item, justification = exactly(rlp.split_list(raw.data), 2, "proposal")
+        part = parts.read(MessageKind.PROPOSAL, signed_item, 1, 2)
+        block = candidate_of(self, part.fields[0])
+        changes, prepares = exactly(rlp.split_list(justification), 2, "justification")
+        return Proposal(
+            SignedProposal(part.height, part.round, block.digest, part.author, signed_item),
+            block,
+            tuple(_read_round_change(item, parts) for item in rlp.split_list(changes)),
+            parts.prepares(prepares),
+            fingerprint,
+            raw,
+        )
+
+    def signed_proposal(self, data: bytes) -> SignedProposal:
+        """The signed part of a proposal."""
+        part = SignedParts(STYLE).read(MessageKind.PROPOSAL, data, 1, 2)
+        return SignedProposal(
+            part.height, part.round, candidate_of(self, part.fields[0]).digest, part.author, part.encoded
+        )
+
+    def prepare(self, data: bytes) -> Prepare:
+        """A prepare as a certificate or the memory holds it."""
+        return SignedParts(STYLE).prepare(data)
+
+    def candidate(self, block: bytes) -> Candidate:
+        """A block with its digest and hash."""
+        return candidate_of(self, block)
+
+    def signed_parts(self) -> SignedParts:
+        """Reader and writer of prepares and commits."""
+        return SignedParts(STYLE)
+
+    def write_proposal(
+        self,
+        height: int,
+        round_number: int,
+        block: Candidate,
+        why: Certificate | None,
+        profile: Profile,
+        signer: Signer,
+    ) -> Proposal:
+        changes = why.round_changes if why is not None else ()
+        prepares = why.prepares if why is not None else ()
+        fields = [block.encoded, *access_list_slot(profile)]
+        signed = SignedParts(STYLE).write(MessageKind.PROPOSAL, height, round_number, fields, signer)
+        justification = rlp.list_of(
+            [
+                rlp.list_of([change.encoded for change in changes]),
+                rlp.list_of([prepare.raw.data for prepare in prepares]),
+            ]
+        )
+        raw = RawMessage(STYLE.codes[MessageKind.PROPOSAL], rlp.list_of([signed, justification]))
+        return Proposal(
+            SignedProposal(height, round_number, block.digest, signer.address, signed),
+            block,
+            changes,
+            prepares,
+            keccak256(raw.data),
+            raw,
+        )
+
+    def write_round_change(
+        self, height: int, round_number: int, prepared: PreparedRound | None, profile: Profile, signer: Signer
+    ) -> RoundChange:
+        claim, metadata, block, prepares = None, rlp.EMPTY_LIST, rlp.EMPTY_LIST, rlp.EMPTY_LIST
+        if prepared is not None:
+            claim = PreparedClaim(prepared.round, prepared.digest)
+            metadata = rlp.encode([prepared.round, prepared.digest])
+            block = prepared.block.encoded
+            prepares = rlp.list_of([prepare.raw.data for prepare in prepared.prepares])
+        signed = SignedParts(STYLE).write(MessageKind.ROUND_CHANGE, height, round_number, [metadata], signer)
+        data = rlp.list_of([signed, block, *access_list_slot(profile), prepares])
+        raw = RawMessage(STYLE.codes[MessageKind.ROUND_CHANGE], data)
+        return RoundChange(
+            SignedRoundChange(height, round_number, claim, signer.address, signed),
+            prepared.block if prepared is not None else None,
+            prepared.prepares if prepared is not None else (),
+            keccak256(data),
+            raw,
+        )
+
+    # --- rules ----------------------------------------------------------------------------------
+
+    def prepares_needed(self, committee: Committee) -> int:
+        """A full quorum, the proposer's own among them."""
+        return committee.quorum
+
+    def check_round_change(self, message: RoundChange, committee: Committee) -> None:
+        """The claim is proved by the prepares beside it.
+
+        Other clients also execute the block here. That adds nothing: of the quorum that prepared it at least one
+        validator is honest and has executed it, and whoever is asked to vote for it again executes it then.
+        """
+        signed, block = message.signed, message.block
+        _check_signed_round_change(signed, committee)
+        claim = signed.claim
+        if claim is None or block is None:
+            if claim is not None or block is not None:
+                raise Unjustified("a block without a claim of preparation, or the reverse")
+            return
+        if block.digest != claim.digest or block.height != committee.height:
+            raise Unjustified("the block is not the prepared one")
+        _check_prepares(message.prepares, claim.round, claim.digest, committee)
+
+    def check_proposal(self, proposal: Proposal, committee: Committee, forms: BlockForms) -> None:
+        """consensus.md 3.4."""
+        block, number = proposal.block, proposal.round
+        if proposal.author != committee.proposer(number):
+            raise Unjustified("its author is not the proposer of the round")
+        if block.height != committee.height:
+            raise Unjustified("the block is of another height")
+        changes = proposal.round_changes or ()
+        if number == 0:
+            if changes or proposal.prepares:
+                raise Unjustified("a justification in round 0")
+            _check_builder(proposal)
+            return
+        check_authors([change.author for change in changes], committee.quorum, "round changes")
+        claims: dict[int, Hash32] = {}
+        for change in changes:
+            if change.height != committee.height or change.round != number or change.author not in committee.members:
+                raise Unjustified("a round change of another round or of a stranger")
+            _check_signed_round_change(change, committee)
+            claim = change.claim
+            if claim is not None and claims.setdefault(claim.round, claim.digest) != claim.digest:
+                raise Unjustified("round changes that contradict each other")
+        if not claims:
+            if proposal.prepares:
+                raise Unjustified("prepares where nothing was prepared")
+            _check_builder(proposal)
+            return
+        latest = max(claims)
+        if forms.with_round(block, latest).digest != claims[latest]:
+            raise Unjustified("another block was prepared before")
+        _check_prepares(proposal.prepares, latest, claims[latest], committee)
+
+
+def _check_builder(proposal: Proposal) -> None:
+    """A new block is the proposer's own; a block proposed again keeps its first builder."""
+    if proposal.block.builder != proposal.author:
+        raise Unjustified("a new block that its proposer did not build")
+
+
+def _check_signed_round_change(change: SignedRoundChange, committee: Committee) -> None:
+    if change.round < 1:
+        raise Unjustified("round 0 cannot be asked for")
+    if change.claim is not None and change.claim.round >= change.round:
+        raise Unjustified("prepared in a round that is not earlier")
+
+
+def _check_prepares(prepares: tuple[Prepare, ...], number: int, digest: Hash32, committee: Committee) -> None:
+    check_authors([prepare.author for prepare in prepares], committee.quorum, "prepares")
+    for prepare in prepares:
+        if prepare.height != committee.height or prepare.round != number or prepare.digest != digest:
+            raise Unjustified("a prepare for something else")
+        if prepare.author not in committee.members:
+            raise Unjustified("a prepare of a stranger")
+
+
+def _read_round_change(encoded: bytes, parts: SignedParts) -> SignedRoundChange:
+    part = parts.read(MessageKind.ROUND_CHANGE, encoded, 1)
+    claim = None
+    if part.fields[0] != rlp.EMPTY_LIST:
+        round_item, digest_item = exactly(rlp.split_list(part.fields[0]), 2, "prepared round")
+        digest = plain_bytes(digest_item, HASH_LENGTH, "prepared digest")
+        claim = PreparedClaim(scalar_below(round_item, _ROUND_LIMIT, "prepared round"), digest)
+    return SignedRoundChange(part.height, part.round, claim, part.author, encoded)

@@ -1,0 +1,109 @@
+"""One round of one height: a proposal, and who prepared and committed it.
+
+Votes may arrive before the proposal. Until then they are kept as they are, one per author and kind, and judged when
+the proposal is accepted; the first one of an author wins (consensus.md 2.9). The two thresholds are derived from what
+is here, never stored beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ophion.consensus.bft.messages import Commit, Prepare, Proposal
+from ophion.primitives.types import Address, Hash32, Signature
+
+SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
+"""Recovers who sealed a digest; None for a signature that is none."""
+
+_FUTURE_ROUNDS_KEPT = 3
+"""Per author. Honest validators only move up, so older votes of an author are worth less than its latest ones; and
+a misbehaving author fills only its own places."""
+
+
+class Round:
+    """State of the current round of a height."""
+
+    __slots__ = (
+        "_seal_author",
+        "commits",
+        "has_committed",
+        "is_decided",
+        "number",
+        "prepares",
+        "proposal",
+        "seal_hash",
+    )
+
+    def __init__(self, number: int, seal_author: SealAuthor) -> None:
+        self.number = number
+        self.proposal: Proposal | None = None
+        self.seal_hash: Hash32 = b""
+        """What the commit seals of this round sign."""
+        self.prepares: dict[Address, Prepare] = {}
+        self.commits: dict[Address, Commit] = {}
+        self.has_committed = False
+        """Whether our own commit has been sent."""
+        self.is_decided = False
+        """Whether the import of the block has been ordered."""
+        self._seal_author = seal_author
+
+    def accept(self, proposal: Proposal, seal_hash: Hash32) -> None:
+        """Pin the proposal and drop the early votes that do not belong to it."""
+        self.proposal = proposal
+        self.seal_hash = seal_hash
+        digest = proposal.block.digest
+        self.prepares = {author: vote for author, vote in self.prepares.items() if vote.digest == digest}
+        self.commits = {author: vote for author, vote in self.commits.items() if self._is_commit_valid(vote, proposal)}
+
+    def add_prepare(self, vote: Prepare) -> bool:
+        """Whether the vote was new and fits."""
+        if vote.author in self.prepares:
+            return False
+        if self.proposal is not None and vote.digest != self.proposal.block.digest:
+            return False
+        self.prepares[vote.author] = vote
+        return True
+
+    def add_commit(self, vote: Commit) -> bool:
+        """Whether the vote was new and fits."""
+        if vote.author in self.commits:
+            return False
+        if self.proposal is not None and not self._is_commit_valid(vote, self.proposal):
+            return False
+        self.commits[vote.author] = vote
+        return True
+
+    def _is_commit_valid(self, vote: Commit, proposal: Proposal) -> bool:
+        return vote.digest == proposal.block.digest and self._seal_author(self.seal_hash, vote.seal) == vote.author
+
+
+class EarlyVotes:
+    """Prepares and commits of rounds that have not begun here, unjudged and bounded per author."""
+
+    __slots__ = ("_by_author",)
+
+    def __init__(self) -> None:
+        self._by_author: dict[Address, dict[int, list[Prepare | Commit]]] = {}
+
+    def add(self, vote: Prepare | Commit) -> None:
+        """Keep one vote of each kind per author and round, for the latest few rounds of the author."""
+        rounds = self._by_author.setdefault(vote.author, {})
+        kept = rounds.setdefault(vote.round, [])
+        if any(type(other) is type(vote) for other in kept):
+            return
+        kept.append(vote)
+        if len(rounds) > _FUTURE_ROUNDS_KEPT:
+            del rounds[min(rounds)]
+
+    def start(self, round_number: int) -> list[Prepare | Commit]:
+        """Take out the votes of a round that begins; those of earlier rounds are forgotten."""
+        taken: list[Prepare | Commit] = []
+        for rounds in self._by_author.values():
+            taken += rounds.get(round_number, ())
+            for number in [number for number in rounds if number <= round_number]:
+                del rounds[number]
+        return taken
+
+    def __len__(self) -> int:
+        return sum(len(kept) for rounds in self._by_author.values() for kept in rounds.values())

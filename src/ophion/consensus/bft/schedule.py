@@ -1,0 +1,142 @@
+"""Which parameters hold for which block: transitions, and the move from IBFT 2.0 to QBFT (consensus.md 2.13, 3.7).
+
+A transition inherits from the one before it. Its `block` is a number, or a timestamp where the nearest fork before it
+is one that begins at a time (consensus.md 5.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ophion.chainspec.engines import BftParameters, BftTransition, EngineKind, ValidatorSelection
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.scribe import Dialect
+from ophion.primitives.types import Address
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSettings:
+    """What holds for one block."""
+
+    period_s: int
+    period_ms: int
+    """Above zero: replaces the period; for tests."""
+    empty_period_s: int
+    reward_wei: int
+    beneficiary: Address | None
+    """Earns fees and reward instead of the proposer."""
+    contract: Address | None
+    """Names the validators of this block; None: they are voted on in headers."""
+
+    @property
+    def least_distance_s(self) -> int:
+        """Seconds by which a header must be younger than its parent; periods below a second cannot be enforced."""
+        if self.period_ms > 0:
+            return self.period_ms // 1000
+        return self.period_s
+
+    @property
+    def target_period_s(self) -> float:
+        """Seconds between blocks."""
+        return self.period_ms / 1000 if self.period_ms > 0 else float(self.period_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """A stretch of the chain in one dialect."""
+
+    first: int
+    """Its first block; the epochs are counted from the block before it."""
+    dialect: Dialect
+    parameters: BftParameters
+
+    def is_epoch(self, number: int) -> bool:
+        """Whether votes are forgotten at this block."""
+        start = max(self.first - 1, 0)
+        return number >= start and (number - start) % self.parameters.epoch_length == 0
+
+
+class BftSchedule:
+    """Parameters by block, for one network."""
+
+    def __init__(self, spec: ChainSpec) -> None:
+        self._spec = spec
+        self._eras = _eras(spec)
+        """Ascending; the first one begins at block 0."""
+
+    def era(self, number: int) -> Era:
+        """The dialect and parameters of a block."""
+        return next(era for era in reversed(self._eras) if number >= era.first)
+
+    def era_after(self, number: int) -> Era:
+        """The one whose rules decide about the block after this one, and about the votes that lead there."""
+        return self.era(number + 1)
+
+    def settings(self, number: int, timestamp: int) -> BlockSettings:
+        """What holds for the block with this number and timestamp."""
+        parameters = self.era(number).parameters
+        settings = BlockSettings(
+            parameters.block_period_s,
+            parameters.block_period_ms,
+            parameters.empty_block_period_s,
+            parameters.block_reward,
+            parameters.mining_beneficiary,
+            parameters.validator_contract,
+        )
+        for transition in parameters.transitions:
+            if self._is_in_force(transition, number, timestamp):
+                settings = _changed(settings, transition)
+        return settings
+
+    def override(self, number: int, timestamp: int, parent_timestamp: int) -> tuple[Address, ...] | None:
+        """The validators that a transition puts in place with exactly this block; None when none does."""
+        for transition in reversed(self.era(number).parameters.transitions):
+            if (
+                transition.validators is not None
+                and self._is_in_force(transition, number, timestamp)
+                and (number == 1 or not self._is_in_force(transition, number - 1, parent_timestamp))
+            ):
+                return transition.validators
+        return None
+
+    def next_timestamp(self, number: int, timestamp: int) -> int:
+        """The earliest timestamp of the block after this one, where transitions by time need one before it exists."""
+        return timestamp + self.settings(number + 1, timestamp).least_distance_s
+
+    def _is_in_force(self, transition: BftTransition, number: int, timestamp: int) -> bool:
+        value = transition.block
+        times = [time for time in self._spec.forks.times.values() if time <= value]
+        blocks = [block for block in self._spec.forks.blocks.values() if block <= value]
+        is_time = bool(times) and max(times) >= max(blocks, default=0)
+        return (timestamp if is_time else number) >= value
+
+
+def _eras(spec: ChainSpec) -> tuple[Era, ...]:
+    ibft2, qbft = spec.ibft2, spec.qbft
+    if spec.engine is EngineKind.IBFT2 and ibft2 is not None:
+        first = Era(0, Ibft2(), ibft2)
+        if qbft is not None and qbft.start_block > 0:
+            return (first, Era(qbft.start_block, Qbft(), qbft))
+        return (first,)
+    return (Era(0, Qbft(), qbft if qbft is not None else BftParameters()),)
+
+
+def _changed(settings: BlockSettings, transition: BftTransition) -> BlockSettings:
+    """The settings from a transition on; what it does not name stays."""
+    if transition.block_period_s is not None:
+        settings = replace(settings, period_s=transition.block_period_s)
+    if transition.block_period_ms is not None:
+        settings = replace(settings, period_ms=transition.block_period_ms)
+    if transition.empty_block_period_s is not None:
+        settings = replace(settings, empty_period_s=transition.empty_block_period_s)
+    if transition.block_reward is not None:
+        settings = replace(settings, reward_wei=transition.block_reward)
+    if transition.sets_mining_beneficiary:
+        settings = replace(settings, beneficiary=transition.mining_beneficiary)
+    if transition.validator_contract is not None:
+        settings = replace(settings, contract=transition.validator_contract)
+    if transition.validator_selection is ValidatorSelection.BLOCK_HEADER:
+        settings = replace(settings, contract=None)
+    return settings

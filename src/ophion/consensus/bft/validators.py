@@ -1,0 +1,127 @@
+"""Who validates the block after a given one: by votes in headers, by transition, or by contract.
+
+The tally is a pure fold over headers, kept per block hash for the latest blocks. It is rebuilt from the nearest epoch
+block, whose header lists the validators and whose votes are none (consensus.md 2.12).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from ophion.consensus.bft.extra_data import BftExtraData
+from ophion.consensus.bft.schedule import BftSchedule
+from ophion.consensus.engine import HeaderReader
+from ophion.consensus.voting import Tally
+from ophion.errors import DecodeError, InvalidHeader, UnknownParent
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import ADDRESS_LENGTH, Address, Hash32
+
+GET_VALIDATORS: Final = bytes.fromhex("b7ab4db5")
+"""Call data of `getValidators()`, which returns `address[]`."""
+
+ContractReader: TypeAlias = Callable[[HashedHeader, Address], Sequence[Address]]
+"""Asks a contract for the validators, in the state after a block; `OphionError` when it does not answer."""
+
+_KEPT: Final = 1024
+_WORD: Final = 32
+
+
+class Validators:
+    """Validators of one network by block."""
+
+    def __init__(self, schedule: BftSchedule) -> None:
+        self.contract_reader: ContractReader | None = None
+        """Set where calls are possible; without it a network in contract mode cannot be followed."""
+        self._schedule = schedule
+        self._tallies: OrderedDict[Hash32, Tally] = OrderedDict()
+
+    def after(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
+        """The validators of the next block, ascending."""
+        contract = self.contract_after(header)
+        if contract is not None:
+            return self._ask(header, contract)
+        return self.tally(header, chain).validators
+
+    def contract_after(self, header: HashedHeader) -> Address | None:
+        """The contract that names the validators of the next block."""
+        number, timestamp = header.number, header.timestamp
+        return self._schedule.settings(number + 1, self._schedule.next_timestamp(number, timestamp)).contract
+
+    def tally(self, header: HashedHeader, chain: HeaderReader) -> Tally:
+        """Validators and standing votes after a block, by votes in headers."""
+        pending: list[HashedHeader] = []
+        cursor = header
+        tally = None
+        while tally is None:
+            tally = self._tallies.get(cursor.hash) or self._fresh(cursor, chain)
+            if tally is None:
+                pending.append(cursor)
+                parent = chain.header(cursor.parent_hash)
+                if parent is None:
+                    raise UnknownParent(cursor.number, cursor.parent_hash, cursor.number)
+                cursor = parent
+        self._keep(cursor.hash, tally)
+        for block in reversed(pending):
+            extra = self.extra(block.header)
+            if extra.vote is not None:
+                tally = tally.apply(block.header.coinbase, extra.vote)
+            self._keep(block.hash, tally)
+        return tally
+
+    def extra(self, header: Header) -> BftExtraData:
+        """Decoded extra data; `InvalidHeader` when it is malformed."""
+        try:
+            return self._schedule.era(header.number).dialect.decode_extra(header.extra_data)
+        except DecodeError as error:
+            raise InvalidHeader("extra data", str(error)) from error
+
+    def _fresh(self, header: HashedHeader, chain: HeaderReader) -> Tally | None:
+        """The tally after a block that does not depend on the blocks before: a transition or an epoch block."""
+        number, schedule = header.number, self._schedule
+        era = schedule.era_after(number)
+        is_epoch = era.is_epoch(number)
+        following = schedule.next_timestamp(number, header.timestamp)
+        override = schedule.override(number + 1, following, header.timestamp)
+        if override is None and not is_epoch:
+            return None
+        extra = self.extra(header.header)
+        if override is None:
+            return Tally.of(extra.validators)
+        tally = Tally.of(override)
+        # the vote of the last block before the transition counts on top of the new list (consensus.md 2.12)
+        if extra.vote is not None and not is_epoch:
+            tally = tally.apply(header.header.coinbase, extra.vote)
+        return tally
+
+    def _ask(self, header: HashedHeader, contract: Address) -> tuple[Address, ...]:
+        if self.contract_reader is None:
+            raise InvalidHeader("validators of the contract", "contracts cannot be called here", number=header.number)
+        found = tuple(sorted(set(self.contract_reader(header, contract))))
+        if not found:
+            raise InvalidHeader("validators of the contract", f"none named by 0x{contract.hex()}", number=header.number)
+        return found
+
+    def _keep(self, block_hash: Hash32, tally: Tally) -> None:
+        self._tallies[block_hash] = tally
+        self._tallies.move_to_end(block_hash)
+        if len(self._tallies) > _KEPT:
+            self._tallies.popitem(last=False)
+
+
+def decode_addresses(output: bytes) -> tuple[Address, ...]:
+    """What `getValidators()` returned: one `address[]` in the contract ABI."""
+    place = "validators of the contract"
+    if len(output) < 2 * _WORD or int.from_bytes(output[:_WORD], "big") != _WORD:
+        raise DecodeError("the answer is not a list of addresses", place)
+    count = int.from_bytes(output[_WORD : 2 * _WORD], "big")
+    if len(output) < (2 + count) * _WORD:
+        raise DecodeError(f"the answer ends before its {count} addresses", place)
+    found = []
+    for position in range(2, 2 + count):
+        word = output[position * _WORD : (position + 1) * _WORD]
+        if any(word[: _WORD - ADDRESS_LENGTH]):
+            raise DecodeError(f"entry {position - 2} is not an address", place)
+        found.append(word[_WORD - ADDRESS_LENGTH :])
+    return tuple(found)

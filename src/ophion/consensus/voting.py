@@ -1,0 +1,123 @@
+"""Votes on members: what operators propose on this node, and the tally that IBFT 2.0 and QBFT read from headers.
+
+Clique counts differently (only votes that would change something, consensus.md 1.6) and has its own fold; the
+proposals of the operator are the same for all engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ophion.consensus.engine import Vote
+from ophion.primitives.types import Address
+
+_NOBODY: Mapping[Address, frozenset[Address]] = MappingProxyType({})
+
+
+class LocalProposals:
+    """What the operator of this node wants voted; kept until discarded, however often it has been voted on.
+
+    Lost on restart, as the interface says. Proposals may be pointless or come before this node is a member: which of
+    them makes a useful vote is decided when a block is built (consensus.md 4.1).
+    """
+
+    __slots__ = ("_last", "_wanted")
+
+    def __init__(self) -> None:
+        self._wanted: dict[Address, bool] = {}
+        self._last: Address = b""
+
+    def propose(self, target: Address, adds: bool) -> None:
+        """Vote for (or against) an address from now on; replaces an earlier proposal about it."""
+        self._wanted[target] = adds
+
+    def discard(self, target: Address) -> None:
+        """Stop voting on an address; nothing happens when there was no proposal."""
+        self._wanted.pop(target, None)
+
+    def pending(self) -> dict[Address, bool]:
+        """All proposals in the order of their making."""
+        return dict(self._wanted)
+
+    def next_vote(self, is_useful: Callable[[Vote], bool]) -> Vote | None:
+        """The vote for the next own block: useful proposals take turns, in the order of addresses."""
+        useful = [vote for target, adds in sorted(self._wanted.items()) if is_useful(vote := Vote(target, adds))]
+        if not useful:
+            return None
+        chosen = next((vote for vote in useful if vote.target > self._last), useful[0])
+        self._last = chosen.target
+        return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Validators after a block, and the votes that stand (consensus.md 2.12). Applying a vote gives a new tally."""
+
+    validators: tuple[Address, ...]
+    """Ascending."""
+    adds: Mapping[Address, frozenset[Address]] = field(default=_NOBODY)
+    """Target to those who voted to add it."""
+    drops: Mapping[Address, frozenset[Address]] = field(default=_NOBODY)
+    """Target to those who voted to drop it."""
+
+    @staticmethod
+    def of(validators: Iterable[Address]) -> Tally:
+        """A fresh tally: the state after an epoch block."""
+        return Tally(tuple(sorted(set(validators))))
+
+    def apply(self, voter: Address, vote: Vote) -> Tally:
+        """The tally after a block by `voter` with this vote.
+
+        Votes that change nothing are counted all the same, and only the target of this vote is judged: both as Besu
+        does it, since the result is part of the next header.
+        """
+        target = vote.target
+        adds = _with_voter(self.adds, target, voter, vote.authorize)
+        drops = _with_voter(self.drops, target, voter, not vote.authorize)
+        majority = len(self.validators) // 2 + 1
+        validators = self.validators
+        if len(adds.get(target, ())) >= majority:
+            validators = tuple(sorted({*validators, target}))
+        elif len(drops.get(target, ())) >= majority:
+            validators = tuple(member for member in validators if member != target)
+            adds = _without_voter(adds, target)
+            drops = _without_voter(drops, target)
+        else:
+            return Tally(validators, adds, drops)
+        adds.pop(target, None)
+        drops.pop(target, None)
+        return Tally(validators, adds, drops)
+
+    def standing(self, voter: Address, target: Address) -> bool | None:
+        """The vote of `voter` on `target` that counts at the moment: True to add, False to drop, None for none."""
+        if voter in self.adds.get(target, ()):
+            return True
+        if voter in self.drops.get(target, ()):
+            return False
+        return None
+
+    def is_useful(self, voter: Address, vote: Vote) -> bool:
+        """Whether a vote would matter: change the set and not stand already, or take back an opposite one."""
+        standing = self.standing(voter, vote.target)
+        if standing is not None:
+            return standing != vote.authorize
+        return (vote.target in self.validators) != vote.authorize
+
+
+def _with_voter(
+    votes: Mapping[Address, frozenset[Address]], target: Address, voter: Address, is_in: bool
+) -> dict[Address, frozenset[Address]]:
+    """The votes with `voter` among (or no longer among) those who vote so on `target`."""
+    changed = dict(votes)
+    before = changed.pop(target, frozenset())
+    voters = before | {voter} if is_in else before - {voter}
+    if voters:
+        changed[target] = voters
+    return changed
+
+
+def _without_voter(votes: Mapping[Address, frozenset[Address]], voter: Address) -> dict[Address, frozenset[Address]]:
+    """The votes without those of a validator that has just been dropped."""
+    return {target: others for target, voters in votes.items() if (others := voters - {voter})}

@@ -1,0 +1,72 @@
+"""Golden vectors shared by the tests of both dialects (consensus.md 7). Keys 1 to 4 are public and for tests only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ophion.consensus.bft.committee import Committee
+from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
+from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.scribe import Dialect
+from ophion.native.crypto import PrivateKey
+from ophion.primitives import rlp
+from ophion.primitives.block import Header
+from ophion.primitives.types import (
+    EMPTY_BLOOM,
+    EMPTY_OMMERS_HASH,
+    EMPTY_TRIE_ROOT,
+    ZERO_ADDRESS,
+    ZERO_NONCE,
+)
+
+K1, K2, K3, K4 = (PrivateKey(number.to_bytes(32, "big")) for number in range(1, 5))
+VALIDATORS = tuple(sorted(key.address for key in (K1, K2, K3, K4)))
+BFT_MIX_HASH = bytes.fromhex("63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365")
+
+GENESIS_EXTRA = BftExtraData(bytes(32), VALIDATORS)
+
+
+def unhex(text: str) -> bytes:
+    return bytes.fromhex(text.replace(" ", ""))
+
+
+def bft_header(**fields: object) -> Header:
+    """A header with the values all vectors share."""
+    values: dict[str, object] = {
+        "parent_hash": bytes(32),
+        "ommers_hash": EMPTY_OMMERS_HASH,
+        "coinbase": ZERO_ADDRESS,
+        "state_root": bytes(32),
+        "transactions_root": EMPTY_TRIE_ROOT,
+        "receipts_root": EMPTY_TRIE_ROOT,
+        "logs_bloom": EMPTY_BLOOM,
+        "difficulty": 1,
+        "number": 1,
+        "gas_limit": 4704588,
+        "gas_used": 0,
+        "timestamp": 1530674616,
+        "extra_data": b"",
+        "mix_hash": BFT_MIX_HASH,
+        "nonce": ZERO_NONCE,
+    }
+    values.update(fields)
+    return Header(**values)  # type: ignore[arg-type]
+
+
+def message_header(dialect: Dialect, extra: BftExtraData = GENESIS_EXTRA) -> Header:
+    """The header of consensus.md 7.4."""
+    return bft_header(
+        parent_hash=unhex("a7762d3307dbf2ae6a1ae1b09cf61c7603722b2379731b6b90409cdb8c8288a0"),
+        coinbase=K4.address,
+        state_root=unhex("ca07595b82f908822971b7e848398e3395e59ee52565c7ef3603df1a1fa7bc80"),
+        extra_data=dialect.encode_extra(extra, ExtraForm.FULL),
+    )
+
+
+def message_block(dialect: Dialect, round_number: int = 0) -> Candidate:
+    """The block of consensus.md 7.4: that header, no transactions, no ommers."""
+    header = message_header(dialect, replace(GENESIS_EXTRA, round=round_number))
+    return dialect.candidate(rlp.list_of([header.encode(), rlp.EMPTY_LIST, rlp.EMPTY_LIST]))
+
+
+COMMITTEE = Committee.of(1, VALIDATORS, ZERO_ADDRESS)
