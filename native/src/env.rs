@@ -70,6 +70,13 @@ pub struct ChainRules {
     pub consolidation_request_contract: Address,
 }
 
+impl ChainRules {
+    /// The usual rules for a chain id.
+    pub fn of(chain_id: u64) -> Self {
+        ChainRules::new(chain_id, None, None, None, None)
+    }
+}
+
 #[pymethods]
 impl ChainRules {
     #[new]
@@ -117,6 +124,8 @@ pub struct BlockEnv {
     pub parent_beacon_root: Option<B256>,
     pub parent_hash: B256,
     pub block_hashes: Option<Bytes>,
+    /// BLOCKHASH gives the hash of the number's digits, as the public state vectors have it.
+    pub hashes_of_numbers: bool,
     pub dao_fork: bool,
 }
 
@@ -161,6 +170,7 @@ impl BlockEnv {
             parent_beacon_root: parent_beacon_root.map(|root| root.0),
             parent_hash: parent_hash.0,
             block_hashes: block_hashes.map(Bytes::copy_from_slice),
+            hashes_of_numbers: false,
             dao_fork,
         })
     }
@@ -205,6 +215,7 @@ impl BlockEnv {
     pub fn ancestors(&self) -> Ancestors {
         match &self.block_hashes {
             Some(hashes) => Ancestors::Given { number: self.number, hashes: hashes.clone() },
+            None if self.hashes_of_numbers => Ancestors::OfNumbers,
             None => Ancestors::Canonical,
         }
     }

@@ -21,11 +21,7 @@ pub fn context(env: &BlockEnv, db: ExecDb, cfg: CfgEnv) -> EvmContext {
     EvmContext::new(db, env.fork.spec).with_cfg(cfg).with_block(env.block())
 }
 
-pub fn build(env: &BlockEnv, db: ExecDb, cfg: CfgEnv) -> Evm {
-    build_with(env, db, cfg, ())
-}
-
-pub fn build_with<I>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, inspector: I) -> Evm<I> {
+pub fn build<I>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, inspector: I) -> Evm<I> {
     let mut evm = context(env, db, cfg).build_mainnet_with_inspector(inspector);
     if env.fork.is_constantinople {
         evm.instruction.insert_instruction(SSTORE, Instruction::new(sstore_eip1283), 0);

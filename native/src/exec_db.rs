@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::map::{AddressMap, B256Map, HashMap};
-use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use alloy_trie::Nibbles;
 use revm::database_interface::{Database, DatabaseCommit};
 use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
@@ -49,6 +49,8 @@ pub enum Ancestors {
     /// Newest first, 32 bytes each, ending at the parent of the block that runs.
     Given { number: u64, hashes: Bytes },
     Canonical,
+    /// Hash of the number's decimal digits: what the public state vectors expect.
+    OfNumbers,
 }
 
 pub struct ExecDb {
@@ -56,17 +58,34 @@ pub struct ExecDb {
     pub ancestors: Ancestors,
     entries: AddressMap<Entry>,
     codes: B256Map<Bytecode>,
+    /// An account was read that has storage but neither code nor nonce (collision.rs).
+    odd_account: bool,
 }
 
 impl ExecDb {
     pub fn new(view: View, ancestors: Ancestors) -> Self {
-        ExecDb { view, ancestors, entries: AddressMap::default(), codes: B256Map::default() }
+        ExecDb { view, ancestors, entries: AddressMap::default(), codes: B256Map::default(), odd_account: false }
+    }
+
+    pub fn has_odd_account(&self) -> bool {
+        self.odd_account
+    }
+
+    /// The account has storage, and neither code nor nonce.
+    pub fn holds_storage_alone(&mut self, address: &Address) -> bool {
+        self.entry(address).is_ok_and(|entry| {
+            let bare = entry.info.as_ref().is_some_and(|info| info.nonce == 0 && info.is_empty_code_hash());
+            bare && !entry.wiped && entry.storage_root != EMPTY_ROOT
+        })
     }
 
     fn entry(&mut self, address: &Address) -> Result<&mut Entry> {
         if !self.entries.contains_key(address) {
             let hash = keccak256(address);
             let account = self.view.account(address, &hash)?;
+            self.odd_account |= account.is_some_and(|account| {
+                account.storage_root != EMPTY_ROOT && account.nonce == 0 && account.code_hash == KECCAK256_EMPTY
+            });
             let entry = Entry {
                 hash,
                 info: account.as_ref().map(info_of),
@@ -336,6 +355,7 @@ impl Database for ExecDb {
                 let found = back.checked_sub(1).and_then(|at| hashes.get(at * 32..at * 32 + 32));
                 Ok(found.map_or(B256::ZERO, B256::from_slice))
             }
+            Ancestors::OfNumbers => Ok(keccak256(number.to_string())),
             Ancestors::Canonical => Ok(self.view.canonical_hash(number)?.unwrap_or_default()),
         }
     }

@@ -3,6 +3,7 @@
 mod account;
 mod body;
 mod check;
+mod collision;
 mod convert;
 mod crypto;
 mod dao;
@@ -18,6 +19,7 @@ mod py_trie;
 mod receipts;
 mod requests;
 mod state;
+mod state_test;
 mod store;
 mod tables;
 mod trie;
@@ -33,5 +35,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     py_body::register(module)?;
     py_state::register(module)?;
     py_store::register(module)?;
-    py_trie::register(module)
+    py_trie::register(module)?;
+    state_test::register(module)
 }
