@@ -8,7 +8,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ophion.runtime.options import at_least, between, option, port
+from ophion.runtime.options import at_least, between, option
+from ophion.runtime.options import port as valid_port
 
 MEBIBYTE = 2**20
 
@@ -60,7 +61,7 @@ class HttpConfig:
     port: int = option(
         "--rpc-http-port",
         default=8545,
-        check=port,
+        check=valid_port,
         needs="--rpc-http-enabled",
         help="Port to listen on; 0 takes a free one, which the ports file in the data path names.",
     )
@@ -134,7 +135,7 @@ class WebSocketConfig:
     port: int = option(
         "--rpc-ws-port",
         default=8546,
-        check=port,
+        check=valid_port,
         needs="--rpc-ws-enabled",
         help="Port to listen on; 0 takes a free one, which the ports file in the data path names.",
     )
@@ -190,7 +191,7 @@ class GraphqlConfig:
     port: int = option(
         "--graphql-http-port",
         default=8547,
-        check=port,
+        check=valid_port,
         needs="--graphql-http-enabled",
         help="Port to listen on; 0 takes a free one.",
     )

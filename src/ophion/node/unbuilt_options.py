@@ -13,7 +13,8 @@ from pathlib import Path
 
 from ophion.primitives.types import Address
 from ophion.runtime.metrics import Category
-from ophion.runtime.options import at_least, between, option, port
+from ophion.runtime.options import at_least, between, option
+from ophion.runtime.options import port as valid_port
 
 
 def read_address(text: str) -> Address:
@@ -65,7 +66,7 @@ class PeerConfig:
         "--p2p-interface", default="0.0.0.0", needs="--p2p-enabled", help="Address to listen on for peers."
     )
     port: int = option(
-        "--p2p-port", default=30303, check=port, needs="--p2p-enabled", help="Port for peers, TCP and UDP."
+        "--p2p-port", default=30303, check=valid_port, needs="--p2p-enabled", help="Port for peers, TCP and UDP."
     )
     nat_method: NatMethod = option("--nat-method", default=NatMethod.NONE, help="How the external address is found.")
     bootnodes: tuple[str, ...] = option(
@@ -117,7 +118,9 @@ class MetricsConfig:
 
     enabled: bool = option("--metrics-enabled", default=False, help="Serve metrics for Prometheus.")
     host: str = option("--metrics-host", default="127.0.0.1", needs="--metrics-enabled", help="Address to listen on.")
-    port: int = option("--metrics-port", default=9545, check=port, needs="--metrics-enabled", help="Port to listen on.")
+    port: int = option(
+        "--metrics-port", default=9545, check=valid_port, needs="--metrics-enabled", help="Port to listen on."
+    )
     categories: tuple[Category, ...] = option(
         "--metrics-category",
         "--metrics-categories",
@@ -129,7 +132,11 @@ class MetricsConfig:
         "--metrics-push-host", default="127.0.0.1", needs="--metrics-push-enabled", help="Host of the gateway."
     )
     push_port: int = option(
-        "--metrics-push-port", default=9001, check=port, needs="--metrics-push-enabled", help="Port of the gateway."
+        "--metrics-push-port",
+        default=9001,
+        check=valid_port,
+        needs="--metrics-push-enabled",
+        help="Port of the gateway.",
     )
     push_interval_s: int = option(
         "--metrics-push-interval",

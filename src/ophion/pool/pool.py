@@ -252,6 +252,7 @@ class TxPool:
             applicant.gas_limit,
             applicant.max_fee,
             applicant.max_tip,
+            len(transaction.raw),
             is_local,
             added_at,
             self._sequence,

@@ -36,6 +36,8 @@ class PooledTransaction:
     """Most it pays for a unit of gas: the gas price of old transactions."""
     max_tip: int
     """Most it pays above the base fee: the gas price of old transactions."""
+    size: int
+    """Bytes it takes in a block."""
     is_local: bool
     added_at: float
     """Wall time of arrival."""

@@ -10,17 +10,21 @@ from ophion.chain.builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.fees import FeeFloor
 from ophion.chain.importer import Importer
+from ophion.chain.validation import MAX_BLOCK_SIZE
 from ophion.consensus.engine import Wishes
 from ophion.native.executor import State
+from ophion.native.transactions import Transaction
 from ophion.pool.pool import DropReason, TxPool
 from ophion.primitives.block import HashedHeader, Header
-from ophion.primitives.types import ZERO_ADDRESS, Address
+from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
 _MIN_TRANSACTION_GAS = 21_000
+_HEADER_ROOM = 16_384
+"""Bytes of a block that are not transactions: header, withdrawals, heads of lists."""
 
 
 @dataclass(slots=True)
@@ -107,15 +111,17 @@ class Assembler:
             fixed_base_fee=self._floor.min_gas_price,
         )
 
-    async def _fill(self, draft: Header, state: State, deadline_s: float) -> tuple[BuiltBlock, list[bytes]]:
-        # no block holds more transactions than this, so there is no point in offering more
+    async def _fill(self, draft: Header, state: State, deadline_s: float) -> tuple[BuiltBlock, list[Hash32]]:
+        # no block holds more transactions than its gas pays for, so there is no point in offering more
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
-        candidates = []
-        hashes = []
+        room = MAX_BLOCK_SIZE - _HEADER_ROOM
+        candidates: list[Transaction] = []
+        hashes: list[Hash32] = []
         for item in self.pool.best(draft.base_fee_per_gas or 0):
+            room -= item.size
+            if room < 0 or len(candidates) >= most:
+                break
             candidates.append(item.transaction)
             hashes.append(item.hash)
-            if len(candidates) >= most:
-                break
         built = await self._lanes.build.run(lambda: self._builder.fill(draft, state, candidates, deadline_s))
         return built, hashes

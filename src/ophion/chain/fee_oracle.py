@@ -1,0 +1,151 @@
+"""`FeeOracle`: eth_gasPrice, eth_maxPriorityFeePerGas and eth_feeHistory (json-rpc.md 5.3, 7.1)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ophion.chain.fees import FeeFloor, PriceSamples, PriceSampling
+from ophion.chain.queries import Queries
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Hash32
+from ophion.runtime.lanes import Lanes
+
+_KEPT_REWARDS = 4096
+_RLP_LONG_LIST = 0xF7
+_RLP_LONG_STRING = 0xA0
+_RLP_STRING = 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class FeeHistory:
+    """Prices of a range of blocks; the two base fee lists have one entry more, for the block after the range."""
+
+    oldest: int
+    base_fees: list[int]
+    gas_used_ratios: list[float]
+    blob_base_fees: list[int]
+    blob_gas_used_ratios: list[float]
+    rewards: list[list[int]] | None
+    """For each block one effective tip per percentile; None when no percentiles were asked for."""
+
+
+class FeeOracle:
+    """Says what others pay."""
+
+    def __init__(self, queries: Queries, floor: FeeFloor, sampling: PriceSampling, lanes: Lanes) -> None:
+        self._queries = queries
+        self._floor = floor
+        self._samples = PriceSamples(queries.store, sampling)
+        self._lanes = lanes
+        self._rewards: OrderedDict[tuple[Hash32, tuple[float, ...]], list[int]] = OrderedDict()
+
+    async def gas_price(self) -> int:
+        """The middle of recent gas prices, capped, and never below what this node and the next block ask for."""
+        median, _ = await self._medians()
+        floor = max(self._floor.min_gas_price, self._queries.next_base_fee() or 0)
+        return floor if median is None else max(min(median, self._samples.sampling.cap), floor)
+
+    async def max_priority_fee(self) -> int:
+        """The middle of recent priority fees, and enough to reach this node's minimum gas price.
+
+        Clients add this to the base fee. Where the base fee is below the minimum gas price, a suggestion without the
+        difference would make transactions that the pool refuses.
+        """
+        _, median = await self._medians()
+        missing = self._floor.min_gas_price - (self._queries.next_base_fee() or 0)
+        return max(median or 0, self._floor.min_priority_fee, missing)
+
+    async def _medians(self) -> tuple[int | None, int | None]:
+        queries = self._queries
+        head, number = queries.head_hash, queries.head_number
+        if self._samples.is_warm(head, number):
+            return self._samples.medians(head, number)
+        return await self._lanes.read.run(lambda: self._samples.medians(head, number))
+
+    async def fee_history(self, count: int, newest: HashedHeader, percentiles: Sequence[float] | None) -> FeeHistory:
+        """Prices of `count` blocks (fewer near genesis) up to `newest`, which lies on the canonical chain."""
+        after = self._after(newest)
+        wanted = None if percentiles is None else tuple(percentiles)
+        return await self._lanes.read.run(lambda: self._collect(count, newest, after, wanted))
+
+    def _after(self, newest: HashedHeader) -> Header:
+        """The block after the newest one: the real one, or the one that would come next."""
+        queries = self._queries
+        following = None if newest.hash == queries.head_hash else queries.header(newest.number + 1)
+        return queries.next_block().header if following is None else following.header
+
+    def _collect(
+        self, count: int, newest: HashedHeader, after: Header, percentiles: tuple[float, ...] | None
+    ) -> FeeHistory:
+        queries = self._queries
+        headers = [newest]
+        while len(headers) < count and headers[-1].number > 0:
+            parent = queries.chain.header(headers[-1].parent_hash)
+            if parent is None:
+                break
+            headers.append(parent)
+        headers.reverse()
+        blocks = [header.header for header in headers]
+        maxima = [queries.max_blob_gas(block) for block in blocks]
+        return FeeHistory(
+            oldest=blocks[0].number,
+            base_fees=[block.base_fee_per_gas or 0 for block in (*blocks, after)],
+            gas_used_ratios=[block.gas_used / block.gas_limit if block.gas_limit else 0.0 for block in blocks],
+            blob_base_fees=[queries.blob_base_fee(block) or 0 for block in (*blocks, after)],
+            blob_gas_used_ratios=[
+                (block.blob_gas_used or 0) / most if most else 0.0 for block, most in zip(blocks, maxima, strict=True)
+            ],
+            rewards=None if percentiles is None else [self._block_rewards(header, percentiles) for header in headers],
+        )
+
+    def _block_rewards(self, header: HashedHeader, percentiles: tuple[float, ...]) -> list[int]:
+        key = (header.hash, percentiles)
+        known = self._rewards.get(key)
+        if known is None:
+            known = self._rewards[key] = self._compute_rewards(header, percentiles)
+            while len(self._rewards) > _KEPT_REWARDS:
+                self._rewards.popitem(last=False)
+        return known
+
+    def _compute_rewards(self, header: HashedHeader, percentiles: tuple[float, ...]) -> list[int]:
+        """Effective tips of a block at these percentiles of its gas; 0 for a block without transactions."""
+        store = self._queries.store
+        body = store.body(header.hash)
+        receipts = store.raw_receipts(header.hash)
+        if body is None or not receipts:
+            return [0] * len(percentiles)
+        base_fee = header.header.base_fee_per_gas or 0
+        gas = [used - before for before, used in pairwise([0, *map(cumulative_gas, receipts)])]
+        tips = [
+            min(transaction.max_priority_fee_per_gas, transaction.max_fee_per_gas - base_fee)
+            for transaction in body.transactions
+        ]
+        return rewards_at(sorted(zip(tips, gas, strict=True)), header.header.gas_used, percentiles)
+
+
+def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequence[float]) -> list[int]:
+    """The tip at which the running sum of gas reaches each percentile of the whole; `tips` is sorted (tip, gas)."""
+    found = [0] * len(percentiles)
+    position = 0
+    running = tips[0][1]
+    for share, index in sorted((share, index) for index, share in enumerate(percentiles)):
+        threshold = int(gas_used * share / 100)
+        while running < threshold and position < len(tips) - 1:
+            position += 1
+            running += tips[position][1]
+        found[index] = tips[position][0]
+    return found
+
+
+def cumulative_gas(receipt: bytes) -> int:
+    """The second field of a receipt, behind the status or the state root, without decoding the rest."""
+    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # a type byte stands before the list
+    at += 1 + max(receipt[at] - _RLP_LONG_LIST, 0)
+    at += 33 if receipt[at] == _RLP_LONG_STRING else 1
+    first = receipt[at]
+    if first < _RLP_STRING:
+        return first
+    return int.from_bytes(receipt[at + 1 : at + 1 + first - _RLP_STRING], "big")

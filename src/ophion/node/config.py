@@ -1,0 +1,87 @@
+"""`NodeConfig`: the rooms' options in one tree.
+
+Every option is declared in the room that uses it, or here when it concerns the node as a whole. Flags, environment
+variables, file keys, help and documentation are derived from this tree; nothing else lists options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ophion.node.datadir import DataConfig
+from ophion.node.interface_options import AccessConfig, ApiGroup, GraphqlConfig, HttpConfig, WebSocketConfig
+from ophion.node.network import NetworkConfig
+from ophion.node.unbuilt_options import MetricsConfig, PeerConfig, PermissionConfig, PrivacyConfig, PruningConfig
+from ophion.node.unstable_options import UnstableConfig
+from ophion.pool.pool import PoolConfig
+from ophion.producer.control import MinerConfig
+from ophion.runtime.logs import LogFormat, LogLevel
+from ophion.runtime.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Logging."""
+
+    level: LogLevel = option(
+        "--logging", "-l", default=LogLevel.INFO, metavar="LEVEL", help="How much is logged: OFF to ALL."
+    )
+    format: LogFormat = option("--logging-format", default=LogFormat.TEXT, help="Lines of text or of JSON.")
+    config_file: Path | None = option(
+        "--logging-config-file",
+        default=None,
+        help="Python logging configuration (JSON or INI) that replaces the other logging options.",
+    )
+    is_coloured: bool | None = option("--color-enabled", default=None, help="Colour the log. (default: on a terminal)")
+
+
+@dataclass(frozen=True, slots=True)
+class StorageConfig:
+    """Storage."""
+
+    durable: bool = option(
+        "--durable-commits",
+        default=True,
+        help="Force every block to disk before it is shown; without it a power cut may lose the last blocks.",
+    )
+    temporary: bool = option(
+        "--temporary-data",
+        default=False,
+        help="Keep everything in a temporary directory that is removed at the end, unless --data-path is given.",
+    )
+    engine: str = option(
+        "--key-value-storage",
+        default="lmdb",
+        metavar="NAME",
+        hidden=True,
+        help="Accepted for old command lines; there is one storage engine.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """A node."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    http: HttpConfig = field(default_factory=HttpConfig)
+    websocket: WebSocketConfig = field(default_factory=WebSocketConfig)
+    graphql: GraphqlConfig = field(default_factory=GraphqlConfig)
+    access: AccessConfig = field(default_factory=AccessConfig)
+    miner: MinerConfig = field(default_factory=MinerConfig)
+    pool: PoolConfig = field(default_factory=PoolConfig)
+    peers: PeerConfig = field(default_factory=PeerConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    permissions: PermissionConfig = field(default_factory=PermissionConfig)
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
+    storage: StorageConfig = field(default_factory=StorageConfig)
+    logs: LogConfig = field(default_factory=LogConfig)
+    pruning: PruningConfig = field(default_factory=PruningConfig)
+    unstable: UnstableConfig = field(default_factory=UnstableConfig)
+
+    def warnings(self) -> Iterator[str]:
+        services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
+        if not self.permissions.is_used and any(is_on and ApiGroup.PERM in groups for is_on, groups in services):
+            yield "Permissions are disabled. Cannot enable PERM APIs when not using Permissions."

@@ -1,0 +1,62 @@
+"""`ophion dev`: a development chain with everything switched on.
+
+The preset is a list of ordinary options and nothing more: what somebody sets on the command line, in the environment
+or in a file stays as it is, and `--print-command` shows the whole line that does the same without the preset.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ophion.node.config import NodeConfig
+from ophion.node.interface_options import ApiGroup
+from ophion.runtime.options import Given, Loaded, Source, load, read_flag, specs_of
+
+_EVERY_GROUP = ",".join(group.name for group in ApiGroup)
+
+DEV_OPTIONS = (
+    "--network=dev",
+    "--miner-enabled=true",
+    "--miner-coinbase=0xfe3b557e8fb62b89f4916b721be55ceb828dbd73",
+    "--rpc-http-enabled=true",
+    f"--rpc-http-api={_EVERY_GROUP}",
+    "--rpc-http-cors-origins=all",
+    "--rpc-ws-enabled=true",
+    f"--rpc-ws-api={_EVERY_GROUP}",
+    "--durable-commits=false",
+    "--temporary-data=true",
+)
+"""GraphQL joins the list when it exists. The host list stays closed: everything listens on this machine only."""
+
+_LEFT_OUT_WITH = {
+    "network": ("genesis-file",),
+    "temporary-data": ("data-path",),
+}
+"""Options of the preset that make no sense beside one that was given."""
+
+
+def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
+    """The configuration with the options of the preset where nobody has set them."""
+    options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+    given = dict(loaded.given)
+    for token in DEV_OPTIONS:
+        found = read_flag(token, deque(), options)
+        name = found.spec.name
+        if name in given or any(other in given for other in _LEFT_OUT_WITH.get(name, ())):
+            continue
+        given[name] = replace(found, source=Source.FILE, label=f"preset option '--{name}'")
+    return load(NodeConfig, given.values())
+
+
+def command_line(given: Iterable[Given]) -> str:
+    """The command line that sets these options, ready to be pasted into a shell."""
+    import shlex
+
+    return " ".join(["ophion", *(shlex.quote(_token(item)) for item in given)])
+
+
+def _token(given: Given) -> str:
+    text = ",".join(given.texts)
+    return f"--{given.spec.name}={text}" if given.texts else f"--{given.spec.name}"

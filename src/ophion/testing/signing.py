@@ -1,0 +1,69 @@
+"""Signed transactions in one line each, as a wallet would make them."""
+
+from __future__ import annotations
+
+from ophion.chainspec.dev import DEV_ACCOUNTS, DEV_CHAIN_ID
+from ophion.native.crypto import PrivateKey, keccak256
+from ophion.primitives import rlp
+from ophion.primitives.types import WEI_PER_GWEI, Address
+
+DEV_KEYS = tuple(PrivateKey(account.private_key) for account in DEV_ACCOUNTS)
+"""The published keys of the development network's accounts."""
+
+
+def legacy_transaction(
+    key: PrivateKey,
+    nonce: int,
+    *,
+    to: Address | None = bytes(20),
+    value: int = 0,
+    gas: int = 21_000,
+    gas_price: int = WEI_PER_GWEI,
+    data: bytes = b"",
+    chain_id: int | None = DEV_CHAIN_ID,
+) -> bytes:
+    """A legacy transaction, with replay protection (EIP-155) unless the chain id is None."""
+    fields: list[bytes] = [
+        rlp.scalar(nonce),
+        rlp.scalar(gas_price),
+        rlp.scalar(gas),
+        to or b"",
+        rlp.scalar(value),
+        data,
+    ]
+    protection = [] if chain_id is None else [rlp.scalar(chain_id), b"", b""]
+    signature = key.sign(keccak256(rlp.encode([*fields, *protection])))
+    v = signature[64] + (27 if chain_id is None else 35 + 2 * chain_id)
+    return rlp.encode([*fields, rlp.scalar(v), *_r_and_s(signature)])
+
+
+def fee_transaction(
+    key: PrivateKey,
+    nonce: int,
+    *,
+    to: Address | None = bytes(20),
+    value: int = 0,
+    gas: int = 21_000,
+    max_fee: int = WEI_PER_GWEI,
+    tip: int = WEI_PER_GWEI,
+    data: bytes = b"",
+    chain_id: int = DEV_CHAIN_ID,
+) -> bytes:
+    """A transaction with base fee and tip (EIP-1559)."""
+    fields: list[rlp.Encodable] = [
+        rlp.scalar(chain_id),
+        rlp.scalar(nonce),
+        rlp.scalar(tip),
+        rlp.scalar(max_fee),
+        rlp.scalar(gas),
+        to or b"",
+        rlp.scalar(value),
+        data,
+        [],
+    ]
+    signature = key.sign(keccak256(b"\x02" + rlp.encode(fields)))
+    return b"\x02" + rlp.encode([*fields, rlp.scalar(signature[64]), *_r_and_s(signature)])
+
+
+def _r_and_s(signature: bytes) -> tuple[bytes, bytes]:
+    return signature[:32].lstrip(b"\0"), signature[32:64].lstrip(b"\0")

@@ -1,0 +1,142 @@
+"""Every check of admission, with the error and the text of json-rpc.md 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ophion.chain.fees import FeeFloor
+from ophion.native.executor import State
+from ophion.native.transactions import Transaction, decode_transactions
+from ophion.pool.admission import Applicant, Gate, PoolHead, judge
+from ophion.primitives.types import Address
+from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+
+KEY = DEV_KEYS[0]
+RICH = 10**24
+
+
+def decoded(raw: bytes) -> Transaction:
+    [transaction] = decode_transactions([raw])
+    assert isinstance(transaction, Transaction), transaction
+    return transaction
+
+
+@pytest.fixture
+def head(world: Callable[..., State]) -> PoolHead:
+    state = world({KEY.address: (0, RICH)})
+    return PoolHead("osaka", 2018, 30_000_000, 0, 49_152, state)
+
+
+def verdict(
+    raw: bytes,
+    head: PoolHead,
+    floor: FeeFloor | None = None,
+    permitted: Callable[[Address], bool] = lambda sender: True,
+    fee_cap: int = 0,
+    is_local: bool = True,
+) -> tuple[str, str] | None:
+    gate = Gate.at(head, floor or FeeFloor(), permitted, fee_cap)
+
+    def account(sender: Address) -> tuple[int, int]:
+        assert head.state is not None
+        found = head.state.account(sender)
+        return (0, 0) if found is None else (found[0], found[1])
+
+    refusal = judge(Applicant.of(decoded(raw), is_local), gate, account)
+    return None if refusal is None else (refusal.reason, refusal.message)
+
+
+def test_a_good_transaction_passes(head: PoolHead) -> None:
+    assert verdict(legacy_transaction(KEY, 0), head) is None
+    assert verdict(fee_transaction(KEY, 0), head) is None
+    assert verdict(legacy_transaction(KEY, 7), head) is None, "a future nonce waits"
+    assert verdict(legacy_transaction(KEY, 0, chain_id=None), head) is None, "before EIP-155"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "message"),
+    [
+        ({"gas_price": 999}, "gas-price-too-low", "Gas price below configured minimum gas price"),
+        ({"chain_id": 1}, "wrong-chain-id", "Wrong chainId"),
+        ({"gas": 20_999}, "intrinsic-gas", "Intrinsic gas exceeds gas limit"),
+        ({"gas": 30_000_001}, "gas-limit", "Transaction gas limit exceeds block gas limit"),
+        ({"gas": 2**24 + 1}, "gas-limit-cap", "Transaction gas limit exceeds 16777216 (EIP-7825)"),
+        ({"value": RICH}, "upfront-cost", "Upfront cost exceeds account balance"),
+        (
+            {"to": None, "data": bytes(49_153), "gas": 10_000_000},
+            "init-code",
+            "Creation code is longer than 49152 bytes",
+        ),
+    ],
+)
+def test_each_rule_has_its_own_error(head: PoolHead, changes: dict[str, Any], reason: str, message: str) -> None:
+    assert verdict(legacy_transaction(KEY, 0, **changes), head) == (reason, message)
+
+
+def test_a_nonce_below_the_accounts_is_too_low(world: Callable[..., State], head: PoolHead) -> None:
+    used = replace(head, state=world({KEY.address: (3, RICH)}))
+    assert verdict(legacy_transaction(KEY, 2), used) == ("nonce-too-low", "Nonce too low")
+    assert verdict(legacy_transaction(KEY, 3), used) is None
+
+
+def test_a_type_needs_its_fork(head: PoolHead) -> None:
+    old = replace(head, fork="berlin")
+    refusal = verdict(fee_transaction(KEY, 0), old)
+    assert refusal is not None
+    assert refusal[0] == "type-not-supported"
+    assert verdict(legacy_transaction(KEY, 0), old) is None
+
+
+def test_a_chain_without_an_id_takes_unprotected_transactions_only(head: PoolHead) -> None:
+    nameless = replace(head, chain_id=None)
+    assert verdict(legacy_transaction(KEY, 0), nameless) == ("chain-id-not-supported", "ChainId not supported")
+    assert verdict(legacy_transaction(KEY, 0, chain_id=None), nameless) is None
+
+
+def test_the_price_that_would_be_paid_must_reach_the_floor(head: PoolHead) -> None:
+    generous = fee_transaction(KEY, 0, max_fee=10**9, tip=0)
+    assert verdict(generous, head) == ("gas-price-too-low", "Gas price below configured minimum gas price")
+    assert verdict(generous, replace(head, base_fee=1000)) is None
+    assert verdict(generous, head, FeeFloor(0, 0)) is None
+    assert verdict(generous, replace(head, base_fee=1000), FeeFloor(0, 1)) is not None
+    assert verdict(legacy_transaction(KEY, 0, gas_price=0), head, FeeFloor(0, 0)) is None
+
+
+def test_a_tip_above_the_fee_is_refused(head: PoolHead) -> None:
+    raw = fee_transaction(KEY, 0, max_fee=10**9, tip=10**9 + 1)
+    assert verdict(raw, head) == ("tip-above-fee", "Max priority fee per gas exceeds max fee per gas")
+
+
+def test_without_the_state_of_the_head_nothing_can_be_judged(head: PoolHead) -> None:
+    assert verdict(legacy_transaction(KEY, 0), replace(head, state=None)) == (
+        "syncing",
+        "Initial sync is still in progress",
+    )
+
+
+def test_an_account_that_is_not_listed_may_not_send(head: PoolHead) -> None:
+    refusal = verdict(legacy_transaction(KEY, 0), head, permitted=lambda sender: sender != KEY.address)
+    assert refusal == ("not-authorized", "Sender account not authorized to send transactions")
+
+
+def test_the_account_list_is_asked_last(head: PoolHead) -> None:
+    refusal = verdict(legacy_transaction(KEY, 0, value=RICH), head, permitted=lambda sender: False)
+    assert refusal is not None
+    assert refusal[0] == "upfront-cost"
+
+
+def test_the_fee_cap_holds_for_local_transactions_only(head: PoolHead) -> None:
+    raw = legacy_transaction(KEY, 0)
+    assert verdict(raw, head, fee_cap=1) == ("fee-cap", "Transaction fee cap exceeded")
+    assert verdict(raw, head, fee_cap=1, is_local=False) is None
+
+
+def test_the_first_broken_rule_answers(head: PoolHead) -> None:
+    raw = legacy_transaction(KEY, 0, gas_price=1, chain_id=5, gas=1)
+    refusal = verdict(raw, head)
+    assert refusal is not None
+    assert refusal[0] == "gas-price-too-low"

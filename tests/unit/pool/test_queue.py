@@ -1,0 +1,167 @@
+"""The queue: runs and gaps, order of building, replacement, eviction."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ophion.pool.queue import PooledTransaction, Queue
+
+A, B, C = (bytes([letter]) * 20 for letter in b"ABC")
+_arrivals = iter(range(1, 10**9))
+
+
+def pooled(sender: bytes, nonce: int, price: int = 10, local: bool = True, tip: int | None = None) -> PooledTransaction:
+    arrival = next(_arrivals)
+    max_tip = price if tip is None else tip
+    return PooledTransaction(
+        cast(Any, None), b"%d" % arrival, sender, nonce, 21_000, price, max_tip, 110, local, 0.0, arrival
+    )
+
+
+def names(queue: Queue, base_fee: int = 0) -> list[tuple[str, int]]:
+    return [(chr(item.sender[0]), item.nonce) for item in queue.best(base_fee)]
+
+
+def filled(*items: PooledTransaction, limit: int = 100, start: int = 0) -> Queue:
+    queue = Queue(limit)
+    for item in items:
+        queue.put(item, start)
+    return queue
+
+
+def test_the_highest_tip_comes_first_then_the_earliest_arrival() -> None:
+    queue = filled(pooled(A, 0, 10), pooled(B, 0, 30), pooled(C, 0, 10))
+    assert names(queue) == [("B", 0), ("A", 0), ("C", 0)]
+
+
+def test_a_sender_keeps_the_order_of_its_nonces_whatever_they_pay() -> None:
+    queue = filled(pooled(A, 1, 99), pooled(A, 0, 5), pooled(B, 0, 7))
+    assert names(queue) == [("B", 0), ("A", 0), ("A", 1)]
+
+
+def test_what_lies_behind_a_gap_waits_until_it_is_filled() -> None:
+    queue = filled(pooled(A, 0), pooled(A, 2), pooled(A, 3))
+    assert names(queue) == [("A", 0)]
+    assert queue.executable() == 1
+    queue.put(pooled(A, 1), 0)
+    assert names(queue) == [("A", 0), ("A", 1), ("A", 2), ("A", 3)]
+
+
+def test_the_effective_tip_depends_on_the_base_fee() -> None:
+    queue = filled(pooled(A, 0, price=100, tip=1), pooled(B, 0, price=60, tip=50))
+    assert names(queue, base_fee=5) == [("B", 0), ("A", 0)]
+    assert names(queue, base_fee=59) == [("A", 0), ("B", 0)]
+    assert names(queue, base_fee=80) == [("A", 0)]
+    assert names(queue, base_fee=101) == []
+
+
+def test_a_sender_that_does_not_pay_the_base_fee_holds_back_its_later_transactions() -> None:
+    queue = filled(pooled(A, 0, price=1), pooled(A, 1, price=100))
+    assert names(queue, base_fee=50) == []
+
+
+def test_putting_the_same_nonce_replaces() -> None:
+    first = pooled(A, 0, 10)
+    queue = filled(first)
+    second = pooled(A, 0, 20, local=False)
+    assert queue.put(second, 0) is first
+    assert queue.find(A, 0) is second
+    assert (len(queue), queue.local_count) == (1, 0)
+    assert first.hash not in queue.by_hash
+
+
+def test_removing_one_strands_those_behind_it() -> None:
+    middle = pooled(A, 1)
+    queue = filled(pooled(A, 0), middle, pooled(A, 2))
+    queue.remove(middle)
+    assert names(queue) == [("A", 0)]
+    queue.put(pooled(A, 1), 0)
+    assert names(queue) == [("A", 0), ("A", 1), ("A", 2)]
+
+
+def test_a_sender_without_transactions_is_forgotten() -> None:
+    item = pooled(A, 0)
+    queue = filled(item)
+    queue.remove(item)
+    assert not queue.senders
+    assert queue.find(A, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("nonces", "start", "stale", "run"),
+    [
+        ([0, 1, 2], 2, [0, 1], [2]),
+        ([0, 1, 2], 3, [0, 1, 2], []),
+        ([0, 2], 1, [0], []),
+        ([0, 2], 2, [0], [2]),
+        ([1, 2], 0, [], []),
+    ],
+)
+def test_a_new_account_nonce_moves_the_run(nonces: list[int], start: int, stale: list[int], run: list[int]) -> None:
+    queue = filled(*(pooled(A, nonce) for nonce in nonces))
+    assert sorted(item.nonce for item in queue.move(A, start)) == stale
+    assert [nonce for _, nonce in names(queue)] == run
+    assert len(queue) == len(nonces) - len(stale)
+
+
+def test_a_reorganisation_can_move_the_run_back() -> None:
+    queue = filled(pooled(A, 5), pooled(A, 6), start=5)
+    assert names(queue) == [("A", 5), ("A", 6)]
+    assert queue.move(A, 4) == []
+    assert names(queue) == []
+    queue.put(pooled(A, 4), 4)
+    assert names(queue) == [("A", 4), ("A", 5), ("A", 6)]
+
+
+def test_eviction_takes_remote_before_local_then_the_cheapest_then_the_oldest() -> None:
+    queue = filled(
+        pooled(A, 0, 5, local=True),
+        pooled(B, 0, 90, local=False),
+        pooled(C, 0, 80, local=False),
+        limit=1,
+    )
+    assert [item.sender for item in queue.evict()] == [C, B]
+    queue = filled(pooled(A, 0, 7), pooled(B, 0, 7), limit=1)
+    assert [item.sender for item in queue.evict()] == [A]
+
+
+def test_eviction_takes_the_last_nonce_of_the_chosen_sender() -> None:
+    queue = filled(pooled(A, 0, 1), pooled(A, 1, 50), pooled(B, 0, 9), limit=2)
+    assert [(item.sender, item.nonce) for item in queue.evict()] == [(A, 1)]
+    assert names(queue) == [("B", 0), ("A", 0)]
+
+
+def test_eviction_goes_on_as_the_queue_stays_full() -> None:
+    queue = Queue(10)
+    evicted = []
+    for price in range(1, 101):
+        queue.put(pooled(bytes([price]) * 20, 0, price), 0)
+        evicted += queue.evict()
+    assert [item.max_fee for item in evicted] == list(range(1, 91))
+    assert len(queue) == 10
+
+
+@given(st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 6), st.integers(1, 5), st.booleans()), max_size=40))
+def test_counts_and_runs_stay_true_whatever_happens(story: list[tuple[str, int, int, bool]]) -> None:
+    queue = Queue(12)
+    for letter, nonce, price, is_put in story:
+        sender = letter.encode() * 20
+        if is_put:
+            queue.put(pooled(sender, nonce, price, local=price > 2), 0)
+            queue.evict()
+        elif (found := queue.find(sender, nonce)) is not None:
+            queue.remove(found)
+        items = list(queue.by_hash.values())
+        assert len(items) <= 12
+        assert queue.local_count == sum(item.is_local for item in items)
+        assert sorted(item.hash for item in items) == sorted(
+            item.hash for sender_queue in queue.senders.values() for item in sender_queue.by_nonce.values()
+        )
+        for sender_queue in queue.senders.values():
+            assert sender_queue.by_nonce
+            assert all(nonce in sender_queue.by_nonce for nonce in range(sender_queue.start, sender_queue.end))
+            assert sender_queue.end not in sender_queue.by_nonce
