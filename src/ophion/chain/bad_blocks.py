@@ -1,0 +1,48 @@
+"""Memory of blocks that broke a rule.
+
+A bad block is not executed twice, its descendants are refused by their parent's hash alone, and an operator can ask
+what was wrong with the last ones. The memory is bounded: a peer that makes up bad blocks only pushes out older ones.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.errors import InvalidBlock
+from ophion.native.transactions import Body
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Hash32
+
+_KEPT: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class BadBlock:
+    """A block and what it broke."""
+
+    header: HashedHeader
+    body: Body
+    error: InvalidBlock
+
+
+class BadBlocks:
+    """The last bad blocks by hash."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hash32, BadBlock] = OrderedDict()
+
+    def add(self, header: HashedHeader, body: Body, error: InvalidBlock) -> None:
+        """Remember a block."""
+        self._known[header.hash] = BadBlock(header, body, error)
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+    def get(self, block_hash: Hash32) -> BadBlock | None:
+        """What is known against a block."""
+        return self._known.get(block_hash)
+
+    def recent(self) -> list[BadBlock]:
+        """All that are remembered, newest first."""
+        return list(reversed(self._known.values()))

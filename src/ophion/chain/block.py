@@ -1,0 +1,43 @@
+"""From the RLP of a block to a header with its hash and a body."""
+
+from __future__ import annotations
+
+from ophion.chain.events import ChainBlock
+from ophion.consensus.engine import Engine
+from ophion.errors import DecodeError
+from ophion.native import transactions
+from ophion.native.failures import NativeError
+from ophion.native.transactions import Body
+from ophion.primitives import rlp
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.rlp import RlpError
+
+
+def decode_block(raw: bytes, engine: Engine) -> ChainBlock:
+    """One RLP block; `DecodeError` names the place of what is wrong. Senders are not recovered yet."""
+    try:
+        header, body = transactions.decode_block(raw)
+    except NativeError as error:
+        raise DecodeError(str(error)) from error
+    return ChainBlock(engine.hashed(Header.decode(header)), body)
+
+
+def peek_header(raw: bytes, engine: Engine) -> HashedHeader:
+    """Only the header of an RLP block: enough to see whether the block is known already."""
+    is_list, start, end = rlp.head(raw, 0)
+    if not is_list or end != len(raw):
+        raise RlpError("not the RLP list of one block", 0)
+    stop = rlp.item_end(raw, start)
+    if stop > end:
+        raise RlpError("the header reaches beyond its block", start)
+    return engine.hashed(Header.decode(raw[start:stop]))
+
+
+def encode_block(block: ChainBlock) -> bytes:
+    """The RLP of a block."""
+    return block.body.encode_block(block.header.header.encode())
+
+
+def ommers_of(body: Body) -> tuple[Header, ...]:
+    """The decoded ommers of a body."""
+    return tuple(Header.decode(ommer) for ommer in body.ommers)

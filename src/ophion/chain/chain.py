@@ -1,0 +1,135 @@
+"""`Chain`: the committed chain of one network, and everything that belongs to it.
+
+It ties the database to the rules it was made with. Reads go straight to the database; the head is the last one that was
+published, so that whoever reacts to an event and looks at the head sees what the event said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ophion.chain.block import ommers_of
+from ophion.chain.environment import chain_rules
+from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged
+from ophion.chain.fork_choice import HeadChange
+from ophion.chain.header_cache import HeaderCache
+from ophion.chainspec.genesis import Genesis, check_stored
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.engine import Engine, Tip
+from ophion.errors import StorageError
+from ophion.native.executor import genesis_state
+from ophion.native.failures import translated
+from ophion.native.store import NewBlock, Store
+from ophion.native.transactions import Body
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Hash32
+from ophion.runtime.topic import Topic
+
+
+class Chain:
+    """Database, rules and head of one network; also the `HeaderReader` of committed blocks."""
+
+    def __init__(self, store: Store, spec: ChainSpec, engine: Engine, genesis: HashedHeader) -> None:
+        """Use `Chain.open`, which makes sure that the database holds this genesis."""
+        self.store = store
+        self.spec = spec
+        self.engine = engine
+        self.rules = chain_rules(spec)
+        self.genesis = genesis
+        self.events: Topic[ChainEvent] = Topic()
+        self._headers = HeaderCache(store)
+        self._tip = self._stored_tip()
+
+    @classmethod
+    def open(cls, store: Store, genesis: Genesis, engine: Engine) -> Chain:
+        """The chain in this database, begun with `genesis` when it is empty.
+
+        `GenesisError` when it was begun with another one, with both hashes in the message.
+        """
+        accounts = [(a.address, a.nonce, a.balance, a.code, a.storage) for a in genesis.accounts]
+        with translated():
+            execution = genesis_state(store, accounts)
+            header = genesis.header(execution.state_root)
+            engine.check_genesis(header)
+            hashed = engine.hashed(header)
+            stored = store.canonical_hash(0)
+            if stored is None:
+                block = NewBlock(
+                    hash=hashed.hash,
+                    number=0,
+                    header=header.encode(),
+                    body=Body.of([], [], None if header.withdrawals_root is None else []),
+                    execution=execution,
+                    total_difficulty=header.difficulty,
+                )
+                store.commit([block], [], [hashed.hash])
+            else:
+                check_stored(hashed.hash, stored)
+            return cls(store, genesis.spec, engine, hashed)
+
+    @property
+    def head(self) -> HashedHeader:
+        """The last published head."""
+        return self._tip.header
+
+    @property
+    def tip(self) -> Tip:
+        """The head with its total difficulty."""
+        return self._tip
+
+    # --- HeaderReader: blocks of any branch ---
+
+    def header(self, block_hash: Hash32) -> HashedHeader | None:
+        """A committed header on any branch."""
+        return self._headers.get(block_hash)
+
+    def canonical(self, number: int) -> HashedHeader | None:
+        """The committed header with this number on the canonical chain."""
+        block_hash = self.store.canonical_hash(number)
+        return None if block_hash is None else self._headers.get(block_hash)
+
+    def total_difficulty(self, block_hash: Hash32) -> int | None:
+        """Sum of the difficulties up to and including a committed block."""
+        return self.store.total_difficulty(block_hash)
+
+    def ommers(self, block_hash: Hash32) -> Sequence[Header]:
+        """The ommers of a committed block."""
+        body = self.store.body(block_hash)
+        return () if body is None else ommers_of(body)
+
+    def is_canonical(self, header: HashedHeader) -> bool:
+        """Whether a block lies on the canonical chain."""
+        return self.store.canonical_hash(header.number) == header.hash
+
+    # --- events ---
+
+    def advance(self, change: HeadChange, bodies: dict[Hash32, Body]) -> ChainEvent | None:
+        """Move the head after a commit and tell everybody; `bodies` are those at hand, the rest is read.
+
+        Returns the event, or None when nobody listens and none was made.
+        """
+        self._tip = change.tip
+        if not self.events.has_listeners:
+            return None
+        added = tuple(self._block(header, bodies) for header in change.added)
+        event: ChainEvent
+        if change.removed:
+            event = Reorged(tuple(self._block(header, bodies) for header in change.removed), added)
+        else:
+            event = Extended(added)
+        self.events.publish(event)
+        return event
+
+    def _block(self, header: HashedHeader, bodies: dict[Hash32, Body]) -> ChainBlock:
+        body = bodies.get(header.hash) or self.store.body(header.hash)
+        if body is None:
+            raise StorageError(f"The body of block {header} is missing from the database; run `ophion storage check`.")
+        return ChainBlock(header, body)
+
+    def _stored_tip(self) -> Tip:
+        found = self.store.head()
+        header = self._headers.get(found[0]) if found is not None else None
+        total_difficulty = self.store.total_difficulty(found[0]) if found is not None else None
+        if header is None or total_difficulty is None:
+            raise StorageError("The head of the chain is missing from the database; run `ophion storage check`.")
+        return Tip(header, total_difficulty)

@@ -1,0 +1,60 @@
+"""The canonical chain, or a part of it, into a file of concatenated RLP blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ophion.errors import CommandError, StorageError
+from ophion.native.failures import translated
+from ophion.native.store import Store
+
+
+def export_blocks(
+    store: Store,
+    path: Path,
+    start: int | None = None,
+    end: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Write blocks `start` (default 0) up to, but without, `end` (default: after the head); the number written.
+
+    With a `start` the file is continued, without one it is begun anew. `on_progress` hears (done, total).
+    """
+    first, stop = _bounds(store, start, end)
+    try:
+        with path.open("wb" if start is None else "ab") as file:
+            for number in range(first, stop):
+                file.write(_block(store, number))
+                if on_progress is not None:
+                    on_progress(number + 1 - first, stop - first)
+    except OSError as error:
+        raise CommandError(f"Could not write the file to export to: {path}: {error.strerror}") from error
+    return stop - first
+
+
+def _bounds(store: Store, start: int | None, end: int | None) -> tuple[int, int]:
+    with translated():
+        head = store.head()
+    if head is None:
+        raise CommandError("There is nothing to export: the database is empty.")
+    if start is not None and start < 0:
+        raise CommandError(f"--start-block must not be negative: {start}")
+    if end is not None and end < 0:
+        raise CommandError(f"--end-block must not be negative: {end}")
+    first = 0 if start is None else start
+    stop = head[1] + 1 if end is None else end
+    if stop <= first:
+        raise CommandError(f"--end-block ({stop}) must be greater than --start-block ({first})")
+    if first > head[1]:
+        raise CommandError(f"--start-block ({first}) lies beyond the head of the chain, which is block {head[1]}")
+    return first, min(stop, head[1] + 1)
+
+
+def _block(store: Store, number: int) -> bytes:
+    with translated():
+        block_hash = store.canonical_hash(number)
+        block = store.block(block_hash) if block_hash is not None else None
+    if block is None:
+        raise StorageError(f"Block {number} is missing from the database; run `ophion storage check`.")
+    return block

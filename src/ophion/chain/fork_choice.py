@@ -1,0 +1,44 @@
+"""What changes on the canonical chain when its head moves to another block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ophion.consensus.engine import HeaderReader, Tip
+from ophion.errors import UnknownParent
+from ophion.primitives.block import HashedHeader
+
+
+@dataclass(frozen=True, slots=True)
+class HeadChange:
+    """The way from the old head to the new one."""
+
+    removed: tuple[HashedHeader, ...]
+    """Blocks that leave the canonical chain, old head first; empty when the chain only grows."""
+    added: tuple[HashedHeader, ...]
+    """Blocks that enter it, oldest first; the last is the new head."""
+    tip: Tip
+    """The new head."""
+
+
+def head_change(tip: Tip, head: HashedHeader, chain: HeaderReader) -> HeadChange:
+    """The way from `head` to `tip`, through the last block both have in common."""
+    removed: list[HashedHeader] = []
+    added: list[HashedHeader] = []
+    old, new = head, tip.header
+    while new.hash != old.hash:
+        if new.number > old.number:
+            added.append(new)
+            new = _parent(new, chain)
+        else:
+            removed.append(old)
+            old = _parent(old, chain)
+    added.reverse()
+    return HeadChange(tuple(removed), tuple(added), tip)
+
+
+def _parent(header: HashedHeader, chain: HeaderReader) -> HashedHeader:
+    parent = chain.header(header.parent_hash)
+    if parent is None:
+        raise UnknownParent(header.number, header.parent_hash, header.number - 1)
+    return parent

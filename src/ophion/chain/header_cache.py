@@ -1,0 +1,39 @@
+"""Decoded headers by hash, over the database.
+
+Verification looks at the same few hundred headers again and again (parents, ancestors for ommers, Clique snapshots),
+and decoding one costs as much as thirty lookups. The cache may be read from several threads: `lru_cache` takes care of
+itself, and a header never changes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from ophion.native.store import Store
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Hash32
+
+_KEPT: Final = 4096
+
+
+class HeaderCache:
+    """Headers of committed blocks."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._load = lru_cache(maxsize=_KEPT)(self._read)
+
+    def get(self, block_hash: Hash32) -> HashedHeader | None:
+        """The header of a block on any branch."""
+        try:
+            return self._load(block_hash)
+        except KeyError:
+            return None
+
+    def _read(self, block_hash: Hash32) -> HashedHeader:
+        raw = self._store.header(block_hash)
+        if raw is None:
+            # raised and not returned, because what is missing now may be there the next time
+            raise KeyError(block_hash)
+        return HashedHeader(Header.decode(raw), block_hash)

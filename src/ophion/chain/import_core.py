@@ -1,0 +1,229 @@
+"""The only way into the chain: verify, execute, compare, choose, commit. Synchronous; one thread at a time.
+
+Work is done in two steps so that many blocks can share one write transaction and a proposal can be checked long before
+it is committed:
+
+    stage    all rules, execution included; nothing is written. Staged blocks can be built upon at once.
+    commit   fork choice over everything staged, one `store.commit`, and the change of the head that came of it.
+
+`stage` raises `InvalidBlock` for a block that breaks a rule and remembers it; `UnknownParent` and errors marked
+transient say that it is too early to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.chain import validation
+from ophion.chain.bad_blocks import BadBlocks
+from ophion.chain.block import ommers_of
+from ophion.chain.chain import Chain
+from ophion.chain.environment import block_env
+from ophion.chain.fork_choice import HeadChange, head_change
+from ophion.consensus.engine import Tip
+from ophion.errors import DecodeError, InvalidBlock, UnknownParent
+from ophion.native.executor import Execution, State, execute
+from ophion.native.failures import InvalidBody, NativeError, as_ophion_error, translated
+from ophion.native.store import NewBlock
+from ophion.native.transactions import Body
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import HASH_LENGTH, Hash32
+from ophion.runtime.clock import Clock
+
+_REACH: Final = 256
+"""How many ancestors the BLOCKHASH instruction can name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A valid block that is not committed yet."""
+
+    header: HashedHeader
+    body: Body
+    execution: Execution
+    total_difficulty: int
+    ommers: tuple[Header, ...]
+
+    @property
+    def tip(self) -> Tip:
+        """The block as the end of a branch."""
+        return Tip(self.header, self.total_difficulty)
+
+
+class ImportCore:
+    """Verifies and executes blocks, and commits them."""
+
+    def __init__(self, chain: Chain, clock: Clock, keeps_revert_data: bool = False) -> None:
+        self.chain = chain
+        self.bad_blocks = BadBlocks()
+        self._clock = clock
+        self._keeps_revert_data = keeps_revert_data
+        # the committed head; `chain.head` follows it when the change is published
+        self._tip = chain.tip
+        # where the head goes once everything staged is committed
+        self._best = chain.tip
+        self._staged: dict[Hash32, Staged] = {}
+        # hashes of the ancestors of the block after `_window_end`, newest first, as BlockEnv takes them
+        self._window = b""
+        self._window_end: Hash32 = b""
+
+    # --- HeaderReader: committed blocks and staged ones ---
+
+    def header(self, block_hash: Hash32) -> HashedHeader | None:
+        """A header on any branch."""
+        staged = self._staged.get(block_hash)
+        return staged.header if staged is not None else self.chain.header(block_hash)
+
+    def canonical(self, number: int) -> HashedHeader | None:
+        """A header of the canonical chain as it is committed."""
+        return self.chain.canonical(number)
+
+    def total_difficulty(self, block_hash: Hash32) -> int | None:
+        """Sum of the difficulties up to and including a block."""
+        staged = self._staged.get(block_hash)
+        return staged.total_difficulty if staged is not None else self.chain.total_difficulty(block_hash)
+
+    def ommers(self, block_hash: Hash32) -> Sequence[Header]:
+        """The ommers of a block."""
+        staged = self._staged.get(block_hash)
+        return staged.ommers if staged is not None else self.chain.ommers(block_hash)
+
+    # --- the two steps ---
+
+    def is_known(self, block_hash: Hash32) -> bool:
+        """Whether the block is committed or staged."""
+        return block_hash in self._staged or self.chain.header(block_hash) is not None
+
+    def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
+        """Verify and execute a block and keep it for `commit`. An `execution` left by the builder is not repeated."""
+        staged = self.check(header, body, execution)
+        self._staged[header.hash] = staged
+        if self.chain.engine.prefers(staged.tip, self._best, self):
+            self._best = staged.tip
+        return staged
+
+    def check(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
+        """Everything `stage` does, except that the block is not kept."""
+        bad = self.bad_blocks.get(header.hash)
+        if bad is not None:
+            raise bad.error
+        parent = self.header(header.parent_hash)
+        if parent is None:
+            self._refuse_orphan(header)
+            raise UnknownParent(header.number, header.parent_hash, self._best.header.number)
+        try:
+            return self._checked(header, parent, body, execution)
+        except InvalidBlock as error:
+            located = error.at(header.number, header.hash)
+            if not error.transient:
+                self.bad_blocks.add(header, body, located)
+            raise located from error
+
+    def _refuse_orphan(self, header: HashedHeader) -> None:
+        if self.bad_blocks.get(header.parent_hash) is not None:
+            raise InvalidBlock("parent is a bad block", header.parent_hash, number=header.number, hash=header.hash)
+
+    def _checked(self, header: HashedHeader, parent: HashedHeader, body: Body, execution: Execution | None) -> Staged:
+        engine, spec = self.chain.engine, self.chain.spec
+        engine.verify(header, parent, self, int(self._clock.now()))
+        fork = spec.fork_of(header.header)
+        validation.check_body(header.header, body, fork)
+        validation.check_size(header.header, body, fork)
+        try:
+            ommers = ommers_of(body)
+        except DecodeError as error:
+            raise InvalidBlock("ommers", str(error)) from error
+        engine.verify_ommers(header, ommers, self)
+        if execution is None:
+            execution = self._execute(header, parent, body, ommers)
+        validation.check_results(header.header, execution)
+        parent_difficulty = self.total_difficulty(parent.hash)
+        if parent_difficulty is None:
+            raise UnknownParent(header.number, header.parent_hash, self._best.header.number)
+        return Staged(header, body, execution, parent_difficulty + header.header.difficulty, ommers)
+
+    def _execute(self, header: HashedHeader, parent: HashedHeader, body: Body, ommers: tuple[Header, ...]) -> Execution:
+        chain = self.chain
+        env = block_env(
+            chain.spec, chain.rules, header.header, chain.engine.beneficiary(header), self._ancestor_hashes(parent)
+        )
+        try:
+            return execute(
+                self._state_after(parent), env, body, chain.engine.rewards(header, ommers), self._keeps_revert_data
+            )
+        except InvalidBody as error:
+            raise InvalidBlock(str(error)) from error
+        except NativeError as error:
+            raise as_ophion_error(error) from error
+
+    def _state_after(self, parent: HashedHeader) -> State:
+        staged = self._staged.get(parent.hash)
+        if staged is not None:
+            return staged.execution.state
+        return self.chain.store.state(parent.header.state_root)
+
+    def _ancestor_hashes(self, parent: HashedHeader) -> bytes | None:
+        """Hashes of the ancestors of a block on `parent`; None when they are all on the canonical chain."""
+        if not self._staged and parent.hash == self._tip.header.hash:
+            return None
+        if self._window_end != parent.parent_hash or not self._window:
+            self._window = self._walk_back(parent)
+        else:
+            self._window = parent.hash + self._window[: (_REACH - 1) * HASH_LENGTH]
+        self._window_end = parent.hash
+        return self._window
+
+    def _walk_back(self, parent: HashedHeader) -> bytes:
+        hashes = [parent.hash]
+        cursor = parent
+        while len(hashes) < _REACH and cursor.number > 0:
+            if cursor.hash not in self._staged and self.chain.is_canonical(cursor):
+                first = max(cursor.number - (_REACH - len(hashes)), 0)
+                found = (self.chain.store.canonical_hash(number) for number in range(cursor.number - 1, first - 1, -1))
+                hashes.extend(block_hash for block_hash in found if block_hash is not None)
+                break
+            hashes.append(cursor.parent_hash)
+            above = self.header(cursor.parent_hash)
+            if above is None:
+                break
+            cursor = above
+        return b"".join(hashes)
+
+    def commit(self) -> HeadChange | None:
+        """Write everything staged in one transaction; the change of the head, or None when it stays.
+
+        Whoever calls this hands the change to `Chain.advance`, in the thread the chain's listeners live in.
+        """
+        if not self._staged:
+            return None
+        change = None
+        if self._best.header.hash != self._tip.header.hash:
+            change = head_change(self._best, self._tip.header, self)
+        with translated():
+            self.chain.store.commit(
+                [_new_block(staged) for staged in self._staged.values()],
+                [header.hash for header in change.removed] if change is not None else [],
+                [header.hash for header in change.added] if change is not None else [],
+            )
+        self._tip = self._best
+        self._staged.clear()
+        return change
+
+    def discard(self) -> None:
+        """Forget everything staged."""
+        self._staged.clear()
+        self._best = self._tip
+        self._window_end = b""
+
+
+def _new_block(staged: Staged) -> NewBlock:
+    return NewBlock(
+        hash=staged.header.hash,
+        number=staged.header.number,
+        header=staged.header.header.encode(),
+        body=staged.body,
+        execution=staged.execution,
+        total_difficulty=staged.total_difficulty,
+    )

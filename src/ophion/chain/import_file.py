@@ -1,0 +1,225 @@
+"""A file of concatenated RLP blocks into the chain, as fast as the machine allows.
+
+Two threads share the work. The reader cuts the file into blocks, decodes them and has Rust recover all senders on all
+cores; it runs a bounded number of transactions ahead. The caller's thread verifies and executes what the reader hands
+over, each block on the state the one before left behind, and commits in batches: one write transaction, and one wait
+for the disk, for thousands of transactions. Memory is bounded by the two bounds, whatever the size of the file; a
+process that is killed loses at most one batch and continues from there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ophion.chain.block import decode_block, peek_header
+from ophion.chain.block_file import file_size, split_blocks
+from ophion.chain.events import ChainBlock
+from ophion.chain.import_core import ImportCore
+from ophion.errors import CommandError, DecodeError, OphionError
+from ophion.native.failures import InvalidBody, translated
+from ophion.primitives.types import Hash32
+from ophion.runtime.clock import Clock
+
+_CHUNK_BLOCKS: Final = 64
+_CHUNK_TRANSACTIONS: Final = 1_000
+_CHUNK_BYTES: Final = 4 << 20
+_CHUNKS_AHEAD: Final = 3
+_BATCH_BLOCKS: Final = 256
+_BATCH_TRANSACTIONS: Final = 6_000
+_BATCH_S: Final = 2.0
+
+
+@dataclass(slots=True)
+class ImportProgress:
+    """How far an import has come."""
+
+    blocks: int = 0
+    """Blocks imported, those known already not counted."""
+    known: int = 0
+    """Blocks passed over: known already, or outside the wanted range."""
+    transactions: int = 0
+    gas: int = 0
+    number: int = 0
+    """Number of the last block."""
+    bytes_done: int = 0
+    bytes_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A block whose senders are recovered, or one to be passed over (`block` is None)."""
+
+    block: ChainBlock | None
+    number: int
+    end: int
+    """Offset in the file of the first byte after the block."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Some consecutive blocks, and the error that ended them."""
+
+    blocks: list[_Ready]
+    error: OphionError | None
+    is_last: bool
+
+
+class BlockFileImport:
+    """Imports files of blocks, one after the other."""
+
+    def __init__(
+        self,
+        core: ImportCore,
+        clock: Clock,
+        on_progress: Callable[[ImportProgress], None] | None = None,
+        first: int = 0,
+        last: int | None = None,
+    ) -> None:
+        """Blocks outside `first` to `last` (inclusive) are passed over. `on_progress` is called after each block."""
+        self._core = core
+        self._clock = clock
+        self._on_progress = on_progress
+        self._first = first
+        self._last = last
+        self._progress = ImportProgress()
+        self._batch_blocks = 0
+        self._batch_transactions = 0
+        self._batch_started = 0.0
+
+    def run(self, paths: Sequence[Path]) -> ImportProgress:
+        """Import the files; every block before one that fails stays.
+
+        Raises `InvalidBlock`, `UnknownParent`, `DecodeError` with file and offset, `CommandError` or `StorageError`.
+        """
+        self._progress.bytes_total = sum(file_size(path) for path in paths)
+        done = 0
+        try:
+            for path in paths:
+                self._import(path, done)
+                done += file_size(path)
+        except OphionError:
+            self._flush()
+            raise
+        self._flush()
+        return self._progress
+
+    def _import(self, path: Path, done: int) -> None:
+        try:
+            file = path.open("rb")
+        except OSError as error:
+            raise CommandError(f"Could not read file to import: {path}: {error.strerror}") from error
+        with file:
+            for chunk in _ahead(self._prepared(file, path)):
+                for ready in chunk.blocks:
+                    self._take(ready)
+                    self._progress.bytes_done = done + ready.end
+                    if self._on_progress is not None:
+                        self._on_progress(self._progress)
+                if chunk.error is not None:
+                    raise chunk.error
+
+    def _take(self, ready: _Ready) -> None:
+        self._progress.number = ready.number
+        if ready.block is None or self._core.is_known(ready.block.header.hash):
+            self._progress.known += 1
+            return
+        if not self._batch_blocks:
+            self._batch_started = self._clock.monotonic()
+        block = ready.block
+        self._core.stage(block.header, block.body)
+        count = block.body.transaction_count
+        self._progress.blocks += 1
+        self._progress.transactions += count
+        self._progress.gas += block.header.header.gas_used
+        self._batch_blocks += 1
+        self._batch_transactions += count
+        if (
+            self._batch_transactions >= _BATCH_TRANSACTIONS
+            or self._batch_blocks >= _BATCH_BLOCKS
+            or self._clock.monotonic() - self._batch_started >= _BATCH_S
+        ):
+            self._flush()
+
+    def _flush(self) -> None:
+        change = self._core.commit()
+        if change is not None:
+            self._core.chain.advance(change, {})
+        self._batch_blocks = 0
+        self._batch_transactions = 0
+
+    # --- everything below runs in the reader's thread ---
+
+    def _prepared(self, file: BinaryIO, path: Path) -> Iterator[_Chunk]:
+        blocks: list[_Ready] = []
+        transactions = size = 0
+        try:
+            for offset, raw in split_blocks(file, path):
+                ready = self._ready(raw, offset, path)
+                blocks.append(ready)
+                size += len(raw)
+                transactions += 0 if ready.block is None else ready.block.body.transaction_count
+                if transactions >= _CHUNK_TRANSACTIONS or len(blocks) >= _CHUNK_BLOCKS or size >= _CHUNK_BYTES:
+                    yield _Chunk(blocks, None, is_last=False)
+                    blocks, transactions, size = [], 0, 0
+        except OphionError as error:
+            # what came before is imported first
+            yield _Chunk(blocks, error, is_last=True)
+            return
+        yield _Chunk(blocks, None, is_last=True)
+
+    def _ready(self, raw: bytes, offset: int, path: Path) -> _Ready:
+        engine = self._core.chain.engine
+        end = offset + len(raw)
+        try:
+            header = peek_header(raw, engine)
+            if self._is_passed_over(header.number) or self._is_known(header.number, header.hash):
+                return _Ready(None, header.number, end)
+            block = decode_block(raw, engine)
+        except DecodeError as error:
+            raise DecodeError(f"not a block: {error}", f"{path} at byte {offset}") from error
+        # a signature that gives no sender is met again on execution, after the header has been verified
+        with suppress(InvalidBody):
+            block.body.recover()
+        return _Ready(block, header.number, end)
+
+    def _is_passed_over(self, number: int) -> bool:
+        return number < self._first or (self._last is not None and number > self._last)
+
+    def _is_known(self, number: int, block_hash: Hash32) -> bool:
+        chain = self._core.chain
+        if number == 0:
+            if block_hash != chain.genesis.hash:
+                raise CommandError(
+                    f"The file belongs to another chain: its block 0 is 0x{block_hash.hex()}, the genesis of this "
+                    f"network is 0x{chain.genesis.hash.hex()}."
+                )
+            return True
+        with translated():
+            return chain.store.number_of(block_hash) is not None
+
+
+def _ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:
+    """The chunks in order, the next ones being made by a thread while one is used."""
+    executor = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
+    pending: deque[Future[_Chunk]] = deque()
+    try:
+        pending.extend(executor.submit(_next, chunks) for _ in range(_CHUNKS_AHEAD))
+        while True:
+            chunk = pending.popleft().result()
+            pending.append(executor.submit(_next, chunks))
+            yield chunk
+            if chunk.is_last:
+                return
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _next(chunks: Iterator[_Chunk]) -> _Chunk:
+    # asked once more after the end, the generator has nothing; nobody looks at the answer
+    return next(chunks, _Chunk([], None, is_last=True))

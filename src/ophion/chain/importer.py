@@ -1,0 +1,90 @@
+"""The node's door for blocks: `ImportCore` in the write lane, events on the event loop.
+
+Every block of a running node passes through here, whether a peer sent it, a validator proposed it or this node made it.
+The lane admits one at a time, so the core needs no lock; the head moves, and listeners hear of it, only after the
+commit has returned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ophion.chain.bad_blocks import BadBlocks
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainBlock
+from ophion.chain.fork_choice import HeadChange
+from ophion.chain.import_core import ImportCore
+from ophion.native.executor import Execution
+from ophion.native.transactions import Body
+from ophion.primitives.block import HashedHeader
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lanes
+
+
+class Outcome(Enum):
+    """What became of a valid block."""
+
+    HEAD = "head"
+    """It is the new head."""
+    SIDE = "side"
+    """It lies on a branch that is not the best."""
+    KNOWN = "known"
+    """It was there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A block that is in the database now."""
+
+    header: HashedHeader
+    outcome: Outcome
+    change: HeadChange | None = None
+    """How the canonical chain changed; None when it did not."""
+
+
+class Importer:
+    """Imports blocks one after the other."""
+
+    def __init__(self, chain: Chain, lanes: Lanes, clock: Clock, keeps_revert_data: bool = False) -> None:
+        self._chain = chain
+        self._lanes = lanes
+        self._core = ImportCore(chain, clock, keeps_revert_data)
+
+    @property
+    def bad_blocks(self) -> BadBlocks:
+        """Blocks that broke a rule since the start."""
+        return self._core.bad_blocks
+
+    async def check(self, block: ChainBlock) -> Execution:
+        """Verify and execute a block without committing it: what a validator does with a proposal."""
+        staged = await self._lanes.write.run(lambda: self._core.check(block.header, block.body))
+        return staged.execution
+
+    async def import_block(self, block: ChainBlock) -> Imported:
+        """Verify, execute and commit a block; raises `InvalidBlock`, `UnknownParent` or `StorageError`."""
+        return await self._import(block.header, block.body, None)
+
+    async def import_built(self, header: HashedHeader, body: Body, execution: Execution) -> Imported:
+        """As `import_block`, for a block that was built or checked here: its execution is not repeated."""
+        return await self._import(header, body, execution)
+
+    async def _import(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:
+        imported = await self._lanes.write.run(lambda: self._stage_and_commit(header, body, execution))
+        if imported.change is not None:
+            self._chain.advance(imported.change, {header.hash: body})
+        return imported
+
+    def _stage_and_commit(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:
+        core = self._core
+        if core.is_known(header.hash):
+            return Imported(header, Outcome.KNOWN)
+        core.stage(header, body, execution)
+        try:
+            change = core.commit()
+        finally:
+            # a commit that failed (a full disk) leaves nothing behind that a later one would write
+            core.discard()
+        if change is None:
+            return Imported(header, Outcome.SIDE)
+        return Imported(header, Outcome.HEAD, change)

@@ -1,0 +1,58 @@
+"""A block's body and results against what its header promises.
+
+The header itself has been verified by the engine. Rules of single transactions are the engine's in Rust (`execute`
+raises and names the transaction); what is here concerns the block as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ophion.chainspec.forks import Fork, Milestone
+from ophion.errors import InvalidBlock
+from ophion.native.executor import Execution
+from ophion.native.transactions import Body
+from ophion.primitives.block import Header
+
+MAX_BLOCK_SIZE: Final = 8 * 2**20
+"""Bytes of RLP a block may have from Osaka on (EIP-7934: 10 MiB less a margin of 2 MiB)."""
+
+
+def check_body(header: Header, body: Body, fork: Fork) -> None:
+    """Transactions, ommers and withdrawals are the ones the header commits to."""
+    _same("ommers hash", body.ommers_hash, header.ommers_hash)
+    _same("transactions root", body.transactions_root, header.transactions_root)
+    if fork.has(Milestone.SHANGHAI):
+        if body.withdrawals is None:
+            raise InvalidBlock("withdrawals", "absent", "present from Shanghai on")
+        _same("withdrawals root", body.withdrawals_root, header.withdrawals_root)
+    elif body.withdrawals is not None:
+        raise InvalidBlock("withdrawals", "present", "absent before Shanghai")
+    if header.blob_gas_used is not None:
+        _same("blob gas used", body.blob_gas, header.blob_gas_used)
+
+
+def check_size(header: Header, body: Body, fork: Fork) -> None:
+    """A block stays small enough to be gossiped."""
+    if not fork.has(Milestone.OSAKA):
+        return
+    size = len(body.encode_block(header.encode()))
+    if size > MAX_BLOCK_SIZE:
+        raise InvalidBlock("block size", size, f"at most {MAX_BLOCK_SIZE}")
+
+
+def check_results(header: Header, execution: Execution) -> None:
+    """What execution gave is what the header says."""
+    _same("gas used", execution.gas_used, header.gas_used)
+    _same("receipts root", execution.receipts_root, header.receipts_root)
+    if execution.logs_bloom != header.logs_bloom:
+        # 256 bytes each would bury the sentence
+        raise InvalidBlock("logs bloom", "another bloom than the logs give")
+    if header.requests_hash is not None:
+        _same("requests hash", execution.requests_hash, header.requests_hash)
+    _same("state root", execution.state_root, header.state_root)
+
+
+def _same(rule: str, computed: object, claimed: object) -> None:
+    if computed != claimed:
+        raise InvalidBlock(rule, claimed, computed)
