@@ -2,6 +2,7 @@
 
 mod account;
 mod body;
+mod call;
 mod check;
 mod collision;
 mod convert;
@@ -9,9 +10,11 @@ mod crypto;
 mod dao;
 mod env;
 mod errors;
+mod ethash;
 mod evm;
 mod exec_db;
 mod execute;
+mod keccak512;
 mod py_body;
 mod py_state;
 mod py_store;
@@ -32,6 +35,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     crypto::register(module)?;
     env::register(module)?;
+    call::register(module)?;
+    ethash::register(module)?;
     py_body::register(module)?;
     py_state::register(module)?;
     py_store::register(module)?;

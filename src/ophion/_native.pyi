@@ -86,13 +86,13 @@ class Transaction:
     input: bytes
     authorization_count: int
     is_low_s: bool
+    cost: int
+    """Most that the sender may have to pay: value, gas and blobs."""
     def intrinsic_gas(self, fork: str, /) -> int:
         """Gas that must at least be offered under that fork (floor of EIP-7623 included)."""
 
     def json(self, /) -> bytes:
         """The JSON-RPC transaction object of a pending transaction (block members null)."""
-
-    def json_pretty(self, /) -> str: ...
 
 def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
     """Decode, hash and recover many at once on all cores; a str says why that one is malformed.
@@ -263,6 +263,7 @@ class CallRequest:
         blob_hashes: Sequence[bytes] = (),
         access_list: Sequence[tuple[bytes, Sequence[bytes]]] = (),
         authorizations: Sequence[tuple[int, bytes, int, int, int, int]] = (),
+        check_balance: bool = True,
     ) -> CallRequest: ...
 
 class AccountOverride:
@@ -275,7 +276,6 @@ class AccountOverride:
         code: bytes | None = None,
         state: Sequence[tuple[bytes, bytes]] | None = None,
         state_diff: Sequence[tuple[bytes, bytes]] | None = None,
-        move_precompile_to: bytes | None = None,
     ) -> AccountOverride: ...
 
 class CallOutcome:
@@ -284,6 +284,8 @@ class CallOutcome:
     output: bytes
     gas_used: int
     reason: str
+    """Of a halt: the words tools know ("out of gas", "invalid opcode", ...). Of an invalid call: a code, a colon and the
+    reason in words; the codes are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other."""
 
 def call(state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /) -> CallOutcome:
     """Run a call without trace or commit. Nonce, balance-for-fees and EIP-3607 checks are off as eth_call wants them."""
@@ -291,7 +293,7 @@ def call(state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[
 def estimate_gas(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], cap: int, deadline_s: float, /
 ) -> tuple[int, CallOutcome]:
-    """Smallest gas with which the call succeeds (bisection), and the outcome with the most gas when it never does (then 0)."""
+    """Gas that suffices (json-rpc.md's search), and the outcome of the run that shows it; 0 with the failing outcome otherwise."""
 
 def create_access_list(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /

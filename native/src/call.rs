@@ -1,0 +1,485 @@
+//! Calls that leave no trace: eth_call, gas estimation, access lists.
+
+use std::cell::RefCell;
+use std::time::Instant;
+
+use alloy_eips::eip2930::{AccessList, AccessListItem};
+use alloy_eips::eip7702::SignedAuthorization;
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, TxKind, U256, keccak256};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use revm::context::{CfgEnv, TxEnv};
+use revm::context_interface::either::Either;
+use revm::context_interface::result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError};
+use revm::handler::ExecuteEvm;
+use revm::inspector::{InspectEvm, Inspector};
+use revm::interpreter::interpreter_types::LoopControl;
+use revm::interpreter::{InstructionResult, Interpreter, InterpreterTypes};
+use revm::primitives::hardfork::SpecId;
+use revm::state::Bytecode;
+use revm_inspectors::access_list::AccessListInspector;
+
+use crate::convert::{Addr, Hash, Raw, Wide, to_bytes};
+use crate::env::{BlockEnv, Fork};
+use crate::errors::Result;
+use crate::evm::{self, Evm};
+use crate::exec_db::{Ancestors, ExecDb};
+use crate::py_state::{State, deadline_after};
+use crate::state::{StateData, View};
+use crate::trie::{EMPTY_ROOT, Trie};
+
+/// Below this much gas a call cannot run long, so nobody looks at the clock.
+const UNWATCHED_GAS: u64 = 100_000_000;
+const PLAIN_TRANSFER_GAS: u64 = 21_000;
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct CallRequest {
+    tx: TxEnv,
+    has_fees: bool,
+    check_balance: bool,
+}
+
+type PyAuthorization = (u64, Addr, u64, u8, Wide, Wide);
+
+#[pymethods]
+impl CallRequest {
+    #[new]
+    #[pyo3(signature = (*, sender, to, gas, value=None, input=None, nonce=None, gas_price=None, max_fee_per_gas=None,
+        max_priority_fee_per_gas=None, max_fee_per_blob_gas=None, blob_hashes=vec![], access_list=vec![], authorizations=vec![],
+        check_balance=true))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        sender: Addr,
+        to: Option<Addr>,
+        gas: u64,
+        value: Option<Wide>,
+        input: Option<Raw>,
+        nonce: Option<u64>,
+        gas_price: Option<u128>,
+        max_fee_per_gas: Option<u128>,
+        max_priority_fee_per_gas: Option<u128>,
+        max_fee_per_blob_gas: Option<u128>,
+        blob_hashes: Vec<Hash>,
+        access_list: Vec<(Addr, Vec<Hash>)>,
+        authorizations: Vec<PyAuthorization>,
+        check_balance: bool,
+    ) -> Self {
+        let item = |(address, keys): (Addr, Vec<Hash>)| AccessListItem {
+            address: address.0,
+            storage_keys: keys.into_iter().map(|key| key.0).collect(),
+        };
+        let tx = TxEnv {
+            tx_type: 0,
+            caller: sender.0,
+            gas_limit: gas,
+            gas_price: gas_price.or(max_fee_per_gas).unwrap_or(0),
+            kind: to.map_or(TxKind::Create, |to| TxKind::Call(to.0)),
+            value: value.map_or(U256::ZERO, |value| value.0),
+            data: input.map_or_else(Bytes::new, |input| input.0),
+            nonce: nonce.unwrap_or(0),
+            chain_id: None,
+            access_list: AccessList(access_list.into_iter().map(item).collect()),
+            gas_priority_fee: max_priority_fee_per_gas,
+            blob_hashes: blob_hashes.into_iter().map(|hash| hash.0).collect(),
+            max_fee_per_blob_gas: max_fee_per_blob_gas.unwrap_or(0),
+            authorization_list: authorizations.into_iter().map(authorization).map(Either::Left).collect(),
+        };
+        let has_fees = tx.gas_price > 0 || tx.gas_priority_fee.is_some_and(|tip| tip > 0);
+        CallRequest { tx, has_fees, check_balance }
+    }
+}
+
+fn authorization((chain_id, address, nonce, parity, r, s): PyAuthorization) -> SignedAuthorization {
+    let plain = alloy_eips::eip7702::Authorization { chain_id: U256::from(chain_id), address: address.0, nonce };
+    SignedAuthorization::new_unchecked(plain, parity, r.0, s.0)
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct AccountOverride {
+    address: Address,
+    balance: Option<U256>,
+    nonce: Option<u64>,
+    code: Option<Bytes>,
+    state: Option<Vec<(U256, U256)>>,
+    state_diff: Option<Vec<(U256, U256)>>,
+}
+
+type PySlots = Vec<(Hash, Hash)>;
+
+#[pymethods]
+impl AccountOverride {
+    #[new]
+    #[pyo3(signature = (*, address, balance=None, nonce=None, code=None, state=None, state_diff=None))]
+    fn new(
+        address: Addr,
+        balance: Option<Wide>,
+        nonce: Option<u64>,
+        code: Option<Raw>,
+        state: Option<PySlots>,
+        state_diff: Option<PySlots>,
+    ) -> Self {
+        let slots = |given: PySlots| given.into_iter().map(|(slot, value)| (slot.0.into(), value.0.into())).collect();
+        AccountOverride {
+            address: address.0,
+            balance: balance.map(|balance| balance.0),
+            nonce,
+            code: code.map(|code| code.0),
+            state: state.map(slots),
+            state_diff: state_diff.map(slots),
+        }
+    }
+}
+
+impl AccountOverride {
+    fn apply(&self, db: &mut ExecDb) -> Result<()> {
+        let mut info = db.info(&self.address)?.unwrap_or_default();
+        info.balance = self.balance.unwrap_or(info.balance);
+        info.nonce = self.nonce.unwrap_or(info.nonce);
+        if let Some(code) = &self.code {
+            info.code_hash = if code.is_empty() { KECCAK256_EMPTY } else { keccak256(code) };
+            info.code = (!code.is_empty()).then(|| Bytecode::new_raw(code.clone()));
+        }
+        db.set_info(&self.address, Some(info))?;
+        if self.state.is_some() {
+            db.wipe_storage(&self.address)?;
+        }
+        for (slot, value) in self.state.iter().chain(&self.state_diff).flatten() {
+            db.set_storage(&self.address, *slot, *value)?;
+        }
+        Ok(())
+    }
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct CallOutcome {
+    kind: &'static str,
+    output: Bytes,
+    #[pyo3(get)]
+    gas_used: u64,
+    /// Before refunds.
+    gas_spent: u64,
+    #[pyo3(get)]
+    reason: String,
+}
+
+impl CallOutcome {
+    fn invalid(reason: String) -> Self {
+        CallOutcome { kind: "invalid", output: Bytes::new(), gas_used: 0, gas_spent: 0, reason }
+    }
+}
+
+#[pymethods]
+impl CallOutcome {
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    #[getter]
+    fn output<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        to_bytes(py, &self.output)
+    }
+}
+
+/// Stops a call at its deadline; the clock is read once in 4,096 steps.
+pub struct Watch {
+    deadline: Instant,
+    steps: u32,
+    expired: bool,
+}
+
+impl Watch {
+    fn until(deadline: Instant) -> Self {
+        Watch { deadline, steps: 0, expired: false }
+    }
+}
+
+impl<C, W: InterpreterTypes> Inspector<C, W> for Watch {
+    fn step(&mut self, interpreter: &mut Interpreter<W>, _: &mut C) {
+        self.steps = self.steps.wrapping_add(1);
+        if self.expired || (self.steps % 4096 == 0 && Instant::now() >= self.deadline) {
+            self.expired = true;
+            interpreter.bytecode.set_action(revm::interpreter::InterpreterAction::new_halt(
+                InstructionResult::OutOfGas,
+                interpreter.gas,
+            ));
+        }
+    }
+}
+
+/// The rules that a call does not have to keep.
+fn call_cfg(env: &BlockEnv, request: &CallRequest) -> CfgEnv {
+    let mut cfg = env.cfg();
+    cfg.tx_chain_id_check = false;
+    cfg.disable_nonce_check = true;
+    cfg.disable_eip3607 = true;
+    cfg.disable_block_gas_limit = true;
+    cfg.disable_base_fee = !request.has_fees;
+    cfg.disable_balance_check = !request.check_balance;
+    cfg.tx_gas_limit_cap = Some(u64::MAX);
+    cfg
+}
+
+/// The transaction of a call, of the newest type that its members need and the fork knows.
+fn call_tx(request: &TxEnv, fork: Fork) -> TxEnv {
+    let mut tx = request.clone();
+    tx.tx_type = if !tx.authorization_list.is_empty() && fork.has(SpecId::PRAGUE) {
+        4
+    } else if !tx.blob_hashes.is_empty() && fork.has(SpecId::CANCUN) {
+        3
+    } else if tx.gas_priority_fee.is_some() && fork.has(SpecId::LONDON) {
+        2
+    } else {
+        u8::from(!tx.access_list.is_empty() && fork.has(SpecId::BERLIN))
+    };
+    tx
+}
+
+type Kept = Option<(Fork, Evm<Watch>)>;
+
+thread_local! {
+    /// An EVM costs more to set up than a small call takes to run, so each thread keeps its last one.
+    static KEPT: RefCell<Kept> = const { RefCell::new(None) };
+}
+
+fn no_database() -> ExecDb {
+    let view = View { root: EMPTY_ROOT, trie: Trie::default(), snapshot: None, flat: false, layers: None };
+    ExecDb::new(view, Ancestors::Canonical)
+}
+
+fn with_evm<T>(
+    state: &StateData,
+    env: &BlockEnv,
+    request: &CallRequest,
+    overrides: &[&AccountOverride],
+    deadline: Instant,
+    work: impl FnOnce(&mut Evm<Watch>) -> Result<T>,
+) -> Result<T> {
+    let mut db = ExecDb::new(state.open()?, env.ancestors());
+    for one in overrides {
+        one.apply(&mut db)?;
+    }
+    let cfg = call_cfg(env, request);
+    let mut evm = match KEPT.with_borrow_mut(Option::take) {
+        Some((fork, mut evm)) if fork == env.fork => {
+            evm.ctx.journaled_state.database = db;
+            evm.ctx.cfg = cfg;
+            evm.ctx.block = env.block();
+            evm.inspector = Watch::until(deadline);
+            evm
+        }
+        _ => evm::build(env, db, cfg, Watch::until(deadline)),
+    };
+    let outcome = work(&mut evm);
+    // The snapshot goes now, not with the next call; a failed run may have left the journal half full.
+    evm.finalize();
+    evm.ctx.journaled_state.database = no_database();
+    KEPT.set(Some((env.fork, evm)));
+    outcome
+}
+
+fn run_once<I>(evm: &mut Evm<I>, tx: TxEnv, inspected: bool) -> Result<CallOutcome>
+where
+    I: Inspector<evm::EvmContext>,
+{
+    let result = if inspected { evm.inspect_one_tx(tx) } else { evm.transact_one(tx) };
+    evm.finalize();
+    match result {
+        Ok(result) => Ok(outcome_of(result)),
+        Err(EVMError::Database(cause)) => Err(cause),
+        Err(EVMError::Transaction(cause)) => Ok(invalid(&cause)),
+        Err(cause) => Ok(CallOutcome::invalid(format!("other: {cause}"))),
+    }
+}
+
+fn run_watched(evm: &mut Evm<Watch>, tx: TxEnv) -> Result<CallOutcome> {
+    let inspected = tx.gas_limit > UNWATCHED_GAS;
+    let mut outcome = run_once(evm, tx, inspected)?;
+    if evm.inspector.expired {
+        outcome.kind = "timeout";
+        outcome.reason = "the call took too long".into();
+    }
+    Ok(outcome)
+}
+
+fn outcome_of(result: ExecutionResult) -> CallOutcome {
+    let gas = *result.gas();
+    let (kind, output, reason) = match result {
+        ExecutionResult::Success { output, .. } => ("returned", output.into_data(), String::new()),
+        ExecutionResult::Revert { output, .. } => ("reverted", output, String::new()),
+        ExecutionResult::Halt { reason, .. } => ("halted", Bytes::new(), halt_text(&reason)),
+    };
+    CallOutcome { kind, output, gas_used: gas.tx_gas_used(), gas_spent: gas.total_gas_spent(), reason }
+}
+
+/// A halt in the words that tools have come to expect.
+fn halt_text(reason: &HaltReason) -> String {
+    match reason {
+        HaltReason::OutOfGas(OutOfGasError::ReentrancySentry) => "not enough gas for reentrancy sentry".into(),
+        HaltReason::OutOfGas(_) => "out of gas".into(),
+        HaltReason::OpcodeNotFound | HaltReason::InvalidFEOpcode => "invalid opcode".into(),
+        HaltReason::InvalidJump => "invalid jump destination".into(),
+        HaltReason::StackUnderflow => "stack underflow".into(),
+        HaltReason::StackOverflow => "stack limit reached 1024".into(),
+        HaltReason::OutOfOffset => "return data out of bounds".into(),
+        HaltReason::CreateCollision => "contract address collision".into(),
+        HaltReason::CreateContractSizeLimit => "max code size exceeded".into(),
+        HaltReason::CreateContractStartingWithEF => "invalid code: must not begin with 0xef".into(),
+        HaltReason::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
+        HaltReason::NonceOverflow => "nonce uint64 overflow".into(),
+        HaltReason::StateChangeDuringStaticCall | HaltReason::CallNotAllowedInsideStatic => "write protection".into(),
+        HaltReason::OutOfFunds => "insufficient balance for transfer".into(),
+        HaltReason::CallTooDeep => "max call depth exceeded".into(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A short code for the caller to act upon, then the reason in words.
+fn invalid(cause: &InvalidTransaction) -> CallOutcome {
+    use InvalidTransaction as I;
+    let code = match cause {
+        I::CallGasCostMoreThanGasLimit { .. } | I::GasFloorMoreThanGasLimit { .. } => "intrinsic-gas",
+        I::LackOfFundForMaxFee { .. } | I::OverflowPaymentInTransaction => "balance",
+        I::GasPriceLessThanBasefee => "fee-below-base",
+        I::PriorityFeeGreaterThanMaxFee => "tip-above-fee",
+        I::CreateInitCodeSizeLimit => "init-code",
+        I::NonceOverflowInTransaction => "nonce",
+        _ => "other",
+    };
+    CallOutcome::invalid(format!("{code}: {cause}"))
+}
+
+/// Gas that suffices: the search of json-rpc.md (eth_estimateGas), which stops 1.5 percent above the least.
+fn estimate(evm: &mut Evm<Watch>, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
+    let is_plain = tx.data.is_empty();
+    let mut try_with = |gas: u64| {
+        let mut tx = tx.clone();
+        tx.gas_limit = gas;
+        run_watched(evm, tx)
+    };
+    if is_plain && cap >= PLAIN_TRANSFER_GAS {
+        let outcome = try_with(PLAIN_TRANSFER_GAS)?;
+        if outcome.kind == "returned" {
+            return Ok((PLAIN_TRANSFER_GAS, outcome));
+        }
+    }
+    let with_most = try_with(cap)?;
+    if with_most.kind != "returned" {
+        return Ok((0, with_most));
+    }
+    let (mut low, mut high) = (with_most.gas_spent - 1, cap);
+    // A 64th may be held back at each call, so a little above what was used is mostly enough.
+    let likely = (with_most.gas_spent + 2300).saturating_mul(64) / 63;
+    if likely < high {
+        if try_with(likely)?.kind == "returned" { high = likely } else { low = likely }
+    }
+    while high - low > 1 && (high - low) as f64 / high as f64 >= 0.015 {
+        let middle = low + (high - low) / 2;
+        let outcome = try_with(middle)?;
+        match outcome.kind {
+            "timeout" => return Ok((0, outcome)),
+            "returned" => high = middle,
+            _ => low = middle,
+        }
+    }
+    Ok((high, with_most))
+}
+
+fn plain<'a>(overrides: &'a [Py<AccountOverride>]) -> Vec<&'a AccountOverride> {
+    overrides.iter().map(Py::get).collect()
+}
+
+#[pyfunction]
+#[pyo3(signature = (state, env, request, overrides, deadline_s, /))]
+fn call(
+    py: Python<'_>,
+    state: &Bound<'_, State>,
+    env: &Bound<'_, BlockEnv>,
+    request: &Bound<'_, CallRequest>,
+    overrides: Vec<Py<AccountOverride>>,
+    deadline_s: f64,
+) -> PyResult<CallOutcome> {
+    let (state, env, request) = (&state.get().data, env.get(), request.get());
+    let (overrides, deadline) = (plain(&overrides), deadline_after(deadline_s));
+    Ok(py.detach(|| {
+        with_evm(state, env, request, &overrides, deadline, |evm| run_watched(evm, call_tx(&request.tx, env.fork)))
+    })?)
+}
+
+#[pyfunction]
+#[pyo3(signature = (state, env, request, overrides, cap, deadline_s, /))]
+fn estimate_gas(
+    py: Python<'_>,
+    state: &Bound<'_, State>,
+    env: &Bound<'_, BlockEnv>,
+    request: &Bound<'_, CallRequest>,
+    overrides: Vec<Py<AccountOverride>>,
+    cap: u64,
+    deadline_s: f64,
+) -> PyResult<(u64, CallOutcome)> {
+    let (state, env, request) = (&state.get().data, env.get(), request.get());
+    let (overrides, deadline) = (plain(&overrides), deadline_after(deadline_s));
+    Ok(py.detach(|| {
+        with_evm(state, env, request, &overrides, deadline, |evm| {
+            estimate(evm, call_tx(&request.tx, env.fork), cap)
+        })
+    })?)
+}
+
+type PyAccessList<'py> = Vec<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)>;
+
+#[pyfunction]
+#[pyo3(signature = (state, env, request, overrides, deadline_s, /))]
+fn create_access_list<'py>(
+    py: Python<'py>,
+    state: &Bound<'py, State>,
+    env: &Bound<'py, BlockEnv>,
+    request: &Bound<'py, CallRequest>,
+    overrides: Vec<Py<AccountOverride>>,
+    deadline_s: f64,
+) -> PyResult<(PyAccessList<'py>, CallOutcome)> {
+    let (state, env, request) = (&state.get().data, env.get(), request.get());
+    let (overrides, deadline) = (plain(&overrides), deadline_after(deadline_s));
+    let (list, outcome) = py.detach(|| access_list(state, env, request, &overrides, deadline))?;
+    let rows = list
+        .0
+        .iter()
+        .map(|item| (to_bytes(py, item.address), item.storage_keys.iter().map(|key| to_bytes(py, key)).collect()))
+        .collect();
+    Ok((rows, outcome))
+}
+
+/// Run until the list that a run touches is the list it was given.
+fn access_list(
+    state: &StateData,
+    env: &BlockEnv,
+    request: &CallRequest,
+    overrides: &[&AccountOverride],
+    deadline: Instant,
+) -> Result<(AccessList, CallOutcome)> {
+    let mut db = ExecDb::new(state.open()?, env.ancestors());
+    for one in overrides {
+        one.apply(&mut db)?;
+    }
+    let mut tx = request.tx.clone();
+    let mut evm = evm::build(env, db, call_cfg(env, request), AccessListInspector::default());
+    loop {
+        evm.inspector = AccessListInspector::new(tx.access_list.clone());
+        let outcome = run_once(&mut evm, call_tx(&tx, env.fork), true)?;
+        let touched = std::mem::take(&mut evm.inspector).into_access_list();
+        if touched == tx.access_list || outcome.kind == "invalid" || Instant::now() >= deadline {
+            return Ok((touched, outcome));
+        }
+        tx.access_list = touched;
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CallRequest>()?;
+    module.add_class::<AccountOverride>()?;
+    module.add_class::<CallOutcome>()?;
+    module.add_function(wrap_pyfunction!(call, module)?)?;
+    module.add_function(wrap_pyfunction!(estimate_gas, module)?)?;
+    module.add_function(wrap_pyfunction!(create_access_list, module)?)
+}
+
