@@ -114,23 +114,33 @@ class ImportCore:
             self._refuse_orphan(header)
             raise UnknownParent(header.number, header.parent_hash, self._best.header.number)
         try:
+            self.chain.engine.verify(header, parent, self, int(self._clock.now()))
+        except InvalidBlock as error:
+            raise self._located(error, header, body) from error
+        try:
+            validation.check_belongs(header.header, body)
+        except InvalidBlock as error:
+            # not remembered: the right body for this header may still come
+            raise error.at(header.number, header.hash) from error
+        try:
             return self._checked(header, parent, body, execution)
         except InvalidBlock as error:
-            located = error.at(header.number, header.hash)
-            if not error.transient:
-                self.bad_blocks.add(header, body, located)
-            raise located from error
+            raise self._located(error, header, body) from error
+
+    def _located(self, error: InvalidBlock, header: HashedHeader, body: Body) -> InvalidBlock:
+        """The error with the block it belongs to, which is remembered as bad unless it only came too early."""
+        located = error.at(header.number, header.hash)
+        if not error.transient:
+            self.bad_blocks.add(header, body, located)
+        return located
 
     def _refuse_orphan(self, header: HashedHeader) -> None:
         if self.bad_blocks.get(header.parent_hash) is not None:
             raise InvalidBlock("parent is a bad block", header.parent_hash, number=header.number, hash=header.hash)
 
     def _checked(self, header: HashedHeader, parent: HashedHeader, body: Body, execution: Execution | None) -> Staged:
-        engine, spec = self.chain.engine, self.chain.spec
-        engine.verify(header, parent, self, int(self._clock.now()))
-        fork = spec.fork_of(header.header)
-        validation.check_body(header.header, body, fork)
-        validation.check_size(header.header, body, fork)
+        engine = self.chain.engine
+        validation.check_body(header.header, body, self.chain.spec.fork_of(header.header))
         try:
             ommers = ommers_of(body)
         except DecodeError as error:

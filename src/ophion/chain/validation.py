@@ -18,27 +18,24 @@ MAX_BLOCK_SIZE: Final = 8 * 2**20
 """Bytes of RLP a block may have from Osaka on (EIP-7934: 10 MiB less a margin of 2 MiB)."""
 
 
-def check_body(header: Header, body: Body, fork: Fork) -> None:
-    """Transactions, ommers and withdrawals are the ones the header commits to."""
+def check_belongs(header: Header, body: Body) -> None:
+    """The body is the one the header commits to.
+
+    A body that is not says nothing about the block: its hash stands for another body, which may be fine.
+    """
     _same("ommers hash", body.ommers_hash, header.ommers_hash)
     _same("transactions root", body.transactions_root, header.transactions_root)
-    if fork.has(Milestone.SHANGHAI):
-        if body.withdrawals is None:
-            raise InvalidBlock("withdrawals", "absent", "present from Shanghai on")
-        _same("withdrawals root", body.withdrawals_root, header.withdrawals_root)
-    elif body.withdrawals is not None:
-        raise InvalidBlock("withdrawals", "present", "absent before Shanghai")
+    _same("withdrawals root", body.withdrawals_root, header.withdrawals_root)
+
+
+def check_body(header: Header, body: Body, fork: Fork) -> None:
+    """What the body holds as a whole is allowed."""
     if header.blob_gas_used is not None:
         _same("blob gas used", body.blob_gas, header.blob_gas_used)
-
-
-def check_size(header: Header, body: Body, fork: Fork) -> None:
-    """A block stays small enough to be gossiped."""
-    if not fork.has(Milestone.OSAKA):
-        return
-    size = len(body.encode_block(header.encode()))
-    if size > MAX_BLOCK_SIZE:
-        raise InvalidBlock("block size", size, f"at most {MAX_BLOCK_SIZE}")
+    if fork.has(Milestone.OSAKA):
+        size = len(body.encode_block(header.encode()))
+        if size > MAX_BLOCK_SIZE:
+            raise InvalidBlock("block size", size, f"at most {MAX_BLOCK_SIZE}")
 
 
 def check_results(header: Header, execution: Execution) -> None:
@@ -55,4 +52,4 @@ def check_results(header: Header, execution: Execution) -> None:
 
 def _same(rule: str, computed: object, claimed: object) -> None:
     if computed != claimed:
-        raise InvalidBlock(rule, claimed, computed)
+        raise InvalidBlock(rule, "nothing" if claimed is None else claimed, "nothing" if computed is None else computed)

@@ -1,0 +1,47 @@
+"""Runner for DifficultyTests: the difficulty formulas of every fork."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ophion.chainspec.forks import ForkSchedule
+from ophion.consensus.difficulty import difficulty_after
+from ophion.errors import DecodeError
+from ophion.primitives.hexcodec import parse_number
+from ophion.primitives.types import EMPTY_OMMERS_HASH
+from ophion.vectors.networks import milestone_named
+from ophion.vectors.outcome import Outcome, load_cases
+
+
+def run_file(path: Path) -> list[Outcome]:
+    """One outcome for each case of each fork of the file."""
+    try:
+        groups = load_cases(path)
+    except DecodeError as error:
+        return [Outcome(str(path), "", "", False, str(error))]
+    outcomes = []
+    for group in groups.values():
+        for fork, cases in group.items():
+            if fork != "_info":
+                outcomes += [_outcome(str(path), name, fork, case) for name, case in cases.items()]
+    return outcomes
+
+
+def _outcome(file: str, name: str, fork_name: str, case: dict[str, Any]) -> Outcome:
+    milestone = milestone_named(fork_name)
+    if milestone is None:
+        return Outcome(file, name, fork_name, None, f"fork {fork_name} is not supported")
+    try:
+        got = difficulty_after(
+            parse_number(case["parentDifficulty"]),
+            parse_number(case["parentTimestamp"]),
+            case["parentUncles"] not in ("0x00", f"0x{EMPTY_OMMERS_HASH.hex()}"),
+            parse_number(case["currentBlockNumber"]),
+            parse_number(case["currentTimestamp"]),
+            ForkSchedule({milestone: 0}).at(0, 0),
+        )
+        expected = parse_number(case["currentDifficulty"])
+    except (DecodeError, KeyError, TypeError) as error:
+        return Outcome(file, name, fork_name, False, f"malformed case: {error}")
+    return Outcome(file, name, fork_name, got == expected, "" if got == expected else f"expected {expected}, got {got}")
