@@ -22,8 +22,10 @@ from ophion.runtime.options import Given, OptionSpec, option, read_flag, specs_o
 class Basics:
     """General."""
 
-    help: bool = option("--help", "-h", default=False, help="Show this help, or that of the command, and exit.")
-    version: bool = option("--version", "-V", default=False, help="Show the version and exit.")
+    help: bool = option(
+        "--help", "-h", default=False, metavar="", help="Show this help, or that of the command, and exit."
+    )
+    version: bool = option("--version", "-V", default=False, metavar="", help="Show the version and exit.")
     config_file: Path | None = option(
         "--config-file",
         default=None,
@@ -65,6 +67,7 @@ class _Reader:
             (by_flag(settings), self.result.settings),
         )
         self._siblings: Mapping[str, Family | Command] = FAMILIES
+        self._is_lost = False
 
     def read(self, argv: Sequence[str]) -> Arguments:
         rest = deque(argv)
@@ -99,7 +102,8 @@ class _Reader:
                 self.result.words.append(word)
             elif self.result.command is not None:
                 self.result.problems.append(f"Unmatched argument: '{word}'")
-            else:
+            elif not self._is_lost:
+                self._is_lost = True  # what follows belongs to the word that is not known
                 self.result.problems.append(_unknown(word, self._siblings))
 
     def _enter(self, chosen: Family | Command) -> None:

@@ -15,11 +15,18 @@ _LINE_S = 10.0
 class Progress:
     """Counts towards a total. Goes to standard error, so that the result of a command can be piped.
 
-    On a terminal one line is drawn over and over; elsewhere (a log file, a CI run) a line is written every ten seconds,
-    and none at all for work that is over sooner.
+    On a terminal one line is drawn over and over; elsewhere (a log file, a CI run) a line is written every
+    `line_s` seconds, and none at all for work that is over sooner.
     """
 
-    def __init__(self, what: str, total: int, stream: TextIO | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        total: int,
+        stream: TextIO | None = None,
+        clock: Clock | None = None,
+        line_s: float = _LINE_S,
+    ) -> None:
         self._what = what
         self._total = total
         self._stream = sys.stderr if stream is None else stream
@@ -28,11 +35,12 @@ class Progress:
         self._started = self._clock.monotonic()
         self._shown = self._started
         self._is_drawn = False
+        self._line_s = line_s
 
     def update(self, done: int, note: str = "") -> None:
         """`done` of the total are finished; `note` is shown behind the numbers."""
         now = self._clock.monotonic()
-        if now - self._shown < (_REDRAW_S if self._is_terminal else _LINE_S):
+        if now - self._shown < (_REDRAW_S if self._is_terminal else self._line_s):
             return
         self._shown = now
         percent = 100 * min(done, self._total) // self._total if self._total else 100

@@ -55,7 +55,8 @@ class OptionSpec:
 
     @property
     def metavar(self) -> str:
-        return self.declaration.metavar or self.kind.metavar
+        """How the value is called; empty for a flag whose value nobody writes, such as --help."""
+        return self.kind.metavar if self.declaration.metavar is None else self.declaration.metavar
 
     @property
     def takes_bare(self) -> bool:

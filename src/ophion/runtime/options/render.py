@@ -43,6 +43,8 @@ def _help_entry(spec: OptionSpec, width: int) -> str:
 
 def value_form(spec: OptionSpec) -> str:
     """How the value is written after the flag: `=FILE`, `=A,B…`, or `[=true|false]` where it may be left out."""
+    if not spec.metavar:
+        return ""
     metavar = f"{spec.metavar}[,{spec.metavar}…]" if spec.kind.is_list else spec.metavar
     return f"[={metavar}]" if spec.takes_bare else f"={metavar}"
 
@@ -65,7 +67,7 @@ def meaning(spec: OptionSpec) -> str:
 
 def show_default(spec: OptionSpec) -> str:
     """The default as one would type it; nothing where there is none."""
-    return _show(spec.default)
+    return _show(spec.default) if spec.metavar else ""
 
 
 def _show(value: Any) -> str:

@@ -1,0 +1,187 @@
+"""`ophion blocks import` and `ophion blocks export`: chains as files of concatenated RLP blocks."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from ophion.chain.chain import Chain
+from ophion.chain.import_core import ImportCore
+from ophion.chain.import_file import BlockFileImport, ImportProgress
+from ophion.cli.command import Command, Session
+from ophion.cli.progress import Progress
+from ophion.consensus.registry import engine_for
+from ophion.errors import CommandError, ConfigError, OphionError
+from ophion.native.failures import NativeError, translated
+from ophion.native.store import Store
+from ophion.node.datadir import DataConfig, DataDirectory
+from ophion.node.network import NetworkConfig, load_genesis
+from ophion.runtime.clock import SystemClock
+from ophion.runtime.options import at_least, option
+
+_LINE_EVERY_S = 1.0
+
+
+class BlockFormat(Enum):
+    """Form of a block file."""
+
+    RLP = "rlp"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """Options."""
+
+    files: tuple[Path, ...] = option("--from", help="File with blocks; may be given several times.")
+    skip_pow: bool = option(
+        "--skip-pow-validation-enabled",
+        default=False,
+        help="Take proof-of-work seals on trust, for chains that were made without work.",
+    )
+    start_block: int = option("--start-block", default=0, check=at_least(0), help="First block to import.")
+    end_block: int | None = option(
+        "--end-block", default=None, check=at_least(0), help="First block not to import. (default: to the end)"
+    )
+    format: BlockFormat = option("--format", default=BlockFormat.RLP, hidden=True, help="RLP.")
+
+
+def import_blocks(options: ImportOptions, session: Session) -> int:
+    """Verify, execute and store every block of the files; what is there already is passed over."""
+    if options.format is not BlockFormat.RLP:
+        raise ConfigError("Block files in JSON are not supported: give RLP blocks, as other clients export them.")
+    if options.end_block is not None and options.end_block <= options.start_block:
+        raise ConfigError(
+            f"--end-block ({options.end_block}) must be greater than --start-block ({options.start_block})"
+        )
+    network, data = session.part(NetworkConfig), session.part(DataConfig)
+    for file in options.files:
+        if not file.is_file():
+            raise CommandError(f"Could not find file to import: {file}")
+    genesis = load_genesis(network)
+    for warning in genesis.warnings:
+        print(f"Warning: {warning}", file=sys.stderr)
+    engine = engine_for(genesis.spec, verifies_work=not options.skip_pow)
+    with DataDirectory.open(data.data_path) as directory:
+        chain = Chain.open(directory.store(), genesis, engine)
+        _run(options, chain)
+    return 0
+
+
+def _run(options: ImportOptions, chain: Chain) -> None:
+    clock = SystemClock()
+    progress = Progress("Bytes", sum(file.stat().st_size for file in options.files), line_s=_LINE_EVERY_S)
+    seen = ImportProgress()
+
+    def show(now: ImportProgress) -> None:
+        nonlocal seen
+        seen = now
+        progress.update(now.bytes_done, f"block {now.number}, {_rate(now.blocks, progress.elapsed())} blocks/s")
+
+    last = None if options.end_block is None else options.end_block - 1
+    work = BlockFileImport(ImportCore(chain, clock), clock, show, options.start_block, last)
+    try:
+        seen = work.run(options.files)
+    except KeyboardInterrupt:
+        progress.line(f"Interrupted; the same command continues from {_head(chain)}")
+        raise
+    except (OphionError, NativeError):
+        progress.line(f"Stopped; everything up to the head is kept: {_head(chain)}")
+        raise
+    progress.clear()
+    _report(seen, progress.elapsed(), chain)
+
+
+def _report(done: ImportProgress, seconds: float, chain: Chain) -> None:
+    known = f", {done.known:,} known already" if done.known else ""
+    print(f"Imported {done.blocks:,} blocks with {done.transactions:,} transactions in {seconds:.2f} s{known}")
+    if done.blocks:
+        speed = f"{_rate(done.transactions, seconds)} transactions/s, {done.gas / max(seconds, 1e-9) / 1e6:,.0f} Mgas/s"
+        print(f"Gas {done.gas / 1e6:,.1f} M; {speed}")
+    print(f"Head is {_head(chain)}")
+
+
+def _rate(count: int, seconds: float) -> str:
+    return f"{count / max(seconds, 1e-9):,.0f}"
+
+
+def _head(chain: Chain) -> str:
+    return f"block {chain.head.number} (0x{chain.head.hash.hex()})"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """Options."""
+
+    target: Path = option("--to", help="File to write.")
+    start_block: int | None = option(
+        "--start-block",
+        default=None,
+        check=at_least(0),
+        help="First block to export; with it the file is added to instead of written anew. (default: 0)",
+    )
+    end_block: int | None = option(
+        "--end-block", default=None, check=at_least(0), help="First block not to export. (default: after the head)"
+    )
+
+
+def export_blocks(options: ExportOptions, session: Session) -> int:
+    """Write canonical blocks one after the other."""
+    with DataDirectory.open_existing(session.part(DataConfig).data_path) as directory, translated():
+        store = directory.store(read_only=True)
+        head = store.head()
+        if head is None:
+            raise CommandError("There is no block to export: the database is empty.")
+        start = options.start_block or 0
+        end = min(head[1] + 1, options.end_block if options.end_block is not None else head[1] + 1)
+        if options.end_block is not None and options.end_block <= start:
+            raise ConfigError(f"--end-block ({options.end_block}) must be greater than --start-block ({start})")
+        if start > head[1]:
+            raise CommandError(f"There is no block {start} to export: the head is block {head[1]}.")
+        try:
+            with options.target.open("wb" if options.start_block is None else "ab") as file:
+                progress = Progress("Blocks", end - start)
+                for number in range(start, end):
+                    file.write(_block(store, number))
+                    progress.update(number + 1 - start)
+                progress.clear()
+        except OSError as error:
+            raise CommandError(f"Unable to write {options.target}: {error.strerror}") from error
+    print(f"Exported {end - start:,} blocks ({start} to {end - 1}) to {options.target}")
+    return 0
+
+
+def _block(store: Store, number: int) -> bytes:
+    block_hash = store.canonical_hash(number)
+    block = None if block_hash is None else store.block(block_hash)
+    if block is None:
+        raise CommandError(f"Block {number} is missing from the database; run `ophion storage check`.")
+    return block
+
+
+COMMANDS = (
+    Command(
+        "import",
+        "Import files of RLP blocks, as this and other Ethereum clients export them.",
+        import_blocks,
+        ImportOptions,
+        uses=(DataConfig, NetworkConfig),
+        examples=(
+            "ophion blocks import --from=chain.rlp --genesis-file=genesis.json --data-path=data",
+            "ophion blocks import --from=first.rlp --from=second.rlp --skip-pow-validation-enabled",
+        ),
+    ),
+    Command(
+        "export",
+        "Write the canonical blocks to a file.",
+        export_blocks,
+        ExportOptions,
+        uses=(DataConfig,),
+        examples=(
+            "ophion blocks export --to=chain.rlp --data-path=data",
+            "ophion blocks export --to=chain.rlp --start-block=100 --end-block=200",
+        ),
+    ),
+)

@@ -1,0 +1,201 @@
+"""The frame around the commands, in process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ophion.cli import main as cli
+from ophion.cli.commands import FAMILIES, commands_of
+from ophion.cli.main import main
+from ophion.errors import StorageError
+from ophion.runtime.options import specs_of
+
+KEY = "0x8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"  # a published test key
+ADDRESS = "0xfe3b557e8fb62b89f4916b721be55ceb828dbd73"
+
+
+@pytest.fixture(autouse=True)
+def quiet_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("OPHION_LOGGING", "OPHION_CONFIG_FILE", "OPHION_DATA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "key").write_text(KEY)
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    code = main(argv)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--data-path=.", "public-key", "export-address"],
+        ["public-key", "--data-path=.", "export-address"],
+        ["public-key", "export-address", "--data-path", "."],
+        ["public-key", "export-address", "--node-private-key-file=key"],
+    ],
+)
+def test_global_options_stand_before_or_after_the_command(capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
+    assert run(capsys, *argv) == (0, f"{ADDRESS}\n", "")
+
+
+def test_the_environment_and_the_file_set_global_options(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("config.toml").write_text('data-path = "."\n')
+    assert run(capsys, "--config-file=config.toml", "public-key", "export-address")[1] == f"{ADDRESS}\n"
+    monkeypatch.setenv("OPHION_CONFIG_FILE", "config.toml")
+    assert run(capsys, "public-key", "export-address")[1] == f"{ADDRESS}\n"
+    monkeypatch.delenv("OPHION_CONFIG_FILE")
+    monkeypatch.setenv("PANTHEON_DATA_PATH", ".")
+    assert run(capsys, "public-key", "export-address")[1] == f"{ADDRESS}\n"
+
+
+def test_everything_that_is_wrong_is_said_at_once_with_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("config.toml").write_text("colour = 1\n")
+    code, out, err = run(
+        capsys, "--config-file=config.toml", "--network-id=x", "rlp", "encode", "--typ=A", "--type=B", "word"
+    )
+    assert (code, out) == (1, "")
+    assert err.splitlines() == [
+        "Unknown option: '--typ' (did you mean --type?)",
+        "Unmatched argument: 'word'",
+        "Unknown option in TOML configuration file: colour",
+        "Invalid value for option '--network-id': 'x' is not a whole number",
+        "Invalid value for option '--type': expected one of [IBFT_EXTRA_DATA, QBFT_EXTRA_DATA] (case-insensitive) but"
+        " was 'B'",
+        "",
+        "Usage: ophion rlp encode [OPTIONS]",
+        "Try `ophion rlp encode --help`.",
+    ]
+
+
+def test_values_that_do_not_go_together_are_refused_by_the_command_that_uses_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    exclusive = ("--network=dev", "--genesis-file=genesis.json")
+    code, _, err = run(capsys, *exclusive, "blocks", "import", "--from=chain.rlp", "--data-path=data")
+    assert code == 1
+    assert err.startswith("--network option and --genesis-file option can't be used at the same time.  Please refer")
+    assert run(capsys, *exclusive, "public-key", "export-address", "--data-path=.")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["bloks", "import"], "Unknown command: 'bloks' (did you mean blocks?)"),
+        (["blocks", "improt"], "Unknown command: 'improt' (did you mean import?)"),
+        (["blocks", "import"], "Missing required option: '--from=FILE'"),
+    ],
+)
+def test_a_mistyped_command_line_is_explained(
+    capsys: pytest.CaptureFixture[str], argv: list[str], message: str
+) -> None:
+    code, _, err = run(capsys, *argv)
+    assert code == 1
+    assert err.splitlines()[0] == message
+    assert "Usage: ophion" in err
+
+
+def test_every_command_has_help_with_its_options_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for family in FAMILIES.values():
+        for command in commands_of(family).values():
+            words = [family.name] if command.name == family.name else [family.name, command.name]
+            code, out, err = run(capsys, *words, "--help")
+            assert (code, err) == (0, "")
+            assert out.startswith(f"Usage: ophion {' '.join(words)} [OPTIONS]")
+            assert command.examples
+            assert all(example in out for example in command.examples)
+            assert all(spec.flag in out or spec.declaration.hidden for spec in specs_of(command.options))
+
+
+def test_help_of_the_program_lists_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "-h")
+    assert code == 0
+    assert all(f"  {family.name} " in out for family in FAMILIES.values() if not family.hidden)
+    assert "  -h, --help\n" in out
+    assert "  --data-path=DIRECTORY\n" in out
+
+
+def test_a_family_without_a_command_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "blocks")
+    assert code == 0
+    assert out.startswith("Usage: ophion blocks COMMAND [OPTIONS]\n")
+    assert "  import  " in out
+
+
+def test_version_names_program_machine_and_python(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "blocks", "import", "-V")
+    assert code == 0
+    assert out.startswith("ophion/v0.1.0/")
+    assert "/python3." in out
+
+
+def test_validate_config_reads_the_file_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("good.toml").write_text('data-path = "x"\n')
+    Path("bad.toml").write_text("data-pat = 1\nnetwork-id = 'x'\n")
+    code, out, _ = run(capsys, "validate-config", "--config-file=good.toml")
+    assert (code, out) == (
+        0,
+        "TOML config file is valid on basic inspection. Further dependencies between related options are checked when"
+        " Ophion starts.\n",
+    )
+    code, _, err = run(capsys, "validate-config", "--config-file", "bad.toml")
+    assert code == 1
+    assert err.startswith("Unknown option in TOML configuration file: data-pat\n")
+    code, _, err = run(capsys, "validate-config", "--config-file", "absent.toml")
+    assert err.startswith("Unable to read TOML configuration, file not found.\n")
+    code, _, err = run(capsys, "validate-config")
+    assert err.startswith("Missing required option: '--config-file=FILE'\n")
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def broken(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(cli, "read_arguments", broken)
+
+
+def test_an_expected_error_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, StorageError("the disk is full"))
+    assert run(capsys) == (1, "", "the disk is full\n")
+
+
+def test_an_unexpected_error_is_no_traceback_either(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, ValueError("what"))
+    code, _, err = run(capsys)
+    assert code == 70
+    assert err.startswith("Internal error: ValueError: what\n")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("argv", [["--logging=DEBUG"], ["--logging", "trace"], ["-l", "all"], ["-lDEBUG"]])
+def test_debug_logging_shows_the_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, argv: list[str]
+) -> None:
+    failing(monkeypatch, StorageError("the disk is full"))
+    code, _, err = run(capsys, *argv)
+    assert code == 1
+    assert err.startswith("Traceback")
+
+
+def test_debug_logging_may_come_from_the_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, StorageError("the disk is full"))
+    monkeypatch.setenv("BESU_LOGGING", "debug")
+    assert run(capsys)[2].startswith("Traceback")
+    assert run(capsys, "--logging=INFO")[2] == "the disk is full\n"
+
+
+def test_an_interrupt_has_its_own_exit_code(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, KeyboardInterrupt())
+    assert run(capsys) == (130, "", "Interrupted.\n")

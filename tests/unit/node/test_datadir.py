@@ -1,0 +1,116 @@
+"""The data directory: who may use it, and what it says when it cannot be used."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from ophion.errors import StorageError
+from ophion.node.datadir import DataConfig, DataDirectory
+
+
+def test_a_directory_is_made_with_its_database_and_closed_again(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b"
+    with DataDirectory.open(path) as directory:
+        assert directory.store().head() is None
+        assert directory.store() is directory.store()
+    assert (path / "database" / "DATABASE_METADATA.json").read_text() == '{"version":1}'
+    with DataDirectory.open(path) as directory:
+        assert directory.store().head() is None
+
+
+def test_a_second_user_is_told_who_has_it(tmp_path: Path) -> None:
+    with (
+        DataDirectory.open(tmp_path),
+        pytest.raises(StorageError, match=f"The data path .* is in use by process {os.getpid()}"),
+    ):
+        DataDirectory.open(tmp_path)
+    DataDirectory.open(tmp_path).close()
+
+
+def test_a_plain_file_is_no_data_path(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    for path in (plain, plain / "below"):
+        with pytest.raises(StorageError, match="cannot be used: it is a file, or lies under one"):
+            DataDirectory.open(path)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (errno.ENOSPC, "cannot be used: the disk is full"),
+        (errno.EROFS, r"cannot be used: it cannot be written \(Read-only file system\)"),
+        (errno.EACCES, r"cannot be used: it cannot be written \(Permission denied\)"),
+        (errno.EIO, "cannot be used: Input/output error"),
+    ],
+)
+def test_what_the_file_system_refuses_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, message: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StorageError, match=message):
+        DataDirectory.open(tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"version":2}', "has version 2; this Ophion reads version 1"),
+        ('{"version":0}', "was written by another program"),
+        ('{"version":"1"}', "is damaged"),
+        ('{"version":true}', "is damaged"),
+        ("[]", "is damaged"),
+        ("{", "is damaged"),
+        ("[" * 100_000, "is damaged"),
+    ],
+)
+def test_a_database_of_another_layout_is_refused_and_left_alone(tmp_path: Path, content: str, message: str) -> None:
+    database = tmp_path / "database"
+    database.mkdir()
+    metadata = database / "DATABASE_METADATA.json"
+    metadata.write_text(content)
+    with DataDirectory.open(tmp_path) as directory, pytest.raises(StorageError, match=message):
+        directory.store()
+    assert [entry.name for entry in database.iterdir()] == [metadata.name]
+    assert metadata.read_text() == content
+
+
+def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "database").mkdir()
+    (tmp_path / "database" / "DATABASE_METADATA.json").write_text('{"version":1}')
+    (tmp_path / "database" / "CURRENT").write_text("MANIFEST-000001\n")
+    with DataDirectory.open(tmp_path) as directory, pytest.raises(StorageError, match="written by another program"):
+        directory.store()
+
+
+def test_tools_that_only_look_do_not_make_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"^There is no chain in .*absent\.$"):
+        DataDirectory.open_existing(tmp_path / "absent")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tools_that_only_look_keep_others_out_too(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path) as directory:
+        directory.store()
+        with pytest.raises(StorageError, match="is in use by process"):
+            DataDirectory.open_existing(tmp_path)
+    with DataDirectory.open_existing(tmp_path) as directory:
+        assert directory.store(read_only=True).head() is None
+
+
+def test_the_key_lies_in_the_directory_unless_told_otherwise(tmp_path: Path) -> None:
+    config = DataConfig(data_path=tmp_path)
+    with DataDirectory.open(tmp_path) as directory:
+        key, is_new = directory.key(config)
+        assert is_new
+        assert directory.key(config)[0].address == key.address
+        other, _ = directory.key(DataConfig(data_path=tmp_path, node_private_key_file=tmp_path / "other"))
+    assert (tmp_path / "key").exists()
+    assert other.address != key.address

@@ -1,0 +1,72 @@
+"""Tests mirror the sources one to one, and whoever breaks the mirror says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+SOURCES = ROOT / "src" / "ophion"
+TESTS = ROOT / "tests" / "unit"
+
+ELSEWHERE = {
+    "__main__.py": "one line; every integration test goes through the same entry point",
+    "version.py": "tests/integration/test_cli_frame.py",
+    "cli/arguments.py": "tests/unit/cli/test_main.py",
+    "cli/blocks.py": "tests/integration/test_cli_blocks.py",
+    "cli/command.py": "tests/unit/cli/test_main.py",
+    "cli/commands.py": "tests/unit/cli/test_main.py",
+    "cli/evm.py": "tests/integration/test_cli_evm.py",
+    "cli/files.py": "tests/unit/cli/test_rlp.py",
+    "cli/help.py": "tests/unit/cli/test_main.py",
+    "cli/keys.py": "tests/integration/test_cli_tools.py",
+    "cli/loading.py": "tests/unit/cli/test_main.py",
+    "cli/settings.py": "tests/unit/cli/test_main.py",
+    "cli/storage.py": "tests/integration/test_cli_blocks.py",
+    "cli/validate.py": "tests/unit/cli/test_main.py",
+    "native/ethash.py": "names of the extension, passed on; used by the tests of consensus",
+    "native/executor.py": "names of the extension, passed on; used by the tests of chain",
+    "native/store.py": "names of the extension, passed on; used by the tests of chain and node",
+    "native/transactions.py": "names of the extension, passed on; used by the tests of chain and pool",
+    "native/vectors.py": "tests/integration/test_cli_evm.py",
+    "runtime/options/declare.py": "tests/unit/runtime/options/test_options.py",
+    "runtime/options/load.py": "tests/unit/runtime/options/test_options.py",
+    "runtime/options/render.py": "tests/unit/runtime/options/test_options.py",
+    "runtime/options/sources.py": "tests/unit/runtime/options/test_options.py",
+    "runtime/options/values.py": "tests/unit/runtime/options/test_options.py",
+}
+"""Modules without a test file of their own, and where they are tested or why they need none."""
+
+TOPICS = {
+    "runtime/options/test_options.py": "the five modules of the package, through its public names",
+    "test_rooms.py": "this file",
+}
+"""Test files that stand for no single module, and what they are about."""
+
+
+def modules() -> list[str]:
+    return sorted(
+        str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if path.name not in ("__init__.py",)
+    )
+
+
+def test_every_module_has_a_test_file_or_a_reason() -> None:
+    orphans = [
+        name
+        for name in modules()
+        if name not in ELSEWHERE and not (TESTS / Path(name).with_name(f"test_{Path(name).name}")).exists()
+    ]
+    assert orphans == []
+
+
+def test_every_test_file_has_a_module_or_a_reason() -> None:
+    known = {str(Path(name).with_name(f"test_{Path(name).name}")) for name in modules()}
+    found = [str(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py")]
+    assert [name for name in sorted(found) if name not in known and name not in TOPICS] == []
+
+
+def test_every_reason_is_about_something_that_exists() -> None:
+    assert [name for name in ELSEWHERE if not (SOURCES / name).exists()] == []
+    assert [name for name in TOPICS if not (TESTS / name).exists()] == []
+    places = [place for place in ELSEWHERE.values() if place.startswith("tests/")]
+    assert [place for place in places if not (ROOT / place).exists()] == []
