@@ -25,7 +25,9 @@ mod state;
 mod state_test;
 mod store;
 mod tables;
+mod transaction_test;
 mod trie;
+mod txrules;
 
 use pyo3::prelude::*;
 
@@ -41,5 +43,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     py_state::register(module)?;
     py_store::register(module)?;
     py_trie::register(module)?;
-    state_test::register(module)
+    state_test::register(module)?;
+    transaction_test::register(module)
 }

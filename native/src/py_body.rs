@@ -12,7 +12,9 @@ use rayon::prelude::*;
 
 use crate::body::{self, BodyData, Known, Tx};
 use crate::convert::{Addr, Raw, to_bytes, to_int};
+use crate::env::Fork;
 use crate::errors::{Error, Result};
+use crate::txrules;
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Transaction {
@@ -113,6 +115,11 @@ impl Transaction {
         let blobs = U256::from(self.tx.blob_count() * alloy_eips::eip4844::DATA_GAS_PER_BLOB)
             * U256::from(envelope.max_fee_per_blob_gas().unwrap_or_default());
         to_int(py, &gas.saturating_add(blobs).saturating_add(envelope.value()))
+    }
+
+    #[pyo3(signature = (fork, /))]
+    fn intrinsic_gas(&self, fork: &str) -> PyResult<u64> {
+        Ok(txrules::intrinsic_gas(&(&self.tx.envelope).into(), Fork::parse(fork)?))
     }
 }
 

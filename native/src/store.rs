@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use alloy_consensus::Header;
 use alloy_primitives::map::{B256Map, HashMap};
-use alloy_primitives::{B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use alloy_rlp::Decodable;
 use heed::types::Bytes as Raw;
 use heed::{CommitOrAbort, Env, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
@@ -307,6 +307,7 @@ impl Inner {
         record.extend_from_slice(&(known.len() as u32).to_be_bytes());
         for one in known {
             record.extend_from_slice(one.sender.as_slice());
+            record.extend_from_slice(one.hash.as_slice());
         }
         record.extend_from_slice(&block.body.encode());
         tables.bodies.put(txn, block.hash.as_slice(), &record)?;
@@ -560,28 +561,26 @@ pub fn read_header<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Resu
 
 pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<BodyData>> {
     let Some(record) = tables.bodies.get(txn, hash.as_slice())? else { return Ok(None) };
-    let (senders, payload) = split_body(record, hash)?;
+    let (known, payload) = split_body(record, hash)?;
     let body = decode_body(payload).map_err(|cause| Error::damaged(format!("body of block {hash}: {cause}")))?;
-    let known = body
-        .txs
-        .iter()
-        .zip(senders.chunks(20))
-        .map(|(tx, sender)| Known { hash: tx.hash(), sender: alloy_primitives::Address::from_slice(sender) })
-        .collect();
+    if known.len() != body.txs.len() {
+        return Err(Error::damaged(format!("the body of block {hash} names {} senders", known.len())));
+    }
     Ok(Some(body.with_known(known)))
 }
 
-/// Senders and RLP of a stored body.
-pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(&'t [u8], &'t [u8])> {
+/// Senders and hashes of a stored body's transactions, and its RLP.
+pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
     let damaged = || Error::damaged(format!("the body of block {hash} is too short"));
     let count = record.get(..4).ok_or_else(damaged)?;
     let count = u32::from_be_bytes(count.try_into().expect("four bytes")) as usize;
-    let rest = &record[4..];
-    if rest.len() < count * 20 {
-        return Err(damaged());
-    }
-    Ok(rest.split_at(count * 20))
+    let (known, payload) = record[4..].split_at_checked(count * KNOWN_LENGTH).ok_or_else(damaged)?;
+    let one = |entry: &[u8]| Known { sender: Address::from_slice(&entry[..20]), hash: B256::from_slice(&entry[20..]) };
+    Ok((known.chunks_exact(KNOWN_LENGTH).map(one).collect(), payload))
 }
+
+/// Sender and hash of one transaction in a stored body.
+const KNOWN_LENGTH: usize = 20 + 32;
 
 pub fn read_receipts(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Vec<ReceiptData>>> {
     tables.receipts.get(txn, hash.as_slice())?.map(receipts::restore).transpose()
@@ -626,9 +625,10 @@ impl Snapshot {
 
     /// Number of the block and index in it of a transaction on the canonical chain.
     pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
-        Ok(self.tables().positions.get(&self.txn, transaction.as_slice())?.map(|place| {
-            (number(&place[..8]), u32::from_be_bytes(place[8..12].try_into().expect("four bytes")))
-        }))
+        let Some(place) = self.tables().positions.get(&self.txn, transaction.as_slice())? else { return Ok(None) };
+        let damaged = || Error::damaged(format!("the place of transaction {transaction} cannot be read"));
+        let place: [u8; 12] = place.try_into().map_err(|_| damaged())?;
+        Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
     }
 
     pub fn state(&self, root: B256) -> Result<StateData> {

@@ -4,7 +4,7 @@
 //! |------------|------------------------------|--------------------------------------------------------------|
 //! | meta       | name                         | small named values: head, flat root, next node id, node's own |
 //! | headers    | block hash                   | number (8), total difficulty (32), header RLP                |
-//! | bodies     | block hash                   | senders (20 each) after their count (4), then the body RLP   |
+//! | bodies     | block hash                   | count (4), sender (20) and hash (32) of each transaction, RLP |
 //! | receipts   | block hash                   | our form of the receipts, see receipts.rs                    |
 //! | canonical  | number                       | block hash                                                   |
 //! | positions  | transaction hash             | number (8), index (4)                                        |

@@ -18,6 +18,9 @@ mod node;
 mod update;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
 pub use codec::{Reader, Saver, put_bytes, put_varint, save_root, stored_children};
 pub use node::{Child, EMPTY_ROOT, Value};
 pub use walk::proof;
