@@ -6,6 +6,7 @@
             is apart from `read` so that a client with heavy calls does not delay another's transactions.
     read    some threads: calls, proofs, log searches.
     trace   few threads: a trace needs far more memory than a call.
+    mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
 
 A lane admits a limited number of jobs. `write`, `build` and `admit` are used by the node itself, which waits; `read`
 and `trace` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see the end
@@ -137,6 +138,8 @@ class Lanes(Protocol):
     def read(self) -> Lane: ...
     @property
     def trace(self) -> Lane: ...
+    @property
+    def mine(self) -> Lane: ...
     def close(self) -> None: ...
 
 
@@ -150,10 +153,11 @@ class ThreadLanes:
         self.admit = ThreadLane("admit", 1, None)
         self.read = ThreadLane("read", read_threads or max(2, cores), read_limit)
         self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit)
+        self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
         """Stop taking jobs and wait for the running ones: a commit is never cut short."""
-        for lane in (self.trace, self.read, self.admit, self.build, self.write):
+        for lane in (self.mine, self.trace, self.read, self.admit, self.build, self.write):
             lane.close()
 
 
@@ -166,6 +170,7 @@ class InlineLanes:
         self.admit = InlineLane("admit")
         self.read = InlineLane("read")
         self.trace = InlineLane("trace")
+        self.mine = InlineLane("mine")
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -1,0 +1,139 @@
+"""The one place that constructs the rooms and connects them.
+
+Tests build their nodes here too, with other arguments. What happens in which order when the chain has a new head is
+decided by the order of `listen` below: queries know the head first, the pool agrees with it next, then everybody else
+hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ophion.chain.builder import Builder
+from ophion.chain.chain import Chain
+from ophion.chain.fee_oracle import FeeOracle
+from ophion.chain.fees import FeeFloor, PriceSampling
+from ophion.chain.importer import Importer
+from ophion.chain.queries import Queries
+from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.forks import Milestone
+from ophion.chainspec.genesis import Genesis
+from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.registry import engine_for
+from ophion.errors import ConfigError
+from ophion.native.crypto import PrivateKey
+from ophion.native.store import Store
+from ophion.node.config import NodeConfig
+from ophion.pool.admission import PoolHead
+from ophion.pool.journal import Journal
+from ophion.pool.pool import TxPool
+from ophion.primitives.types import Address
+from ophion.producer.assembly import Assembler, MinerSettings
+from ophion.producer.control import MiningControl, Sealer
+from ophion.producer.instant import InstantSealer
+from ophion.producer.interval import IntervalSealer
+from ophion.producer.pow_miner import PowMiner, WorkDesk
+from ophion.runtime.clock import Clock, Entropy
+from ophion.runtime.lanes import Lanes
+
+JOURNAL_NAME = "local-transactions.journal"
+
+_PENDING_DEADLINE_S = 1.0
+_CODE_SIZE_LIMIT = 24_576
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A node without its interface."""
+
+    chain: Chain
+    importer: Importer
+    queries: Queries
+    fees: FeeOracle
+    pool: TxPool
+    assembler: Assembler
+    mining: MiningControl
+
+
+def build_core(
+    config: NodeConfig,
+    genesis: Genesis,
+    store: Store,
+    node_key: PrivateKey,
+    lanes: Lanes,
+    clock: Clock,
+    entropy: Entropy,
+    data_path: Path | None = None,
+    is_permitted: Callable[[Address], bool] = lambda sender: True,
+) -> Core:
+    """Chain, pool and producer of one network. Local transactions are kept in `data_path`, when there is one."""
+    spec = genesis.spec
+    _check_production(config, spec)
+    chain = Chain.open(store, genesis, engine_for(spec))
+    keeps_revert_data = config.access.revert_reason_enabled
+    importer = Importer(chain, lanes, clock, keeps_revert_data)
+    floor = FeeFloor(config.miner.min_gas_price, config.miner.min_priority_fee)
+    queries = Queries(chain, clock)
+    access = config.access
+    sampling = PriceSampling(access.gas_price_blocks, access.gas_price_percentile, access.gas_price_max)
+    journal = Journal(data_path / JOURNAL_NAME) if data_path is not None and config.pool.save else None
+    pool = TxPool(config.pool, floor, lanes, clock, pool_head(queries), is_permitted, journal)
+    chain.events.listen(lambda event: pool.on_chain_event(event, pool_head(queries)))
+    settings = MinerSettings(config.miner.coinbase, config.miner.extra_data, config.miner.target_gas_limit)
+    builder = Builder(chain, keeps_revert_data)
+    assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor)
+    pool.events.listen(lambda event: queries.forget_pending())
+    queries.serve_pending(lambda: assembler.preview(_PENDING_DEADLINE_S))
+    mining = _mining(config, spec, assembler, settings, floor, lanes, entropy, node_key.address)
+    fees = FeeOracle(queries, floor, sampling, lanes)
+    return Core(chain, importer, queries, fees, pool, assembler, mining)
+
+
+def pool_head(queries: Queries) -> PoolHead:
+    """What the pool must know of the present head."""
+    spec = queries.spec
+    following = queries.next_block().header
+    fork = spec.fork_of(following)
+    limit = 2 * (spec.contract_size_limit or _CODE_SIZE_LIMIT)
+    return PoolHead(
+        fork=fork.name,
+        chain_id=spec.chain_id,
+        gas_limit=queries.head.header.gas_limit,
+        base_fee=following.base_fee_per_gas or 0,
+        init_code_limit=limit if fork.has(Milestone.SHANGHAI) else None,
+        state=queries.head_state,
+    )
+
+
+def _check_production(config: NodeConfig, spec: ChainSpec) -> None:
+    if config.miner.block_period_s and not spec.is_dev:
+        raise ConfigError("--block-period belongs to --network=dev: other networks decide themselves when blocks come.")
+
+
+def _mining(
+    config: NodeConfig,
+    spec: ChainSpec,
+    assembler: Assembler,
+    settings: MinerSettings,
+    floor: FeeFloor,
+    lanes: Lanes,
+    entropy: Entropy,
+    node_address: Address,
+) -> MiningControl:
+    """The way in which this network's blocks are made; none where this node cannot make any."""
+    name = assembler.chain.engine.name
+    if spec.engine is not EngineKind.ETHASH:
+        return MiningControl(settings, floor, None, None, node_address, name)
+    if spec.terminal_total_difficulty is not None:
+        return MiningControl(settings, floor, None, None, None, name)
+    desk = WorkDesk(assembler, lanes.read)
+    sealer: Sealer
+    if not spec.is_dev:
+        sealer = PowMiner(desk, lanes.mine, assembler, entropy, config.miner.threads)
+    elif config.miner.block_period_s:
+        sealer = IntervalSealer(assembler, config.miner.block_period_s)
+    else:
+        sealer = InstantSealer(assembler)
+    return MiningControl(settings, floor, sealer, desk, None, name)

@@ -1,0 +1,144 @@
+"""A node from start to stop: data directory, key, chain, services, signals.
+
+    options ─> checks ─> data directory and lock ─> key ─> genesis, database ─> rooms (build.py) ─> services ─> run
+                                                                        stop <─ SIGINT, SIGTERM, a service that failed
+
+Everything that can be wrong with the options is said before anything is opened. Stopping takes the same way back:
+services first, then the lanes (a commit in progress is finished), then the database, the lock last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ophion.chainspec.genesis import Genesis
+from ophion.errors import ConfigError
+from ophion.native.crypto import PrivateKey
+from ophion.node.banner import Summary, banner
+from ophion.node.build import Core, build_core
+from ophion.node.config import NodeConfig
+from ophion.node.datadir import DataDirectory
+from ophion.node.network import load_genesis
+from ophion.node.ports_file import remove_ports, write_ports
+from ophion.node.services import Interface, build_interface
+from ophion.runtime import logs
+from ophion.runtime.clock import SystemClock, SystemEntropy
+from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.options import Loaded, problems_of
+from ophion.runtime.supervisor import Supervisor
+from ophion.version import client_version
+
+log = logging.getLogger(__name__)
+
+_GC_THRESHOLDS = (50_000, 20, 100)
+"""A node allocates much and makes few cycles: collecting often would only cost latency."""
+
+
+def run_node(loaded: Loaded[NodeConfig]) -> int:
+    """Run a node until it is told to stop; the return value is the exit code."""
+    config = loaded.config
+    problems = problems_of(config)
+    if problems:
+        raise ConfigError(problems)
+    _configure_logs(config)
+    log.info("Setting logging level to %s", config.logs.level.name)
+    log.info("Starting %s", client_version())
+    genesis = load_genesis(config.network)
+    for warning in genesis.warnings:
+        log.warning("%s", warning)
+    with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
+        key, is_new = directory.key(replace(config.data, data_path=data_path))
+        key_file = replace(config.data, data_path=data_path).key_file
+        if is_new:
+            log.info("Generated new key 0x%s and stored it to %s", key.public_key.hex(), key_file)
+        else:
+            log.info("Loaded key 0x%s from %s", key.public_key.hex(), key_file)
+        _run_loop(_serve(config, genesis, directory, key))
+    return 0
+
+
+async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
+    clock, entropy = SystemClock(), SystemEntropy()
+    lanes = ThreadLanes()
+    store = directory.store(durable=config.storage.durable)
+    try:
+        core = build_core(config, genesis, store, key, lanes, clock, entropy, directory.path)
+        restored = core.pool.restore()
+        if restored:
+            log.info("local transactions restored count=%d", restored)
+        if config.miner.enabled:
+            core.mining.start()
+        interface = build_interface(config, genesis, core, key, lanes, clock, entropy)
+        supervisor = Supervisor([core.pool, core.mining, *interface.services])
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, supervisor.stop)
+        await supervisor.run(lambda: _started(config, genesis, core, interface, directory.path))
+        log.info("Stopped.")
+    finally:
+        remove_ports(directory.path)
+        lanes.close()
+        if not config.storage.durable:
+            store.sync()
+
+
+def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:
+    write_ports(data_path, interface.ports())
+    if config.peers.enabled:
+        log.info("Enode URL %s", interface.enode)
+    log.info("Ethereum main loop is up.")
+    if sys.stdout.isatty():
+        summary = Summary(
+            endpoints=interface.urls(),
+            network=config.network.name or str(config.network.genesis_file),
+            chain_id=genesis.spec.chain_id,
+            is_dev=genesis.spec.is_dev,
+            is_mining=core.mining.is_mining,
+            head=core.queries.head_number,
+            data_path=data_path,
+            is_temporary=config.storage.temporary,
+        )
+        sys.stdout.write("\n" + banner(summary) + "\n")
+        sys.stdout.flush()
+    # what has been made so far lives as long as the node does: no collection needs to look at it again
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def _run_loop(main: object) -> None:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)  # type: ignore[arg-type]
+
+
+def _configure_logs(config: NodeConfig) -> None:
+    if config.logs.config_file is not None:
+        logs.configure_from_file(config.logs.config_file)
+    else:
+        logs.configure(config.logs.level, config.logs.format, config.logs.is_coloured)
+
+
+@contextmanager
+def _data_path(loaded: Loaded[NodeConfig]) -> Iterator[Path]:
+    """The directory to use: the given one, or one that is gone afterwards."""
+    config = loaded.config
+    if not config.storage.temporary or loaded.is_given("--data-path"):
+        yield config.data.data_path
+        return
+    path = Path(tempfile.mkdtemp(prefix="ophion-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

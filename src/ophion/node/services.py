@@ -1,0 +1,164 @@
+"""From a core and its options to the services that speak to clients."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.genesis import Genesis
+from ophion.consensus.voting import LocalProposals
+from ophion.native.crypto import PrivateKey
+from ophion.node.build import Core
+from ophion.node.config import NodeConfig
+from ophion.primitives.enode import Enode
+from ophion.rpc.access import HostList
+from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
+from ophion.rpc.dispatcher import Dispatcher, DispatchLimits
+from ophion.rpc.filters import Filters
+from ophion.rpc.health import Health
+from ophion.rpc.http_connection import HttpLimits
+from ophion.rpc.methods import all_methods
+from ophion.rpc.registry import HTTP, WEBSOCKET
+from ophion.rpc.rendered import RenderedBlocks
+from ophion.rpc.server import HttpService, RpcApplication
+from ophion.rpc.subscriptions import Subscriptions
+from ophion.rpc.websocket import WebSocketLimits, WebSocketService
+from ophion.runtime.clock import Clock, Entropy
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.supervisor import Service
+from ophion.version import client_version
+
+_MESSAGE_FRAMES = 4
+"""A WebSocket message may be as long as this many frames."""
+_PORT_NAMES = {"jsonrpc": "json-rpc", "ws": "ws-rpc"}
+_SHOWN_NAMES = {"jsonrpc": ("HTTP", "http"), "ws": ("WebSocket", "ws")}
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """The services of a node that clients talk to."""
+
+    services: tuple[Service, ...]
+    listening: Mapping[str, HttpService | WebSocketService]
+    """Those with a port, by the name `net_services` uses."""
+    enode: str
+
+    def ports(self) -> dict[str, int]:
+        """Actual ports by the names of the ports file."""
+        return {_PORT_NAMES[name]: service.port for name, service in self.listening.items()}
+
+    def urls(self) -> dict[str, str]:
+        """Where a person finds the services."""
+        return {
+            _SHOWN_NAMES[name][0]: f"{_SHOWN_NAMES[name][1]}://{service.host}:{service.port}"
+            for name, service in self.listening.items()
+        }
+
+
+def build_interface(
+    config: NodeConfig,
+    genesis: Genesis,
+    core: Core,
+    node_key: PrivateKey,
+    lanes: Lanes,
+    clock: Clock,
+    entropy: Entropy,
+) -> Interface:
+    """The services that the options ask for, on one set of methods."""
+    queries = core.queries
+    filters = Filters(clock, entropy)
+    core.chain.events.listen(filters.on_chain_event)
+    core.pool.events.listen(filters.on_pool_event)
+    subscriptions = Subscriptions(
+        core.chain.store,
+        core.chain.events,
+        core.pool.events,
+        lanes,
+        queries.with_total_difficulty,
+        sync_status=lambda: b"false",
+    )
+    network_id = genesis.spec.chain_id if config.network.network_id is None else config.network.network_id
+    peers = config.peers
+    node = NodeInfo(
+        client_version=client_version(),
+        node_id=node_key.public_key,
+        network_id=network_id,
+        genesis_hash=core.chain.genesis.hash,
+        is_p2p_enabled=peers.enabled,
+        p2p_host=peers.host,
+        p2p_port=peers.port,
+    )
+    listening: dict[str, HttpService | WebSocketService] = {}
+    context = RpcContext(
+        queries=queries,
+        pool=core.pool,
+        mining=core.mining,
+        lanes=lanes,
+        rendered=RenderedBlocks(core.chain.store, queries.with_total_difficulty),
+        fees=core.fees,
+        filters=filters,
+        subscriptions=subscriptions,
+        node=node,
+        limits=RpcLimits(
+            gas_cap=config.access.gas_cap,
+            max_logs_range=config.access.max_logs_range,
+            timeout_s=config.access.timeout_s,
+            shows_revert_reason=config.access.revert_reason_enabled,
+        ),
+        clique=LocalProposals() if genesis.spec.engine is EngineKind.CLIQUE else None,
+        endpoints=lambda: {name: Endpoint(one.host, one.port) for name, one in listening.items()},
+    )
+    services: list[Service] = [subscriptions]
+    if config.http.enabled:
+        http = listening["jsonrpc"] = _http(config, context)
+        services.append(http)
+    if config.websocket.enabled:
+        websocket = listening["ws"] = _websocket(config, context)
+        services.append(websocket)
+    enode = Enode(node_key.public_key, peers.host, peers.port, peers.port)
+    return Interface(tuple(services), listening, enode.url)
+
+
+def _http(config: NodeConfig, context: RpcContext) -> HttpService:
+    http = config.http
+    context = replace(context, groups=tuple(group.value for group in http.groups))
+    limits = DispatchLimits(http.max_batch_size, config.access.timeout_s, 400 if http.errors_as_400 else 200)
+
+    def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
+        table = all_methods().bind(context, context.groups, HTTP)
+        return RpcApplication(Dispatcher(table, loop, limits), Health(context.sync_status))
+
+    return HttpService(
+        "JSON-RPC HTTP",
+        http.host,
+        http.port,
+        config.access.host_allow_list,
+        http.cors_origins,
+        HttpLimits(max_connections=http.max_connections, max_body_bytes=http.max_content_length),
+        application,
+    )
+
+
+def _websocket(config: NodeConfig, context: RpcContext) -> WebSocketService:
+    websocket = config.websocket
+    context = replace(context, groups=tuple(group.value for group in websocket.groups))
+    limits = DispatchLimits(config.http.max_batch_size, config.access.timeout_s)
+
+    def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
+        return Dispatcher(all_methods().bind(context, context.groups, WEBSOCKET), loop, limits)
+
+    return WebSocketService(
+        "JSON-RPC WebSocket",
+        websocket.host,
+        websocket.port,
+        HostList(config.access.host_allow_list),
+        WebSocketLimits(
+            max_connections=websocket.max_connections,
+            max_frame_bytes=websocket.max_frame_size,
+            max_message_bytes=_MESSAGE_FRAMES * websocket.max_frame_size,
+        ),
+        dispatcher,
+        context.subscriptions.drop,
+    )

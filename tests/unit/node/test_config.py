@@ -1,0 +1,219 @@
+"""Options of a node: every one of the original is accepted, and those that do not go together are refused."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from ophion.node.config import NodeConfig
+from ophion.runtime.logs import LogLevel
+from ophion.runtime.options import Given, Loaded, load, problems_of, read_file, read_flag, specs_of, warnings_of
+
+OPTIONS = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+ADDRESS = "0xfe3b557e8fb62b89f4916b721be55ceb828dbd73"
+NODE_ID = "ab" * 64
+
+
+def loaded(*tokens: str) -> Loaded[NodeConfig]:
+    rest = deque(tokens)
+    given: list[Given] = []
+    while rest:
+        given.append(read_flag(rest.popleft(), rest, OPTIONS))
+    return load(NodeConfig, given)
+
+
+def problems(*tokens: str) -> list[str]:
+    return problems_of(loaded(*tokens).config)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "--data-path=data",
+        "--genesis-file=genesis.json",
+        "--network=dev",
+        "--network-id=1337",
+        "--node-private-key-file=key",
+        "--p2p-enabled=false",
+        "--discovery-enabled=false",
+        "--p2p-host=127.0.0.1",
+        "--p2p-interface=0.0.0.0",
+        "--p2p-port=30303",
+        "--nat-method=UPNP",
+        "--bootnodes",
+        "--bootnodes=",
+        "--max-peers=25",
+        "--remote-connections-limit-enabled=true",
+        "--remote-connections-max-percentage=60",
+        f"--banned-node-ids={NODE_ID},0x{NODE_ID}",
+        f"--banned-node-id={NODE_ID}",
+        "--sync-mode=fast",
+        "--fast-sync-min-peers=5",
+        "--rpc-http-enabled",
+        "--rpc-http-host=0.0.0.0",
+        "--rpc-http-port=0",
+        "--rpc-http-api=eth,NET,web3,Admin,CLIQUE,DEBUG,EEA,IBFT,MINER,PERM,PRIV,TXPOOL,TRACE,QBFT",
+        "--rpc-http-apis=ETH",
+        "--rpc-http-cors-origins=all",
+        "--rpc-http-authentication-credentials-file=users.toml",
+        "--rpc-ws-enabled=true",
+        "--rpc-ws-host=127.0.0.1",
+        "--rpc-ws-port=8546",
+        "--rpc-ws-api=ETH",
+        "--rpc-ws-apis=ETH,NET",
+        "--rpc-ws-authentication-credentials-file=users.toml",
+        "--graphql-http-host=127.0.0.1",
+        "--graphql-http-port=8547",
+        "--graphql-http-cors-origins=none",
+        "--host-whitelist=*",
+        "--host-allowlist=localhost,node.example",
+        "--metrics-host=127.0.0.1",
+        "--metrics-port=9545",
+        "--metrics-category=BLOCKCHAIN,ETHEREUM,KVSTORE_ROCKSDB",
+        "--metrics-push-host=127.0.0.1",
+        "--metrics-push-port=9001",
+        "--metrics-push-interval=15",
+        "--metrics-push-prometheus-job=job",
+        f"--miner-coinbase={ADDRESS[2:]}",
+        "--min-gas-price=0",
+        "--miner-extra-data=0x" + "ff" * 32,
+        "--permissions-nodes-config-file=p.toml",
+        "--permissions-accounts-config-file=p.toml",
+        f"--permissions-nodes-contract-address={ADDRESS}",
+        f"--permissions-accounts-contract-address={ADDRESS}",
+        "--privacy-url=http://localhost:8888",
+        "--privacy-public-key-file=key",
+        "--privacy-precompiled-address=126",
+        "--privacy-marker-transaction-signing-key-file=key",
+        "--revert-reason-enabled",
+        "--tx-pool-max-size=4096",
+        "--tx-pool-retention-hours=13",
+        "--tx-pool-price-bump=10",
+        "--key-value-storage=rocksdb",
+        "--logging=trace",
+        "--pruning-blocks-retained=1024",
+        "--pruning-block-confirmations=10",
+        "--Xewp-max-get-headers=192",
+        "--Xrocksdb-cache-capacity=8388608",
+        "--block-period=0.5",
+        "--target-gas-limit=30000000",
+    ],
+)
+def test_every_option_is_accepted(token: str) -> None:
+    assert problems(token) == []
+
+
+@pytest.mark.parametrize(
+    ("tokens", "problem"),
+    [
+        (
+            ["--miner-enabled"],
+            "Unable to mine without a valid coinbase. Either disable mining (remove --miner-enabled)or specify the"
+            " beneficiary of mining (via --miner-coinbase <Address>)",
+        ),
+        (
+            ["--network=dev", "--genesis-file=g.json"],
+            "--network option and --genesis-file option can't be used at the same time.  Please refer to CLI reference"
+            " for more details about this constraint.",
+        ),
+        (
+            ["--metrics-enabled", "--metrics-push-enabled"],
+            "--metrics-enabled option and --metrics-push-enabled option can't be used at the same time.  Please refer"
+            " to CLI reference for more details about this constraint.",
+        ),
+        (
+            ["--rpc-http-enabled", "--rpc-http-authentication-enabled"],
+            "Unable to authenticate JSON-RPC HTTP endpoint without a supplied credentials file",
+        ),
+        (
+            ["--rpc-ws-enabled", "--rpc-ws-authentication-enabled"],
+            "Unable to authenticate JSON-RPC WebSocket endpoint without a supplied credentials file",
+        ),
+        (["--privacy-enabled"], "Please specify Enclave public key file path to enable privacy"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(tokens: list[str], problem: str) -> None:
+    assert problems(*tokens) == [problem]
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["--privacy-enabled", "--privacy-public-key-file=k"],
+        ["--permissions-nodes-config-file-enabled"],
+        ["--permissions-accounts-config-file-enabled"],
+        ["--permissions-nodes-contract-enabled", f"--permissions-nodes-contract-address={ADDRESS}"],
+        ["--permissions-accounts-contract-enabled", f"--permissions-accounts-contract-address={ADDRESS}"],
+        [f"--bootnodes=enode://{NODE_ID}@127.0.0.1:30303"],
+        ["--rpc-http-authentication-enabled", "--rpc-http-authentication-credentials-file=f"],
+        ["--rpc-ws-authentication-enabled", "--rpc-ws-authentication-credentials-file=f"],
+        ["--pruning-enabled"],
+    ],
+)
+def test_the_main_switch_of_something_that_is_not_there_stops_with_one_line(tokens: list[str]) -> None:
+    [problem] = problems(*tokens)
+    assert tokens[0].partition("=")[0] in problem
+    assert "not part of this version" in problem
+
+
+def test_all_problems_are_reported_together() -> None:
+    assert len(problems("--miner-enabled", "--privacy-enabled", "--permissions-nodes-contract-enabled")) == 3
+
+
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [
+        ("--rpc-http-cors-origins=*,http://a", "Values '*' or 'all' can't be used with other domains"),
+        ("--rpc-http-cors-origins=none,http://a", "Value 'none' can't be used with other domains"),
+        ("--host-whitelist=all,a", "Values '*' or 'all' can't be used with other hostnames"),
+        ("--rpc-http-api=ETH,BOGUS", "BOGUS"),
+        ("--rpc-http-port=70000", "70000 is not between 0 and 65535"),
+        ("--miner-coinbase=0x12", "is not an address"),
+        ("--miner-extra-data=0x" + "00" * 33, "at most 32 bytes"),
+        ("--banned-node-ids=abcd", "is not a node id"),
+        ("--tx-pool-max-size=0", "0 is less than 1"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(token: str, reason: str) -> None:
+    with pytest.raises(Exception, match=reason.replace("*", r"\*")):
+        loaded(token)
+
+
+def test_an_option_whose_main_switch_is_off_earns_a_warning() -> None:
+    assert warnings_of(loaded("--rpc-http-port=9", "--rpc-http-host=a")) == [
+        "--rpc-http-host and --rpc-http-port will have no effect unless --rpc-http-enabled is defined on the command"
+        " line."
+    ]
+    assert warnings_of(loaded("--rpc-http-port=9", "--rpc-http-enabled")) == []
+
+
+def test_the_permissioning_group_without_permissioning_earns_a_warning() -> None:
+    assert warnings_of(loaded("--rpc-http-enabled", "--rpc-http-api=PERM")) == [
+        "Permissions are disabled. Cannot enable PERM APIs when not using Permissions."
+    ]
+
+
+def test_a_file_sets_the_same_options(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(
+        'rpc-http-enabled=true\nrpc-http-api=["ETH","NET","WEB3","IBFT"]\nrpc-http-cors-origins=["all"]\n'
+        'host-whitelist=["*"]\nmin-gas-price=0\nlogging="DEBUG"\nbootnodes=[]\n'
+    )
+    config = load(NodeConfig, read_file(file, specs_of(NodeConfig))).config
+    assert config.http.enabled
+    assert [group.name for group in config.http.groups] == ["ETH", "NET", "WEB3", "IBFT"]
+    assert config.access.host_allow_list == ("*",)
+    assert config.miner.min_gas_price == 0
+    assert config.logs.level is LogLevel.DEBUG
+
+
+def test_defaults_are_those_of_the_original() -> None:
+    config = NodeConfig()
+    assert not config.http.enabled
+    assert (config.http.port, config.websocket.port, config.graphql.port) == (8545, 8546, 8547)
+    assert config.miner.min_gas_price == 1000
+    assert (config.pool.max_size, config.pool.retention_hours) == (4096, 13)
+    assert config.data.data_path == Path("ophion-data")
+    assert config.storage.durable

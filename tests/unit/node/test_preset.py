@@ -1,0 +1,50 @@
+"""The development preset is a list of ordinary options."""
+
+from __future__ import annotations
+
+import shlex
+from collections import deque
+
+from ophion.node.config import NodeConfig
+from ophion.node.preset import command_line, with_dev_preset
+from ophion.runtime.options import Given, Loaded, load, problems_of, read_flag, specs_of
+
+OPTIONS = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+
+
+def loaded(*tokens: str) -> Loaded[NodeConfig]:
+    rest = deque(tokens)
+    given: list[Given] = []
+    while rest:
+        given.append(read_flag(rest.popleft(), rest, OPTIONS))
+    return load(NodeConfig, given)
+
+
+def test_the_preset_switches_everything_on() -> None:
+    config = with_dev_preset(loaded()).config
+    assert config.network.name == "dev"
+    assert config.http.enabled
+    assert config.websocket.enabled
+    assert config.miner.enabled
+    assert config.storage.temporary
+    assert not config.storage.durable
+    assert problems_of(config) == []
+
+
+def test_what_somebody_sets_stays() -> None:
+    config = with_dev_preset(loaded("--rpc-http-port=9999", "--rpc-ws-enabled=false", "--durable-commits")).config
+    assert config.http.port == 9999
+    assert not config.websocket.enabled
+    assert config.storage.durable
+
+
+def test_a_given_data_path_is_kept() -> None:
+    config = with_dev_preset(loaded("--data-path=here")).config
+    assert not config.storage.temporary
+
+
+def test_the_printed_command_line_does_the_same_without_the_preset() -> None:
+    preset = with_dev_preset(loaded("--rpc-http-port=1", "--miner-extra-data=0x01"))
+    words = shlex.split(command_line(preset.given.values()))
+    assert words[0] == "ophion"
+    assert loaded(*words[1:]).config == preset.config
