@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.genesis import Genesis
@@ -13,16 +12,13 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.primitives.enode import Enode
-from ophion.rpc.access import HostList
 from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
-from ophion.rpc.dispatcher import Dispatcher, DispatchLimits
 from ophion.rpc.filters import Filters
 from ophion.rpc.health import Health
 from ophion.rpc.http_connection import HttpLimits
-from ophion.rpc.methods import all_methods
-from ophion.rpc.registry import HTTP, WEBSOCKET
 from ophion.rpc.rendered import RenderedBlocks
-from ophion.rpc.server import HttpService, RpcApplication
+from ophion.rpc.server import HttpService
+from ophion.rpc.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.rpc.subscriptions import Subscriptions
 from ophion.rpc.websocket import WebSocketLimits, WebSocketService
 from ophion.runtime.clock import Clock, Entropy
@@ -122,43 +118,34 @@ def build_interface(
 
 
 def _http(config: NodeConfig, context: RpcContext) -> HttpService:
-    http = config.http
-    context = replace(context, groups=tuple(group.value for group in http.groups))
-    limits = DispatchLimits(http.max_batch_size, config.access.timeout_s, 400 if http.errors_as_400 else 200)
-
-    def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
-        table = all_methods().bind(context, context.groups, HTTP)
-        return RpcApplication(Dispatcher(table, loop, limits), Health(context.sync_status))
-
-    return HttpService(
-        "JSON-RPC HTTP",
-        http.host,
-        http.port,
-        config.access.host_allow_list,
-        http.cors_origins,
-        HttpLimits(max_connections=http.max_connections, max_body_bytes=http.max_content_length),
-        application,
+    http, access = config.http, config.access
+    settings = HttpSettings(
+        host=http.host,
+        port=http.port,
+        groups=tuple(group.value for group in http.groups),
+        hosts=access.host_allow_list,
+        origins=http.cors_origins,
+        max_batch=http.max_batch_size,
+        timeout_s=access.timeout_s,
+        errors_as_400=http.errors_as_400,
+        limits=HttpLimits(max_connections=http.max_connections, max_body_bytes=http.max_content_length),
     )
+    return http_service(context, settings, Health(context.sync_status))
 
 
 def _websocket(config: NodeConfig, context: RpcContext) -> WebSocketService:
-    websocket = config.websocket
-    context = replace(context, groups=tuple(group.value for group in websocket.groups))
-    limits = DispatchLimits(config.http.max_batch_size, config.access.timeout_s)
-
-    def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
-        return Dispatcher(all_methods().bind(context, context.groups, WEBSOCKET), loop, limits)
-
-    return WebSocketService(
-        "JSON-RPC WebSocket",
-        websocket.host,
-        websocket.port,
-        HostList(config.access.host_allow_list),
-        WebSocketLimits(
+    websocket, access = config.websocket, config.access
+    settings = WebSocketSettings(
+        host=websocket.host,
+        port=websocket.port,
+        groups=tuple(group.value for group in websocket.groups),
+        hosts=access.host_allow_list,
+        max_batch=config.http.max_batch_size,
+        timeout_s=access.timeout_s,
+        limits=WebSocketLimits(
             max_connections=websocket.max_connections,
             max_frame_bytes=websocket.max_frame_size,
             max_message_bytes=_MESSAGE_FRAMES * websocket.max_frame_size,
         ),
-        dispatcher,
-        context.subscriptions.drop,
     )
+    return websocket_service(context, settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ophion.errors import StorageError
@@ -77,6 +77,7 @@ def test_a_closed_journal_takes_nothing(tmp_path: Path) -> None:
     assert opened(tmp_path / "journal")[1] == []
 
 
+@settings(max_examples=40)
 @given(st.binary(max_size=400))
 def test_any_bytes_can_be_read_as_a_journal(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal"
@@ -86,6 +87,7 @@ def test_any_bytes_can_be_read_as_a_journal(tmp_path_factory: pytest.TempPathFac
     journal.close()
 
 
+@settings(max_examples=40)
 @given(st.lists(st.binary(min_size=1, max_size=50), max_size=5), st.integers(0, 1000))
 def test_a_cut_journal_gives_back_a_beginning_of_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, raws: list[bytes], cut: int

@@ -1,0 +1,435 @@
+"""The pool as its users see it: batches, answers, events, the moving chain, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.chain.events import ChainBlock, Extended, Reorged
+from ophion.chain.fees import FeeFloor
+from ophion.errors import StorageError
+from ophion.native.executor import State
+from ophion.native.transactions import Body, decode_transactions
+from ophion.pool import pool as pool_module
+from ophion.pool.admission import PoolHead
+from ophion.pool.journal import Journal
+from ophion.pool.pool import (
+    Added,
+    Admission,
+    Admitted,
+    Dropped,
+    DropReason,
+    Origin,
+    PoolConfig,
+    PoolEvent,
+    Rejected,
+    TxPool,
+)
+from ophion.primitives.block import HashedHeader, Header
+from ophion.runtime.clock import ManualClock
+from ophion.runtime.lanes import InlineLanes, ThreadLanes
+from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+
+A, B, C = DEV_KEYS
+RICH = 10**24
+HEADER = HashedHeader(
+    Header(
+        bytes(32),
+        bytes(32),
+        bytes(20),
+        bytes(32),
+        bytes(32),
+        bytes(32),
+        bytes(256),
+        0,
+        1,
+        1,
+        0,
+        0,
+        b"",
+        bytes(32),
+        bytes(8),
+    ),
+    bytes(32),
+)
+
+
+@dataclass
+class Bench:
+    """A pool with everything around it at hand."""
+
+    world: Callable[..., State]
+    config: PoolConfig = field(default_factory=PoolConfig)
+    floor: FeeFloor = field(default_factory=FeeFloor)
+    journal: Journal | None = None
+    accounts: dict[bytes, tuple[int, int]] = field(default_factory=lambda: {key.address: (0, RICH) for key in DEV_KEYS})
+
+    def __post_init__(self) -> None:
+        self.clock = ManualClock()
+        self.events: list[PoolEvent] = []
+        self.pool = TxPool(self.config, self.floor, InlineLanes(), self.clock, self.head(), journal=self.journal)
+        self.pool.events.listen(self.events.append)
+
+    def head(self) -> PoolHead:
+        return PoolHead("osaka", 2018, 30_000_000, 0, 49_152, self.world(self.accounts))
+
+    async def add(self, *raws: bytes, origin: Origin = Origin.LOCAL) -> list[Admission]:
+        return await self.pool.add(raws, origin)
+
+    def mine(self, *raws: bytes) -> ChainBlock:
+        """A block with these transactions; the accounts' nonces move on."""
+        block = ChainBlock(HEADER, Body.of(raws, [], []))
+        for transaction in block.body.transactions:
+            balance = self.accounts[transaction.sender][1]
+            self.accounts[transaction.sender] = (transaction.nonce + 1, balance)
+        return block
+
+    def order(self) -> list[tuple[int, int]]:
+        """(sender, nonce) in the order of building."""
+        addresses = [key.address for key in DEV_KEYS]
+        return [(addresses.index(item.sender), item.nonce) for item in self.pool.best(0)]
+
+
+def reasons(admissions: Sequence[Admission]) -> list[str | None]:
+    return [one.error.reason if isinstance(one, Rejected) else None for one in admissions]
+
+
+def told(story: Callable[[Bench], Awaitable[Any]], bench: Bench) -> Any:
+    return asyncio.run(story(bench))  # type: ignore[arg-type]
+
+
+def test_a_batch_is_answered_in_its_order(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        good = legacy_transaction(A, 0)
+        answers = await bench.add(good, b"\x00", legacy_transaction(A, 0, gas_price=1), good)
+        assert reasons(answers) == [None, "malformed", "gas-price-too-low", "known"]
+        [transaction] = decode_transactions([good])
+        assert not isinstance(transaction, str)
+        assert answers[0] == Admitted(transaction.hash)
+        assert isinstance(answers[3], Rejected)
+        assert answers[3].hash == transaction.hash
+        assert answers[3].error.message == "Known transaction"
+
+    told(story, Bench(world))
+
+
+def test_callers_of_one_loop_turn_share_one_crossing(
+    world: Callable[..., State], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def counted(raws: Sequence[bytes]) -> Any:
+        sizes.append(len(raws))
+        return decode_transactions(raws)
+
+    monkeypatch.setattr(pool_module, "decode_transactions", counted)
+
+    async def story(bench: Bench) -> None:
+        answers = await asyncio.gather(*(bench.add(legacy_transaction(A, nonce)) for nonce in range(20)))
+        assert all(isinstance(one, Admitted) for [one] in answers)
+
+    told(story, Bench(world))
+    assert sizes == [20]
+
+
+def test_what_arrives_while_a_batch_is_decoded_forms_the_next(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        lanes = ThreadLanes()
+        pool = TxPool(bench.config, bench.floor, lanes, bench.clock, bench.head())
+        first = pool.submit([legacy_transaction(A, 0)], Origin.LOCAL)
+        await asyncio.sleep(0)
+        later = [pool.submit([legacy_transaction(A, nonce)], Origin.LOCAL) for nonce in range(1, 5)]
+        answers = await asyncio.gather(first, *later)
+        assert all(isinstance(one, Admitted) for [one] in answers)
+        assert [item.nonce for item in pool.best(0)] == [0, 1, 2, 3, 4]
+        lanes.close()
+
+    told(story, Bench(world))
+
+
+def test_listeners_hear_of_a_batch_once(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(legacy_transaction(A, 0), b"", legacy_transaction(B, 0))
+        [event] = bench.events
+        assert isinstance(event, Added)
+        assert [item.sender for item in event.transactions] == [A.address, B.address]
+
+    told(story, Bench(world))
+
+
+@pytest.mark.parametrize(
+    ("floor", "bump", "old", "new", "is_taken"),
+    [
+        (1000, None, 10_000, 10_999, False),
+        (1000, None, 10_000, 11_000, True),
+        (1000, 50, 10_000, 11_000, False),
+        (1000, 50, 10_000, 15_000, True),
+        (0, None, 10_000, 10_001, True),
+        (0, None, 10_000, 10_000, False),
+        (0, 10, 10_000, 10_001, False),
+        (1000, 0, 10_000, 10_001, True),
+    ],
+)
+def test_a_replacement_must_raise_the_price(
+    world: Callable[..., State], floor: int, bump: int | None, old: int, new: int, is_taken: bool
+) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(legacy_transaction(A, 0, gas_price=old))
+        [answer] = await bench.add(legacy_transaction(A, 0, gas_price=new, value=1))
+        if is_taken:
+            assert isinstance(answer, Admitted)
+            assert len(bench.pool) == 1
+            dropped = [event for event in bench.events if isinstance(event, Dropped)]
+            assert [event.reason for event in dropped] == [DropReason.REPLACED]
+        else:
+            assert isinstance(answer, Rejected)
+            assert (answer.error.reason, answer.error.message) == ("underpriced", "Replacement transaction underpriced")
+
+    told(story, Bench(world, PoolConfig(price_bump=bump), FeeFloor(floor, 0)))
+
+
+def test_both_prices_of_a_fee_transaction_must_rise(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(fee_transaction(A, 0, max_fee=20_000, tip=10_000))
+        assert reasons(await bench.add(fee_transaction(A, 0, max_fee=30_000, tip=10_000))) == ["underpriced"]
+        assert reasons(await bench.add(fee_transaction(A, 0, max_fee=22_000, tip=11_000))) == [None]
+
+    told(story, Bench(world))
+
+
+def test_a_replacement_within_one_batch_is_announced_once(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(legacy_transaction(A, 0, gas_price=10_000), legacy_transaction(A, 0, gas_price=20_000))
+        added = [event for event in bench.events if isinstance(event, Added)]
+        assert [item.max_fee for event in added for item in event.transactions] == [20_000]
+
+    told(story, Bench(world))
+
+
+def test_the_next_nonce_follows_the_unbroken_run(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        assert bench.pool.next_nonce(A.address) is None
+        await bench.add(legacy_transaction(A, 2))
+        assert bench.pool.next_nonce(A.address) is None, "a gap comes first"
+        await bench.add(legacy_transaction(A, 0), legacy_transaction(A, 4))
+        assert bench.pool.next_nonce(A.address) == 1
+        await bench.add(legacy_transaction(A, 1))
+        assert bench.pool.next_nonce(A.address) == 3
+
+    told(story, Bench(world))
+
+
+def test_counts_and_content_tell_pending_from_queued(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(legacy_transaction(A, 0), legacy_transaction(A, 2))
+        await bench.add(legacy_transaction(B, 5), origin=Origin.REMOTE)
+        pool = bench.pool
+        assert pool.counts() == (1, 2)
+        statistics = pool.statistics()
+        assert (statistics.max_size, statistics.local_count, statistics.remote_count) == (4096, 2, 1)
+        content = pool.content()
+        assert {sender: list(nonces) for sender, nonces in content.pending.items()} == {A.address: [0]}
+        assert {sender: list(nonces) for sender, nonces in content.queued.items()} == {A.address: [2], B.address: [5]}
+        assert pool.content(B.address).pending == {}
+        assert pool.content(C.address) == pool_module.PoolContent({}, {})
+        assert [item.is_local for item in pool.transactions()] == [True, True, False]
+        found = pool.by_sender_nonce(B.address, 5)
+        assert found is not None
+        assert pool.get(found.hash) is found
+
+    told(story, Bench(world))
+
+
+def test_a_full_pool_drops_the_least_wanted_without_an_error(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(legacy_transaction(A, 0), origin=Origin.REMOTE)
+        await bench.add(legacy_transaction(B, 0))
+        assert reasons(await bench.add(legacy_transaction(C, 0))) == [None]
+        assert [item.sender for item in bench.pool.transactions()] == [B.address, C.address]
+        last = bench.events[-1]
+        assert isinstance(last, Dropped)
+        assert (last.reason, [item.sender for item in last.transactions]) == (DropReason.EVICTED, [A.address])
+
+    told(story, Bench(world, PoolConfig(max_size=2)))
+
+
+def test_mined_transactions_leave_without_being_dropped(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        first, second = legacy_transaction(A, 0), legacy_transaction(A, 1)
+        await bench.add(first, second, legacy_transaction(B, 0))
+        bench.events.clear()
+        version = bench.pool.version
+        block = bench.mine(first)
+        bench.pool.on_chain_event(Extended((block,)), bench.head())
+        assert bench.order() == [(0, 1), (1, 0)]
+        assert bench.events == []
+        assert bench.pool.version > version
+
+    told(story, Bench(world))
+
+
+def test_a_transaction_overtaken_by_another_with_its_nonce_is_dropped(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(legacy_transaction(A, 0), legacy_transaction(A, 1))
+        bench.events.clear()
+        block = bench.mine(legacy_transaction(A, 0, value=5))
+        bench.pool.on_chain_event(Extended((block,)), bench.head())
+        assert bench.order() == [(0, 1)]
+        [event] = bench.events
+        assert isinstance(event, Dropped)
+        assert event.reason is DropReason.STALE
+
+    told(story, Bench(world))
+
+
+def test_a_mined_transaction_closes_the_gap_for_those_that_waited(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(legacy_transaction(A, 1))
+        assert bench.order() == []
+        bench.pool.on_chain_event(Extended((bench.mine(legacy_transaction(A, 0)),)), bench.head())
+        assert bench.order() == [(0, 1)]
+
+    told(story, Bench(world))
+
+
+def test_reorganised_transactions_return_as_remote_unless_the_new_branch_holds_them(
+    world: Callable[..., State],
+) -> None:
+    async def story(bench: Bench) -> None:
+        kept, lost = legacy_transaction(A, 0), legacy_transaction(A, 1)
+        await bench.add(kept, lost, legacy_transaction(A, 2))
+        old = bench.mine(kept, lost)
+        bench.pool.on_chain_event(Extended((old,)), bench.head())
+        assert bench.order() == [(0, 2)]
+        bench.accounts[A.address] = (0, RICH)
+        new = bench.mine(kept)
+        bench.pool.on_chain_event(Reorged((old,), (new,)), bench.head())
+        assert bench.order() == [(0, 1), (0, 2)]
+        returned = bench.pool.by_sender_nonce(A.address, 1)
+        assert returned is not None
+        assert not returned.is_local
+
+    told(story, Bench(world))
+
+
+def test_old_transactions_expire(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(legacy_transaction(A, 0))
+        bench.clock.advance(3600 * 2)
+        await bench.add(legacy_transaction(A, 1))
+        bench.clock.advance(3600 * 2)
+        bench.pool.sweep()
+        assert [item.nonce for item in bench.pool.transactions()] == [1]
+        last = bench.events[-1]
+        assert isinstance(last, Dropped)
+        assert last.reason is DropReason.EXPIRED
+
+    told(story, Bench(world, PoolConfig(retention_hours=3)))
+
+
+def test_what_cannot_be_built_is_dropped(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        [answer] = await bench.add(legacy_transaction(A, 0))
+        assert isinstance(answer, Admitted)
+        bench.pool.drop([answer.hash, b"unknown"], DropReason.INVALID)
+        assert len(bench.pool) == 0
+        assert not bench.pool.has_executable
+
+    told(story, Bench(world))
+
+
+def test_local_transactions_survive_a_restart_in_their_order(world: Callable[..., State], tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+
+    async def before(bench: Bench) -> None:
+        assert bench.pool.restore() == 0
+        await bench.add(legacy_transaction(A, 0), legacy_transaction(B, 0))
+        await bench.add(legacy_transaction(C, 0), origin=Origin.REMOTE)
+        bench.clock.advance(10)
+        await bench.add(legacy_transaction(A, 1))
+
+    told(before, Bench(world, journal=Journal(path)))
+    again = Bench(world, journal=Journal(path))
+    assert again.pool.restore() == 3
+    assert again.order() == [(0, 0), (1, 0), (0, 1)]
+    assert again.pool.statistics().local_count == 3
+    assert [item.added_at for item in again.pool.transactions()] == [1_700_000_000.0] * 2 + [1_700_000_010.0]
+
+
+def test_a_restart_does_not_bring_back_what_was_mined(world: Callable[..., State], tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+
+    async def before(bench: Bench) -> None:
+        bench.pool.restore()
+        await bench.add(legacy_transaction(A, 0), legacy_transaction(A, 1))
+
+    told(before, Bench(world, journal=Journal(path)))
+    again = Bench(world, journal=Journal(path), accounts={A.address: (1, RICH)})
+    assert again.pool.restore() == 1
+    assert again.order() == [(0, 1)]
+
+
+def test_what_cannot_be_kept_is_not_acknowledged(world: Callable[..., State], tmp_path: Path) -> None:
+    class Full(Journal):
+        def append(self, entries: Any) -> None:
+            raise StorageError("Cannot write: No space left on device")
+
+    async def story(bench: Bench) -> None:
+        with pytest.raises(StorageError, match="No space left"):
+            await bench.add(legacy_transaction(A, 0))
+        assert len(bench.pool) == 0
+
+    told(story, Bench(world, journal=Full(tmp_path / "journal")))
+
+
+def test_the_journal_is_written_anew_when_most_of_it_is_mined(world: Callable[..., State], tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+
+    async def story(bench: Bench) -> None:
+        bench.pool.restore()
+        raws = [legacy_transaction(A, nonce, data=bytes(30_000), gas=2_000_000) for nonce in range(25)]
+        await bench.add(*raws)
+        assert path.stat().st_size > 1_500_000
+        bench.pool.on_chain_event(Extended((bench.mine(*raws),)), bench.head())
+        assert path.stat().st_size == 0
+
+    told(story, Bench(world, journal=Journal(path)))
+
+
+def test_upkeep_sweeps_and_closes_the_journal(world: Callable[..., State], tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        bench.pool.restore()
+        ready = asyncio.Event()
+        running = asyncio.create_task(bench.pool.run(ready.set))
+        await ready.wait()
+        await bench.add(legacy_transaction(A, 0))
+        running.cancel()
+        await asyncio.wait({running})
+        assert running.cancelled()
+
+    told(story, Bench(world, journal=Journal(tmp_path / "journal")))
+
+
+def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        pool = TxPool(
+            bench.config, bench.floor, InlineLanes(), bench.clock, bench.head(), lambda sender: sender != A.address
+        )
+        answers = await pool.add([legacy_transaction(A, 0), legacy_transaction(B, 0)], Origin.LOCAL)
+        assert reasons(answers) == ["not-authorized", None]
+
+    told(story, Bench(world))
+
+
+def test_nothing_is_admitted_without_the_state_of_the_head(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        head = replace(bench.head(), state=None)
+        pool = TxPool(bench.config, bench.floor, InlineLanes(), bench.clock, head)
+        assert reasons(await pool.add([legacy_transaction(A, 0)], Origin.LOCAL)) == ["syncing"]
+
+    told(story, Bench(world))
