@@ -97,8 +97,8 @@ fn store_head(nonce: u64, balance: &U256, code_hash: &B256, has_storage: bool, o
 
 fn restore_head(reader: &mut Reader<'_>) -> Result<(u64, U256, B256, bool)> {
     let nonce = reader.varint()?;
-    let balance =
-        U256::try_from_be_slice(reader.bytes()?).ok_or_else(|| Error::damaged("the balance of an account is too long"))?;
+    let balance = U256::try_from_be_slice(reader.bytes()?)
+        .ok_or_else(|| Error::damaged("the balance of an account is too long"))?;
     let flags = reader.byte()?;
     let code_hash = if flags & 1 != 0 { B256::from_slice(reader.take(32)?) } else { KECCAK256_EMPTY };
     Ok((nonce, balance, code_hash, flags & 2 != 0))

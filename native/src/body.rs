@@ -24,7 +24,8 @@ pub struct Tx {
 }
 
 /// s of a signature must not be above this from Homestead on.
-const HALF_ORDER: U256 = U256::from_limbs([0xdfe92f46681b20a0, 0x5d576e7357a4501d, 0xffffffffffffffff, 0x7fffffffffffffff]);
+const HALF_ORDER: U256 =
+    U256::from_limbs([0xdfe92f46681b20a0, 0x5d576e7357a4501d, 0xffffffffffffffff, 0x7fffffffffffffff]);
 
 impl Tx {
     /// From the EIP-2718 form as it stands in a block.

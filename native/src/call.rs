@@ -197,7 +197,7 @@ impl Watch {
 impl<C, W: InterpreterTypes> Inspector<C, W> for Watch {
     fn step(&mut self, interpreter: &mut Interpreter<W>, _: &mut C) {
         self.steps = self.steps.wrapping_add(1);
-        if self.expired || (self.steps % 4096 == 0 && Instant::now() >= self.deadline) {
+        if self.expired || (self.steps.is_multiple_of(4096) && Instant::now() >= self.deadline) {
             self.expired = true;
             interpreter.bytecode.set_action(revm::interpreter::InterpreterAction::new_halt(
                 InstructionResult::OutOfGas,
@@ -385,7 +385,7 @@ fn estimate(evm: &mut Evm<Watch>, tx: TxEnv, cap: u64) -> Result<(u64, CallOutco
     Ok((high, with_most))
 }
 
-fn plain<'a>(overrides: &'a [Py<AccountOverride>]) -> Vec<&'a AccountOverride> {
+fn plain(overrides: &[Py<AccountOverride>]) -> Vec<&AccountOverride> {
     overrides.iter().map(Py::get).collect()
 }
 
@@ -420,9 +420,7 @@ fn estimate_gas(
     let (state, env, request) = (&state.get().data, env.get(), request.get());
     let (overrides, deadline) = (plain(&overrides), deadline_after(deadline_s));
     Ok(py.detach(|| {
-        with_evm(state, env, request, &overrides, deadline, |evm| {
-            estimate(evm, call_tx(&request.tx, env.fork), cap)
-        })
+        with_evm(state, env, request, &overrides, deadline, |evm| estimate(evm, call_tx(&request.tx, env.fork), cap))
     })?)
 }
 
@@ -482,4 +480,3 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(estimate_gas, module)?)?;
     module.add_function(wrap_pyfunction!(create_access_list, module)?)
 }
-

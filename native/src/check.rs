@@ -54,7 +54,9 @@ fn check_chain(snapshot: &Snapshot, head: B256, number: u64, findings: &mut Find
         }
         match snapshot.canonical_hash(at)? {
             Some(hash) if hash == expected => {}
-            Some(hash) => findings.add(format!("block {at}: the canonical chain names {hash}, its child names {expected}")),
+            Some(hash) => {
+                findings.add(format!("block {at}: the canonical chain names {hash}, its child names {expected}"))
+            }
             None => findings.add(format!("block {at}: the canonical chain has no entry")),
         }
         let Some((stored_number, _, rlp)) = snapshot.header(&expected)? else {
@@ -140,7 +142,9 @@ fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings) -> Resu
     if let Err(cause) = walked {
         findings.add(format!("the state cannot be walked: {cause}"));
     }
-    for (table, found, name) in [(snapshot.tables().accounts, accounts, "accounts"), (snapshot.tables().storage, slots, "slots")] {
+    for (table, found, name) in
+        [(snapshot.tables().accounts, accounts, "accounts"), (snapshot.tables().storage, slots, "slots")]
+    {
         let listed = table.usage(snapshot.txn())?.0;
         if listed != found && !findings.full() {
             findings.add(format!("the flat table has {listed} {name}, the state has {found}"));
@@ -149,10 +153,17 @@ fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings) -> Resu
     Ok(())
 }
 
-fn check_account(snapshot: &Snapshot, hash: B256, account: &Account, slots: &mut u64, findings: &mut Findings) -> Result<()> {
+fn check_account(
+    snapshot: &Snapshot,
+    hash: B256,
+    account: &Account,
+    slots: &mut u64,
+    findings: &mut Findings,
+) -> Result<()> {
     let tables = snapshot.tables();
     let flat = tables.accounts.get(snapshot.txn(), hash.as_slice())?;
-    let same = flat.is_some_and(|bytes| FlatAccount::restore(bytes).is_ok_and(|flat| flat == FlatAccount::from(account)));
+    let same =
+        flat.is_some_and(|bytes| FlatAccount::restore(bytes).is_ok_and(|flat| flat == FlatAccount::from(account)));
     if !same {
         findings.add(format!("account {hash}: the flat table differs from the state"));
     }

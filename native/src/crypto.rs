@@ -11,8 +11,8 @@ use crate::errors::{Error, Result};
 /// Recover the uncompressed public key (64 bytes) behind a signature over `digest`.
 pub fn recover_key(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<[u8; 64]> {
     let id = if parity { RecoveryId::One } else { RecoveryId::Zero };
-    let signature =
-        RecoverableSignature::from_compact(r_s, id).map_err(|_| Error::Decode("signature: r or s is out of range".into()))?;
+    let signature = RecoverableSignature::from_compact(r_s, id)
+        .map_err(|_| Error::Decode("signature: r or s is out of range".into()))?;
     let key = SECP256K1
         .recover_ecdsa(Message::from_digest(digest.0), &signature)
         .map_err(|_| Error::Decode("signature: no public key fits it".into()))?;
@@ -24,9 +24,11 @@ pub fn recover_signer(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<Add
 }
 
 fn secret_key(secret: &[u8]) -> Result<SecretKey> {
-    let bytes: [u8; 32] =
-        secret.try_into().map_err(|_| Error::Decode(format!("private key: 32 bytes expected, got {}", secret.len())))?;
-    SecretKey::from_byte_array(bytes).map_err(|_| Error::Decode("private key: not a number of the curve's order".into()))
+    let bytes: [u8; 32] = secret
+        .try_into()
+        .map_err(|_| Error::Decode(format!("private key: 32 bytes expected, got {}", secret.len())))?;
+    SecretKey::from_byte_array(bytes)
+        .map_err(|_| Error::Decode("private key: not a number of the curve's order".into()))
 }
 
 pub fn fixed<const N: usize>(what: &str, bytes: &[u8]) -> Result<[u8; N]> {

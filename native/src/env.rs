@@ -208,7 +208,8 @@ impl BlockEnv {
         if !self.fork.has(SpecId::CANCUN) {
             return None;
         }
-        let fraction = self.blob_fee_fraction.unwrap_or(if self.fork.has(SpecId::PRAGUE) { 5_007_716 } else { 3_338_477 });
+        let fraction =
+            self.blob_fee_fraction.unwrap_or(if self.fork.has(SpecId::PRAGUE) { 5_007_716 } else { 3_338_477 });
         Some(BlobExcessGasAndPrice::new(self.excess_blob_gas.unwrap_or(0), fraction))
     }
 

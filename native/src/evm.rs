@@ -35,7 +35,9 @@ pub fn db<I>(evm: &mut Evm<I>) -> &mut ExecDb {
 
 /// SSTORE with net gas metering (EIP-1283). The prices are in the gas table (env.rs); the rule is the one that
 /// Istanbul took up again.
-fn sstore_eip1283<W: InterpreterTypes, H: Host + ?Sized>(context: InstructionContext<'_, H, W>) -> InstructionExecResult {
+fn sstore_eip1283<W: InterpreterTypes, H: Host + ?Sized>(
+    context: InstructionContext<'_, H, W>,
+) -> InstructionExecResult {
     sstore_with_gas_accounting(context, |context, _, load| {
         debug_assert!(!context.interpreter.runtime_flag.is_static());
         let cost = context.host.gas_params().sstore_dynamic_gas(true, &load.data, false);

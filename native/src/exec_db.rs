@@ -47,7 +47,10 @@ impl SlotEntry {
 #[derive(Clone)]
 pub enum Ancestors {
     /// Newest first, 32 bytes each, ending at the parent of the block that runs.
-    Given { number: u64, hashes: Bytes },
+    Given {
+        number: u64,
+        hashes: Bytes,
+    },
     Canonical,
     /// Hash of the number's decimal digits: what the public state vectors expect.
     OfNumbers,
@@ -186,7 +189,8 @@ impl ExecDb {
             if value.is_changed() {
                 let before = if entry.wiped { U256::ZERO } else { value.original_value };
                 let known = entry.storage.entry(slot);
-                known.or_insert_with(|| SlotEntry::new(keccak256(slot.to_be_bytes::<32>()), before)).now = value.present_value;
+                known.or_insert_with(|| SlotEntry::new(keccak256(slot.to_be_bytes::<32>()), before)).now =
+                    value.present_value;
                 entry.soil();
             }
         }
@@ -268,7 +272,12 @@ impl ExecDb {
                     } else {
                         entry.storage_root
                     };
-                    Some(FlatAccount { nonce: info.nonce, balance: info.balance, code_hash: info.code_hash, storage_root })
+                    Some(FlatAccount {
+                        nonce: info.nonce,
+                        balance: info.balance,
+                        code_hash: info.code_hash,
+                        storage_root,
+                    })
                 }
             };
             if account.is_some() && !entry.existed {

@@ -11,8 +11,8 @@ use std::time::Instant;
 use alloy_consensus::transaction::Transaction as _;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
-use revm::context_interface::result::{EVMError, ExecutionResult};
 use revm::context::TxEnv;
+use revm::context_interface::result::{EVMError, ExecutionResult};
 use revm::handler::{ExecuteCommitEvm, ExecuteEvm, SystemCallCommitEvm};
 use revm::inspector::InspectCommitEvm;
 use revm::primitives::hardfork::SpecId;
@@ -147,7 +147,9 @@ impl<'a> Run<'a> {
         let result = match self.run(evm::tx_env(tx, sender)) {
             Ok(result) => result,
             Err(EVMError::Database(cause)) => return Err(Refusal::Fatal(cause)),
-            Err(EVMError::Transaction(revm::context_interface::result::InvalidTransaction::NonceTooHigh { .. })) => {
+            Err(EVMError::Transaction(revm::context_interface::result::InvalidTransaction::NonceTooHigh {
+                ..
+            })) => {
                 return Err(Refusal::NonceTooHigh);
             }
             Err(cause) => return Err(Refusal::Invalid(cause.to_string())),
@@ -205,7 +207,11 @@ impl<'a> Run<'a> {
     }
 
     /// What comes after the transactions, then the roots.
-    pub fn finish(mut self, withdrawals: Option<&[alloy_eips::eip4895::Withdrawal]>, rewards: &[(Address, U256)]) -> Result<ExecutionData> {
+    pub fn finish(
+        mut self,
+        withdrawals: Option<&[alloy_eips::eip4895::Withdrawal]>,
+        rewards: &[(Address, U256)],
+    ) -> Result<ExecutionData> {
         let requests = if self.env.fork.has(SpecId::PRAGUE) { Some(self.collect_requests()?) } else { None };
         let db = evm::db(&mut self.evm);
         for withdrawal in withdrawals.unwrap_or_default() {
@@ -223,8 +229,12 @@ impl<'a> Run<'a> {
         let (receipts_root, logs_bloom) = receipts::root_and_bloom(&self.receipts);
         let db = self.evm.ctx.journaled_state.database;
         let Changes { flat, preimages, codes, layer } = db.finish(&self.trie)?;
-        let state =
-            StateData { store: self.parent.store.clone(), root: state_root, trie: self.trie.clone(), layers: Some(layer) };
+        let state = StateData {
+            store: self.parent.store.clone(),
+            root: state_root,
+            trie: self.trie.clone(),
+            layers: Some(layer),
+        };
         Ok(ExecutionData {
             parent_root: self.parent.root,
             state_root,
@@ -260,7 +270,13 @@ impl<'a> Run<'a> {
 }
 
 /// Run a complete block.
-pub fn execute(parent: &StateData, env: &BlockEnv, body: &BodyData, rewards: &[(Address, U256)], keep_revert_data: bool) -> Result<ExecutionData> {
+pub fn execute(
+    parent: &StateData,
+    env: &BlockEnv,
+    body: &BodyData,
+    rewards: &[(Address, U256)],
+    keep_revert_data: bool,
+) -> Result<ExecutionData> {
     let known = body.known()?;
     let mut run = Run::start(parent, env, keep_revert_data)?;
     for (index, (tx, Known { sender, .. })) in body.txs.iter().zip(known).enumerate() {

@@ -131,9 +131,8 @@ fn decode_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> PyResu
         let sender = tx.recover()?;
         Ok(Transaction { known: Known { hash: tx.hash(), sender }, tx: Arc::new(tx) })
     };
-    let decoded: Vec<Result<Transaction>> = py.detach(|| {
-        if raws.len() < 3 { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() }
-    });
+    let decoded: Vec<Result<Transaction>> =
+        py.detach(|| if raws.len() < 3 { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() });
     let list = PyList::empty(py);
     for result in decoded {
         match result {
@@ -153,7 +152,9 @@ pub struct Withdrawal {
 impl Withdrawal {
     #[new]
     fn new(index: u64, validator: u64, address: Addr, amount_gwei: u64) -> Self {
-        Withdrawal { data: WithdrawalData { index, validator_index: validator, address: address.0, amount: amount_gwei } }
+        Withdrawal {
+            data: WithdrawalData { index, validator_index: validator, address: address.0, amount: amount_gwei },
+        }
     }
 
     #[getter]

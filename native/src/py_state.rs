@@ -25,8 +25,14 @@ pub struct State {
 }
 
 type PyAccount<'py> = (u64, Bound<'py, PyAny>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-type PyAccountRow<'py> =
-    (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>, u64, Bound<'py, PyAny>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+type PyAccountRow<'py> = (
+    Bound<'py, PyBytes>,
+    Option<Bound<'py, PyBytes>>,
+    u64,
+    Bound<'py, PyAny>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+);
 type PySlotRow<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>, Bound<'py, PyBytes>);
 type PyProof<'py> = (Vec<Bound<'py, PyBytes>>, Vec<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)>);
 
@@ -78,9 +84,8 @@ impl State {
 
     #[pyo3(signature = (address, slot, /))]
     fn storage<'py>(&self, py: Python<'py>, address: Addr, slot: Hash) -> PyResult<Bound<'py, PyBytes>> {
-        let value = self.read(py, |view| {
-            view.storage(&address.0, &keccak256(address.0), &slot.0.into(), &keccak256(slot.0))
-        })?;
+        let value =
+            self.read(py, |view| view.storage(&address.0, &keccak256(address.0), &slot.0.into(), &keccak256(slot.0)))?;
         Ok(to_bytes(py, value.to_be_bytes::<32>()))
     }
 

@@ -100,9 +100,8 @@ impl Store {
     #[pyo3(signature = (key, /))]
     fn meta<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let key = format!("node:{key}");
-        let found = self.read(py, |snapshot| {
-            Ok(snapshot.tables().meta.get(snapshot.txn(), key.as_bytes())?.map(<[u8]>::to_vec))
-        })?;
+        let found = self
+            .read(py, |snapshot| Ok(snapshot.tables().meta.get(snapshot.txn(), key.as_bytes())?.map(<[u8]>::to_vec)))?;
         Ok(found.map(|value| to_bytes(py, value)))
     }
 
@@ -145,7 +144,9 @@ impl Store {
     fn block<'py>(&self, py: Python<'py>, hash: Hash) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let found = self.read(py, |snapshot| {
             let Some((_, _, header)) = snapshot.header(&hash.0)? else { return Ok(None) };
-            let Some(record) = snapshot.tables().bodies.get(snapshot.txn(), hash.0.as_slice())? else { return Ok(None) };
+            let Some(record) = snapshot.tables().bodies.get(snapshot.txn(), hash.0.as_slice())? else {
+                return Ok(None);
+            };
             let (_, body) = split_body(record, &hash.0)?;
             Ok(Some(encode_block(header, body)))
         })?;

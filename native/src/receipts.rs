@@ -120,7 +120,8 @@ pub fn restore(bytes: &[u8]) -> Result<Vec<ReceiptData>> {
         let mut logs = Vec::with_capacity(count.min(4096) as usize);
         for _ in 0..count {
             let address = Address::from_slice(reader.take(20)?);
-            let topics = (0..reader.byte()?).map(|_| Ok(B256::from_slice(reader.take(32)?))).collect::<Result<Vec<_>>>()?;
+            let topics =
+                (0..reader.byte()?).map(|_| Ok(B256::from_slice(reader.take(32)?))).collect::<Result<Vec<_>>>()?;
             let data = Bytes::copy_from_slice(reader.bytes()?);
             let data = LogData::new(topics, data).ok_or_else(|| Error::damaged("a log has too many topics"))?;
             logs.push(Log { address, data });

@@ -14,7 +14,8 @@ pub const HISTORY_STORAGE: Address = address!("0000F90827F1C53a10cb7A02335B17532
 const DEPOSIT_EVENT: B256 = b256!("649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5");
 
 /// Where the five byte strings of a deposit event lie in its data: (word that holds the offset, offset, length).
-const DEPOSIT_FIELDS: [(usize, usize, usize); 5] = [(0, 160, 48), (32, 256, 32), (64, 320, 8), (96, 384, 96), (128, 512, 8)];
+const DEPOSIT_FIELDS: [(usize, usize, usize); 5] =
+    [(0, 160, 48), (32, 256, 32), (64, 320, 8), (96, 384, 96), (128, 512, 8)];
 const DEPOSIT_EVENT_LENGTH: usize = 576;
 
 /// The deposits of a block (EIP-6110), one after another.

@@ -68,6 +68,9 @@ impl StateData {
     }
 }
 
+/// Entries by hashed key, and the key after them when there are more.
+pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
+
 /// A state open for reading, in one snapshot of the database.
 pub struct View {
     pub root: B256,
@@ -101,7 +104,12 @@ impl View {
                 }
             }
             let snapshot = self.snapshot.as_ref().expect("flat tables are in a database");
-            return snapshot.tables().accounts.get(snapshot.txn(), hash.as_slice())?.map(FlatAccount::restore).transpose();
+            return snapshot
+                .tables()
+                .accounts
+                .get(snapshot.txn(), hash.as_slice())?
+                .map(FlatAccount::restore)
+                .transpose();
         }
         Ok(self.trie_account(hash)?.as_ref().map(FlatAccount::from))
     }
@@ -178,7 +186,7 @@ impl View {
     }
 
     /// Up to `limit` accounts from a hashed key on, and the key after them.
-    pub fn accounts_from(&self, start: &B256, limit: usize) -> Result<(Vec<(B256, FlatAccount)>, Option<B256>)> {
+    pub fn accounts_from(&self, start: &B256, limit: usize) -> Result<Page<FlatAccount>> {
         let mut found = Vec::new();
         let mut next = None;
         self.trie.walk(&Nibbles::unpack(start), self, &mut |key, account| {
@@ -193,7 +201,7 @@ impl View {
         Ok((found, next))
     }
 
-    pub fn slots_from(&self, address: &Address, start: &B256, limit: usize) -> Result<(Vec<(B256, U256)>, Option<B256>)> {
+    pub fn slots_from(&self, address: &Address, start: &B256, limit: usize) -> Result<Page<U256>> {
         let storage = self.trie_account(&keccak256(address))?.map_or_else(Trie::default, |account| account.storage);
         let mut found = Vec::new();
         let mut next = None;
@@ -214,4 +222,3 @@ impl View {
         self.snapshot.as_ref().map_or(Ok(None), |snapshot| snapshot.canonical_hash(number))
     }
 }
-

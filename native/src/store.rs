@@ -211,7 +211,8 @@ impl Inner {
         }
         match self.tables.roots.get(&snapshot.txn, root.as_slice())? {
             Some(id) => {
-                let id = u64::from_be_bytes(id.try_into().map_err(|_| Error::damaged("a state root has no proper id"))?);
+                let id =
+                    u64::from_be_bytes(id.try_into().map_err(|_| Error::damaged("a state root has no proper id"))?);
                 Ok(Trie { root: Some(Child::Stored { hash: root, id }) })
             }
             None => Err(Error::MissingState(format!("the state {root} is not in the database"))),
@@ -482,7 +483,9 @@ impl FlatChanges {
             let old_storage = old.map_or_else(Trie::default, |old| old.storage);
             for (slot, _, value) in old_storage.difference(&new.storage, nodes)? {
                 let value: Option<Slot> = value;
-                changes.storage.insert((account, B256::from_slice(&slot.pack())), value.map_or(U256::ZERO, |slot| slot.0));
+                changes
+                    .storage
+                    .insert((account, B256::from_slice(&slot.pack())), value.map_or(U256::ZERO, |slot| slot.0));
             }
         }
         Ok(changes)
@@ -600,7 +603,11 @@ impl Snapshot {
     }
 
     pub fn head(&self) -> Result<Option<(B256, u64)>> {
-        Ok(self.tables().meta.get(&self.txn, meta::HEAD)?.map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))
+        Ok(self
+            .tables()
+            .meta
+            .get(&self.txn, meta::HEAD)?
+            .map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))
     }
 
     pub fn flat_root(&self) -> Result<B256> {

@@ -56,11 +56,19 @@ impl Table {
         Ok(())
     }
 
-    pub fn prefix<'t>(&self, txn: &'t RoTxn<'_>, prefix: &[u8]) -> Result<impl Iterator<Item = Result<(&'t [u8], &'t [u8])>>> {
+    pub fn prefix<'t>(
+        &self,
+        txn: &'t RoTxn<'_>,
+        prefix: &[u8],
+    ) -> Result<impl Iterator<Item = Result<(&'t [u8], &'t [u8])>>> {
         Ok(self.0.prefix_iter(txn, prefix)?.map(|entry| entry.map_err(Into::into)))
     }
 
-    pub fn from<'t>(&self, txn: &'t RoTxn<'_>, start: &[u8]) -> Result<impl Iterator<Item = Result<(&'t [u8], &'t [u8])>>> {
+    pub fn from<'t>(
+        &self,
+        txn: &'t RoTxn<'_>,
+        start: &[u8],
+    ) -> Result<impl Iterator<Item = Result<(&'t [u8], &'t [u8])>>> {
         let range = (std::ops::Bound::Included(start), std::ops::Bound::Unbounded);
         Ok(self.0.range(txn, &range)?.map(|entry| entry.map_err(Into::into)))
     }

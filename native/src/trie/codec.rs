@@ -204,8 +204,11 @@ pub fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
+/// Hash and id of a node.
+pub type Link = (B256, u64);
+
 /// RLP of a stored node, and hash and id of every node that it refers to; for checks that trust nothing.
-pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<(B256, u64)>)> {
+pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     let cell = Cell::<V>::new(decode(bytes)?);
     let mut rlp = Vec::new();
     cell.encode(&mut rlp);
@@ -214,7 +217,7 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<(B256, u6
     Ok((rlp, found))
 }
 
-fn gather<V>(node: &Node<V>, found: &mut Vec<(B256, u64)>) {
+fn gather<V>(node: &Node<V>, found: &mut Vec<Link>) {
     let mut child = |child: &Child<V>| match child {
         Child::Stored { hash, id } => found.push((*hash, *id)),
         Child::Live(cell) => gather(&cell.node, found),

@@ -24,10 +24,20 @@ pub trait Value: Clone {
 }
 
 pub enum Node<V> {
-    Leaf { path: Nibbles, value: V },
-    Extension { path: Nibbles, child: Child<V> },
+    Leaf {
+        path: Nibbles,
+        value: V,
+    },
+    Extension {
+        path: Nibbles,
+        child: Child<V>,
+    },
     /// `mask` has bit n set when child n exists; `children` holds just those, in order.
-    Branch { mask: u16, children: Vec<Child<V>>, value: Option<V> },
+    Branch {
+        mask: u16,
+        children: Vec<Child<V>>,
+        value: Option<V>,
+    },
 }
 
 impl<V: Clone> Clone for Node<V> {

@@ -57,7 +57,8 @@ fn key(dice: &mut Dice) -> B256 {
 }
 
 fn save(trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
-    let root = trie.root.as_ref().map(|root| Child::Stored { hash: root.root_hash(), id: save_root(root, memory).unwrap() });
+    let root =
+        trie.root.as_ref().map(|root| Child::Stored { hash: root.root_hash(), id: save_root(root, memory).unwrap() });
     Trie { root }
 }
 
@@ -118,7 +119,8 @@ fn proofs_verify_for_present_and_absent_keys() {
     let trie = save(&trie, &mut memory);
     for number in 0..400u64 {
         let key = keccak256(number.to_be_bytes());
-        let nodes: Vec<Bytes> = proof(&trie, &Nibbles::unpack(key), &memory).unwrap().into_iter().map(Bytes::from).collect();
+        let nodes: Vec<Bytes> =
+            proof(&trie, &Nibbles::unpack(key), &memory).unwrap().into_iter().map(Bytes::from).collect();
         let value = entries.get(&key).map(alloy_rlp::encode);
         verify_proof(trie.hash(), Nibbles::unpack(key), value, &nodes).unwrap();
     }

@@ -77,7 +77,12 @@ impl<V: Value> Trie<V> {
     }
 
     /// Put what `make` returns; it is given the value that stood there.
-    pub fn upsert(&mut self, key: Nibbles, source: &impl Source, make: impl FnOnce(Option<V>) -> Result<V>) -> Result<()> {
+    pub fn upsert(
+        &mut self,
+        key: Nibbles,
+        source: &impl Source,
+        make: impl FnOnce(Option<V>) -> Result<V>,
+    ) -> Result<()> {
         match &mut self.root {
             None => self.root = Some(Child::of(Node::Leaf { path: key, value: make(None)? })),
             Some(root) => upsert(root, key, source, make)?,

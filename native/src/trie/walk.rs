@@ -48,7 +48,12 @@ pub fn proof<V: Value>(trie: &Trie<V>, key: &Nibbles, source: &impl Source) -> R
 
 impl<V: Value> Trie<V> {
     /// Visit the entries whose key is at least `start`, in order, until `visit` answers false.
-    pub fn walk(&self, start: &Nibbles, source: &impl Source, visit: &mut dyn FnMut(Nibbles, &V) -> Result<bool>) -> Result<()> {
+    pub fn walk(
+        &self,
+        start: &Nibbles,
+        source: &impl Source,
+        visit: &mut dyn FnMut(Nibbles, &V) -> Result<bool>,
+    ) -> Result<()> {
         match &self.root {
             None => Ok(()),
             Some(root) => walk(root, Nibbles::new(), start, source, visit).map(drop),
