@@ -9,6 +9,7 @@ from ophion.cli.command import Command, Family
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
+        Family("dev", "Start a development node with everything switched on.", "ophion.cli.dev"),
         Family("blocks", "Import and export chains of blocks.", "ophion.cli.blocks"),
         Family("evm", "Run the public Ethereum test vectors.", "ophion.cli.evm"),
         Family("operator", "Prepare a new network: keys and genesis.", "ophion.cli.operator"),

@@ -11,6 +11,8 @@ from ophion.runtime.options import OptionSpec, specs_of
 from ophion.runtime.options.render import help_sections
 
 _EXAMPLES = (
+    "ophion dev",
+    "ophion --genesis-file=genesis.json --data-path=data --rpc-http-enabled",
     "ophion blocks import --from=chain.rlp --genesis-file=genesis.json --data-path=data",
     "ophion operator generate-blockchain-config --config-file=network.json --to=network",
     "ophion public-key export --data-path=data",
@@ -49,7 +51,7 @@ def _program_help(settings: type, width: int) -> str:
     options = help_sections((*specs_of(Basics), *specs_of(settings)), width)
     blocks = [
         usage(None, None),
-        "An Ethereum node for private networks.",
+        "An Ethereum node for private networks. Without a command it starts the node.",
         "Commands:\n" + _table(families),
         options,
         "Every option may also be set by a variable (--data-path is OPHION_DATA_PATH) or in the file of --config-file"

@@ -9,11 +9,12 @@ import traceback
 from collections.abc import Mapping, Sequence
 
 from ophion.cli.arguments import read_arguments
+from ophion.cli.command import Session
 from ophion.cli.help import help_text, usage
 from ophion.cli.loading import load_session
-from ophion.cli.settings import Settings
 from ophion.errors import ConfigError, OphionError
 from ophion.native.failures import NativeError
+from ophion.node.config import NodeConfig
 from ophion.runtime.options import warnings_of
 from ophion.runtime.options.sources import PREFIXES
 from ophion.version import client_version
@@ -55,23 +56,31 @@ class _Misused(ConfigError):
 
 
 def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
-    arguments = read_arguments(tokens, Settings)
+    arguments = read_arguments(tokens, NodeConfig)
     if arguments.asks("help"):
-        print(help_text(arguments.family, arguments.command, Settings))
+        print(help_text(arguments.family, arguments.command, NodeConfig))
         return 0
     if arguments.asks("version"):
         print(client_version())
         return 0
     try:
-        own, session = load_session(arguments, environ, Settings)
-        for warning in warnings_of(session.settings):
-            print(f"Warning: {warning}", file=sys.stderr)
+        own, session = load_session(arguments, environ, NodeConfig)
         if arguments.command is not None:
             return arguments.command.run(own, session)
+        if arguments.family is None:
+            return _run_node(session)
     except ConfigError as error:
         raise _Misused(error.problems, usage(arguments.family, arguments.command)) from error
-    print(help_text(arguments.family, None, Settings))
+    print(help_text(arguments.family, None, NodeConfig))
     return 0
+
+
+def _run_node(session: Session) -> int:
+    from ophion.node.node import run_node  # tools do not pay for the rooms of a running node
+
+    for warning in warnings_of(session.settings):
+        print(f"Warning: {warning}", file=sys.stderr)
+    return run_node(session.settings)
 
 
 def _report(error: BaseException, with_traceback: bool) -> int:

@@ -1,0 +1,49 @@
+"""`ophion dev`: a development node with everything switched on, by one word."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from ophion.cli.command import Command, Session
+from ophion.node.config import NodeConfig
+from ophion.node.node import run_node
+from ophion.node.preset import command_line, with_dev_preset
+from ophion.runtime.options import load, option, warnings_of
+
+
+@dataclass(frozen=True, slots=True)
+class DevOptions:
+    """Options."""
+
+    print_command: bool = option(
+        "--print-command", default=False, help="Show the command line that does the same, and exit."
+    )
+
+
+def start(options: DevOptions, session: Session) -> int:
+    """Fill in the preset where nothing was given, then run."""
+    loaded = with_dev_preset(session.settings)
+    if options.print_command:
+        print(command_line(loaded.given.values()))
+        return 0
+    expected = warnings_of(with_dev_preset(load(NodeConfig, ())))  # what the preset itself brings is meant
+    for warning in warnings_of(loaded):
+        if warning not in expected:
+            print(f"Warning: {warning}", file=sys.stderr)
+    return run_node(loaded)
+
+
+COMMANDS = (
+    Command(
+        "dev",
+        "Start a development node: dev network, mining, JSON-RPC over HTTP and WebSocket, data that is not kept.",
+        start,
+        DevOptions,
+        examples=(
+            "ophion dev",
+            "ophion dev --data-path=data --block-period=5",
+            "ophion dev --print-command",
+        ),
+    ),
+)
