@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.chainspec.system_contracts import SYSTEM_CONTRACTS
 from ophion.errors import GenesisError
 from ophion.primitives.types import Address
 
@@ -131,7 +132,11 @@ def _document(fork: str) -> dict[str, Any]:
         "difficulty": "0x10000",
         "alloc": {account.address.hex(): {"balance": str(account.balance)} for account in DEV_ACCOUNTS},
     }
-    if Milestone[fork.upper()] >= Milestone.LONDON:
+    milestone = Milestone[fork.upper()]
+    for contract in SYSTEM_CONTRACTS:
+        if milestone >= contract.since:
+            document["alloc"][contract.address.hex()] = {"nonce": "0x1", "code": contract.code.hex()}
+    if milestone >= Milestone.LONDON:
         config["zeroBaseFee"] = True
         document["baseFeePerGas"] = "0x0"
     return document

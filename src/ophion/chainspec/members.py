@@ -23,6 +23,7 @@ _COMMENT_WARNING: Final = "The genesis file contains comments, which are not par
 _DIGITS: Final = re.compile(r"[0-9]{1,100}")
 _HEX: Final = re.compile(r"[0-9a-fA-F]{1,128}")
 _SHOWN: Final = 100
+_MAX_DIGITS: Final = 100
 
 
 class Folded(dict[str, Any]):
@@ -54,7 +55,7 @@ def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
             raise GenesisError(f"Invalid genesis file: not UTF-8 text at byte {error.start}") from error
     text, has_comments = _without_comments(text)
     try:
-        value = json.loads(text, object_pairs_hook=Folded, parse_constant=_refuse_constant)
+        value = json.loads(text, object_pairs_hook=Folded, parse_constant=_refuse_constant, parse_int=_integer)
     except json.JSONDecodeError as error:
         raise GenesisError(f"Invalid genesis file: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
@@ -62,6 +63,12 @@ def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
     if not isinstance(value, Folded):
         raise GenesisError("Invalid genesis file: the top level must be a JSON object")
     return value, [_COMMENT_WARNING] if has_comments else []
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
 
 
 def _refuse_constant(name: str) -> Any:
