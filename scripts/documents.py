@@ -1,0 +1,106 @@
+"""Write the generated pages of docs/, or say which of them are out of date.
+
+python scripts/documents.py           write
+python scripts/documents.py --check   exit 1 and name the pages that differ
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ophion.cli.arguments import Basics
+from ophion.cli.command import Command, Family
+from ophion.cli.commands import FAMILIES, commands_of
+from ophion.cli.help import usage
+from ophion.node.config import NodeConfig
+from ophion.rpc.methods import all_methods
+from ophion.rpc.openrpc import pages
+from ophion.runtime.options import specs_of
+from ophion.runtime.options.render import markdown, meaning, show_default, value_form
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+GENERATED = "Generated from the source; `make docs` writes this page."
+
+
+def options_page() -> str:
+    """Every option of the node."""
+    introduction = f"""# Options
+
+{GENERATED}
+
+An option is set by a flag (`--data-path=data`), by a variable (`OPHION_DATA_PATH=data`; the prefixes `PANTHEON_` and
+`BESU_` work too) or in the TOML file of `--config-file` (`data-path = "data"`). A flag wins over a variable, a variable
+over the file, the file over the default. Booleans take `=true` and `=false` or stand alone; lists are separated by
+commas or given again; names are read in any case. What is wrong with them is reported together, before anything starts.
+"""
+    # --help and --version have no value, so nobody would set them anywhere but on the command line
+    every = (*(spec for spec in specs_of(Basics) if spec.metavar), *specs_of(NodeConfig))
+    shown = [spec for spec in every if not spec.declaration.hidden]
+    return f"{introduction}\n{markdown(shown)}"
+
+
+def commands_page() -> str:
+    """Every command with its own options and examples."""
+    lines = [
+        "# Commands",
+        "",
+        GENERATED,
+        "",
+        "Global options ([options](options.md)) may stand before or after a command.",
+    ]
+    for family in FAMILIES.values():
+        if family.hidden:
+            continue
+        for command in commands_of(family).values():
+            lines += _command_lines(family, command)
+    return "\n".join(lines) + "\n"
+
+
+def _command_lines(family: Family, command: Command) -> list[str]:
+    title = family.name if command.name == family.name else f"{family.name} {command.name}"
+    lines = ["", f"## ophion {title}", "", command.summary, "", "```", usage(family, command).removeprefix("Usage: ")]
+    lines += ["```"]
+    own = [spec for spec in specs_of(command.options) if not spec.declaration.hidden]
+    if own:
+        lines += ["", "| Option | Default | Meaning |", "| --- | --- | --- |"]
+    for spec in own:
+        default = "required" if spec.declaration.required else f"`{show_default(spec)}`" if show_default(spec) else ""
+        cells = [f"`{spec.flag}{value_form(spec)}`", default, meaning(spec)]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    examples = ["", "```sh", *command.examples, "```"] if command.examples else []
+    return lines + examples
+
+
+def documents() -> dict[Path, str]:
+    """Every generated page by its path under docs/."""
+    methods = {Path("rpc") / name: text for name, text in pages(all_methods()).items()}
+    return {Path("options.md"): options_page(), Path("commands.md"): commands_page(), **methods}
+
+
+def stale() -> list[Path]:
+    """Pages that differ from what would be written, and pages of methods that are no longer there."""
+    wanted = documents()
+    differing = [
+        path for path, text in wanted.items() if not (DOCS / path).exists() or (DOCS / path).read_text() != text
+    ]
+    left_over = [path.relative_to(DOCS) for path in (DOCS / "rpc").glob("*.md") if path.relative_to(DOCS) not in wanted]
+    return sorted(differing + left_over)
+
+
+def main() -> int:
+    """Write or check."""
+    if "--check" in sys.argv[1:]:
+        for path in stale():
+            print(f"docs/{path} is out of date: run make docs")
+        return 1 if stale() else 0
+    for path in stale():
+        (DOCS / path).unlink(missing_ok=True)
+    for path, text in documents().items():
+        (DOCS / path).parent.mkdir(parents=True, exist_ok=True)
+        (DOCS / path).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
