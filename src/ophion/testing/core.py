@@ -1,0 +1,90 @@
+"""A node without interface, threads or real time: built by `node/build.py` like any other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.genesis import Genesis
+from ophion.native.store import open_store
+from ophion.node.build import Core, build_core
+from ophion.node.config import NodeConfig
+from ophion.pool.pool import Admitted, Origin
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Hash32
+from ophion.producer.control import MinerConfig
+from ophion.runtime.clock import ManualClock, SystemEntropy
+from ophion.runtime.lanes import InlineLanes, Lanes
+from ophion.testing.signing import DEV_KEYS
+
+COINBASE = DEV_KEYS[0].address
+DEV_CONFIG = NodeConfig(miner=MinerConfig(coinbase=COINBASE))
+
+
+class TestCore:
+    """A core with its clock at hand."""
+
+    __test__ = False
+
+    def __init__(self, core: Core, clock: ManualClock) -> None:
+        self.core = core
+        self.clock = clock
+        self.chain = core.chain
+        self.queries = core.queries
+        self.pool = core.pool
+        self.mining = core.mining
+
+    async def send(self, *raws: bytes) -> list[Hash32]:
+        """Put transactions into the pool; every one must be good."""
+        answers = await self.pool.add(raws, Origin.LOCAL)
+        refused = [str(answer.error) for answer in answers if not isinstance(answer, Admitted)]
+        assert not refused, refused
+        return [answer.hash for answer in answers if isinstance(answer, Admitted)]
+
+    async def seal(self, seconds: float = 1.0) -> HashedHeader:
+        """Let time pass, then make a block of what the pool holds, empty or not."""
+        self.clock.advance(seconds)
+        built = await self.core.assembler.assemble(1.0)
+        return await self.core.assembler.commit(built.header, built, self.clock.monotonic())
+
+    async def mine(self, *raws: bytes) -> tuple[HashedHeader, Sequence[Hash32]]:
+        """A block with these transactions."""
+        hashes = await self.send(*raws)
+        return await self.seal(), hashes
+
+
+async def until(condition: Callable[[], bool], limit_s: float = 10.0) -> None:
+    """Wait for something that happens in other tasks; fails when it does not."""
+    async with asyncio.timeout(limit_s):
+        while not condition():  # noqa: ASYNC110  # any condition, from anywhere: there is no event to wait for
+            await asyncio.sleep(0.001)
+
+
+@contextmanager
+def open_core(
+    path: Path,
+    config: NodeConfig = DEV_CONFIG,
+    genesis: Genesis | None = None,
+    lanes: Lanes | None = None,
+) -> Iterator[TestCore]:
+    """The development network, or another, in this directory; opening it again is a restart."""
+    clock = ManualClock()
+    store = open_store(path, durable=False)
+    try:
+        core = build_core(
+            config,
+            genesis or dev_genesis(),
+            store,
+            DEV_KEYS[0],
+            lanes or InlineLanes(),
+            clock,
+            SystemEntropy(),
+            path,
+        )
+        core.pool.restore()
+        yield TestCore(core, clock)
+    finally:
+        store.close()

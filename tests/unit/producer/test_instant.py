@@ -1,0 +1,115 @@
+"""Instant sealing: at once when idle, together under load, never without a reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from ophion.primitives.types import Hash32
+from ophion.producer.instant import InstantSealer
+from ophion.runtime.lanes import ThreadLanes
+from ophion.testing.core import TestCore, open_core, until
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+
+A, B, C = DEV_KEYS
+
+
+def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
+    with open_core(tmp_path, **options) as core:
+        return asyncio.run(story(core))  # type: ignore[arg-type]
+
+
+async def sealing(core: TestCore, story: Callable[[], Awaitable[None]]) -> None:
+    running = asyncio.create_task(InstantSealer(core.core.assembler).run())
+    try:
+        await story()
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+    assert running.cancelled()
+
+
+def mined(core: TestCore, hashes: list[Hash32]) -> Callable[[], bool]:
+    return lambda: all(core.queries.transaction_position(hash) is not None for hash in hashes)
+
+
+def test_a_transaction_is_sealed_at_once(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        async def body() -> None:
+            hashes = await core.send(legacy_transaction(B, 0))
+            await until(mined(core, hashes))
+            assert core.queries.head_number == 1
+            assert len(core.pool) == 0
+
+        await sealing(core, body)
+
+    told(tmp_path, story)
+
+
+def test_nothing_is_sealed_without_transactions(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        async def body() -> None:
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert core.queries.head_number == 0
+
+        await sealing(core, body)
+
+    told(tmp_path, story)
+
+
+def test_what_was_in_the_pool_before_is_sealed_first(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        hashes = await core.send(legacy_transaction(B, 0), legacy_transaction(C, 0))
+
+        async def body() -> None:
+            await until(mined(core, hashes))
+            assert core.queries.head_number == 1
+
+        await sealing(core, body)
+
+    told(tmp_path, story)
+
+
+def test_transactions_that_arrive_together_share_a_block(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        async def body() -> None:
+            raws = [legacy_transaction(B, nonce) for nonce in range(40)]
+            hashes = [one for [one] in await asyncio.gather(*(core.send(raw) for raw in raws))]
+            await until(mined(core, hashes))
+            assert core.queries.head_number <= 5
+
+        await sealing(core, body)
+
+    told(tmp_path, story, lanes=ThreadLanes())
+
+
+def test_a_transaction_that_waits_for_its_nonce_does_not_keep_the_sealer_busy(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        async def body() -> None:
+            await core.send(legacy_transaction(B, 1))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert core.queries.head_number == 0
+            hashes = await core.send(legacy_transaction(B, 0))
+            await until(mined(core, hashes))
+            await until(lambda: len(core.pool) == 0)
+
+        await sealing(core, body)
+
+    told(tmp_path, story)
+
+
+def test_a_transaction_that_no_block_can_hold_is_dropped_and_sealing_goes_on(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        async def body() -> None:
+            await core.send(legacy_transaction(B, 0, value=89_999 * 10**18), legacy_transaction(B, 1, value=10**18))
+            await until(lambda: len(core.pool) == 0)
+            hashes = await core.send(legacy_transaction(C, 0))
+            await until(mined(core, hashes))
+
+        await sealing(core, body)
+
+    told(tmp_path, story)
