@@ -1,0 +1,130 @@
+"""Execution: what goes into a block, what stays out, and calls that leave no trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ophion.native.executor import (
+    AccountOverride,
+    CallRequest,
+    build,
+    call,
+    create_access_list,
+    estimate_gas,
+    execute,
+)
+from ophion.native.failures import InvalidBody, NativeError
+from ophion.native.transactions import Body, decode_transactions
+from tests.unit.native.worlds import ADDRESSES, CHAIN_ID, KEYS, World, decoded, signed
+
+COUNTER = b"\xcc" * 20
+ENDLESS = bytes.fromhex("5b5f56")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "db")
+
+
+def test_a_block_is_filled_in_order_and_says_what_it_left_out(world: World) -> None:
+    raws = [
+        signed(KEYS[0], 0, COUNTER),
+        signed(KEYS[0], 0, COUNTER, value=1),
+        signed(KEYS[1], 5, COUNTER),
+        signed(KEYS[2], 0, b"\x77" * 20, value=10**30),
+        signed(KEYS[3], 0, COUNTER),
+    ]
+    built = build(world.genesis.execution.state, world.env(1, world.genesis.hash), decoded(raws), None, [], False, 5.0)
+    assert built.included == [0, 4]
+    assert [position for position, _ in built.skipped] == [1, 3], "a nonce gap may close, so it is not in the list"
+
+
+def test_the_transaction_that_breaks_a_rule_is_named(world: World) -> None:
+    body = Body.of([signed(KEYS[0], 0, COUNTER), signed(KEYS[0], 7, COUNTER)], [], None)
+    with pytest.raises(InvalidBody, match="transaction 1: its nonce is too high"):
+        execute(world.genesis.execution.state, world.env(1, world.genesis.hash), body, [], False)
+
+
+def test_rewards_and_fees_reach_their_accounts(world: World) -> None:
+    body = Body.of([signed(KEYS[0], 0, b"\x77" * 20, value=1)], [], None)
+    env = world.env(1, world.genesis.hash)
+    result = execute(world.genesis.execution.state, env, body, [(b"\x55" * 20, 10**18)], False)
+    before = world.genesis.execution.state.balance(ADDRESSES[4])
+    assert result.state.balance(b"\x55" * 20) == 10**18
+    assert result.state.balance(ADDRESSES[4]) == before + 21_000 * 10
+    assert result.receipt_statuses() == [(True, 21_000, b"")]
+
+
+def test_malformed_transactions_say_what_is_wrong() -> None:
+    good = signed(KEYS[0], 0, COUNTER)
+    answers = decode_transactions([good, b"", b"\xc0", good + b"\x00", b"\x7f\xc0"])
+    assert not isinstance(answers[0], str)
+    assert answers[0].chain_id == CHAIN_ID
+    assert all(isinstance(answer, str) and answer for answer in answers[1:])
+
+
+def test_a_call_returns_reverts_halts_or_is_invalid(world: World) -> None:
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+
+    def run(code: str, **more: int) -> tuple[str, bytes, str]:
+        override = AccountOverride(address=b"\x99" * 20, code=bytes.fromhex(code))
+        request = CallRequest(sender=ADDRESSES[0], to=b"\x99" * 20, gas=more.pop("gas", 100_000), **more)  # type: ignore[arg-type]
+        outcome = call(state, env, request, [override], 5.0)
+        return outcome.kind, outcome.output, outcome.reason
+
+    assert run("60075f5260205ff3") == ("returned", (7).to_bytes(32, "big"), "")
+    assert run("60075f5260205ffd") == ("reverted", (7).to_bytes(32, "big"), "")
+    assert run("fe") == ("halted", b"", "invalid opcode")
+    assert run("5b5f56", gas=1_000_000)[2] == "out of gas"
+    assert run("00", gas=100)[2].startswith("intrinsic-gas:")
+    assert run("00", value=10**30)[2].startswith("balance:")
+    assert world.store.latest().account(b"\x99" * 20) is None
+
+
+def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:
+    override = AccountOverride(address=b"\x99" * 20, code=ENDLESS)
+    request = CallRequest(sender=ADDRESSES[0], to=b"\x99" * 20, gas=2**60)
+    outcome = call(world.store.latest(), world.env(1, world.genesis.hash), request, [override], 0.05)
+    assert outcome.kind == "timeout"
+
+
+def test_overrides_replace_or_change_storage(world: World) -> None:
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+    read = bytes.fromhex("6007545f5260205ff3")
+    request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=100_000)
+
+    def seen(override: AccountOverride) -> int:
+        return int.from_bytes(call(state, env, request, [override], 5.0).output, "big")
+
+    one = [((1).to_bytes(32, "big"), (1).to_bytes(32, "big"))]
+    assert seen(AccountOverride(address=COUNTER, code=read)) == 70
+    assert seen(AccountOverride(address=COUNTER, code=read, state_diff=one)) == 70
+    assert seen(AccountOverride(address=COUNTER, code=read, state=one)) == 0
+
+
+def test_the_estimate_suffices_and_is_close(world: World) -> None:
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+    request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=0)
+    gas, outcome = estimate_gas(state, env, request, [], 30_000_000, 5.0)
+    assert outcome.kind == "returned"
+    enough = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=gas)
+    assert call(state, env, enough, [], 5.0).kind == "returned"
+    assert gas <= outcome.gas_used * 1.02
+    plain = CallRequest(sender=ADDRESSES[0], to=b"\x77" * 20, gas=0, value=1)
+    assert estimate_gas(state, env, plain, [], 30_000_000, 5.0)[0] == 21_000
+
+
+def test_an_access_list_names_what_a_call_touches(world: World) -> None:
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+    rows, outcome = create_access_list(state, env, CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=200_000), [], 5.0)
+    assert outcome.kind == "returned"
+    assert rows == [(COUNTER, [(0).to_bytes(32, "big")])]
+
+
+def test_wrong_lengths_are_refused_before_anything_runs(world: World) -> None:
+    with pytest.raises(NativeError, match="20 bytes expected"):
+        world.store.latest().balance(b"\x01")
+    with pytest.raises(NativeError, match="32 bytes expected"):
+        world.store.state(b"\x01")

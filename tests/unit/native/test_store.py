@@ -1,0 +1,213 @@
+"""The store: one transaction a commit, states by root, flat tables that follow the head wherever it goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ophion.errors import StorageError
+from ophion.native.crypto import keccak256
+from ophion.native.executor import execute
+from ophion.native.failures import MissingState, NativeError
+from ophion.native.store import open_store
+from ophion.native.tries import verify_proof
+from tests.unit.native.worlds import ADDRESSES, KEYS, RICH, World, signed
+
+COUNTER = b"\xcc" * 20
+SUICIDE = b"\xdd" * 20
+SLOT = (0).to_bytes(32, "big")
+
+
+def slot(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+def transfer(who: int, nonce: int, to: bytes, value: int) -> bytes:
+    return signed(KEYS[who], nonce, to, value)
+
+
+def test_a_committed_block_is_found_by_hash_number_and_transaction(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    raw = transfer(0, 0, b"\x77" * 20, 5)
+    block = world.block(world.genesis, [raw])
+    world.extend(block)
+    store = world.store
+    assert store.head() == (block.hash, 1)
+    assert store.canonical_hash(1) == block.hash
+    assert store.header(block.hash) == block.header
+    assert store.total_difficulty(block.hash) == 2
+    assert store.number_of(block.hash) == 1
+    assert store.transaction_position(keccak256(raw)) == (block.hash, 1, 0)
+    assert store.latest().balance(b"\x77" * 20) == 5
+    body = store.body(block.hash)
+    assert body is not None
+    assert [one.raw for one in body.transactions] == [raw]
+    assert body.transactions[0].sender == ADDRESSES[0]
+    assert store.block(block.hash) == body.encode_block(block.header)
+    assert store.check(10) == []
+
+
+def test_every_state_of_the_past_stays_readable(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    blocks = [world.genesis]
+    for nonce in range(5):
+        blocks.append(world.block(blocks[-1], [transfer(0, nonce, b"\x77" * 20, 1), signed(KEYS[1], nonce, COUNTER)]))
+        world.extend(blocks[-1])
+    for height, block in enumerate(blocks):
+        state = world.store.state(block.execution.state_root)
+        assert state.balance(b"\x77" * 20) == height
+        assert state.nonce(ADDRESSES[0]) == height
+        assert int.from_bytes(state.storage(COUNTER, SLOT), "big") == height
+        assert int.from_bytes(state.storage(COUNTER, slot(7)), "big") == 70
+
+
+def test_blocks_stack_on_blocks_that_are_not_written_yet(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    blocks = [world.genesis]
+    for nonce in range(4):
+        blocks.append(world.block(blocks[-1], [signed(KEYS[1], nonce, COUNTER), transfer(0, nonce, b"\x77" * 20, 1)]))
+    top = blocks[-1].execution.state
+    assert int.from_bytes(top.storage(COUNTER, SLOT), "big") == 4
+    assert world.store.latest().balance(b"\x77" * 20) == 0
+    world.extend(*blocks[1:])
+    assert world.store.latest().balance(b"\x77" * 20) == 4
+    assert world.store.check(10) == []
+
+
+def test_an_execution_that_is_dropped_leaves_nothing_behind(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    dropped = world.block(world.genesis, [transfer(0, 0, b"\x66" * 20, 9)])
+    root = dropped.execution.state_root
+    del dropped
+    kept = world.block(world.genesis, [transfer(0, 0, b"\x77" * 20, 9)])
+    world.extend(kept)
+    assert world.store.latest().account(b"\x66" * 20) is None
+    with pytest.raises(MissingState):
+        world.store.state(root)
+    assert world.store.check(10) == []
+
+
+def test_a_reorganisation_moves_index_and_flat_tables(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    raw_a = transfer(0, 0, b"\xaa" * 20, 1)
+    raw_b = transfer(0, 0, b"\xbb" * 20, 2)
+    a1 = world.block(world.genesis, [raw_a, signed(KEYS[1], 0, COUNTER)])
+    a2 = world.block(a1, [signed(KEYS[1], 1, COUNTER)])
+    world.extend(a1, a2)
+    b1 = world.block(world.genesis, [raw_b], salt=b"b")
+    world.store.commit([b1.new_block()], [], [])
+    assert world.store.head() == (a2.hash, 2), "a side chain does not move the head"
+    b2 = world.block(b1, [], state=world.store.state(b1.execution.state_root))
+    b3 = world.block(b2, [signed(KEYS[2], 0, SUICIDE)])
+    world.store.commit([b2.new_block(), b3.new_block()], [a2.hash, a1.hash], [b1.hash, b2.hash, b3.hash])
+    assert world.store.head() == (b3.hash, 3)
+    assert world.store.transaction_position(keccak256(raw_a)) is None
+    assert world.store.transaction_position(keccak256(raw_b)) == (b1.hash, 1, 0)
+    latest = world.store.latest()
+    assert latest.account(b"\xaa" * 20) is None
+    assert latest.balance(b"\xbb" * 20) == 2
+    assert int.from_bytes(latest.storage(COUNTER, SLOT), "big") == 0
+    assert latest.account(SUICIDE) is None
+    assert world.store.check(10) == []
+    # And back again, onto blocks that are all stored already.
+    a3 = world.block(a2, [], state=world.store.state(a2.execution.state_root))
+    a4 = world.block(a3, [])
+    world.store.commit(
+        [a3.new_block(), a4.new_block()], [b3.hash, b2.hash, b1.hash], [a1.hash, a2.hash, a3.hash, a4.hash]
+    )
+    assert world.store.canonical_hash(3) == a3.hash
+    assert world.store.latest().account(SUICIDE) is not None
+    assert int.from_bytes(world.store.latest().storage(SUICIDE, slot(1)), "big") == 2
+    assert world.store.check(10) == []
+
+
+def test_a_destroyed_account_loses_its_storage_and_may_come_back(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    gone = world.block(world.genesis, [signed(KEYS[0], 0, SUICIDE)])
+    again = world.block(gone, [transfer(0, 1, SUICIDE, 3)])
+    world.extend(gone, again)
+    latest = world.store.latest()
+    assert latest.balance(SUICIDE) == 3
+    assert latest.storage(SUICIDE, slot(1)) == bytes(32)
+    assert latest.code(SUICIDE) == b""
+    assert world.store.check(10) == []
+
+
+def test_executing_a_built_block_gives_the_same_roots(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    block = world.block(world.genesis, [signed(KEYS[0], 0, COUNTER), transfer(1, 0, b"\x77" * 20, 1)])
+    again = execute(world.genesis.execution.state, world.env(1, world.genesis.hash), block.body, [], False)
+    assert again.state_root == block.execution.state_root
+    assert again.receipts_root == block.execution.receipts_root
+    assert again.logs_bloom == block.execution.logs_bloom
+
+
+def test_proofs_show_presence_and_absence(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    state = world.store.latest()
+    account, slots = state.proof(COUNTER, [slot(7), slot(8)])
+    assert verify_proof(state.root, COUNTER, account) is not None
+    storage_root = state.account(COUNTER)[3]  # type: ignore[index]
+    assert [int.from_bytes(value, "big") for value, _ in slots] == [70, 0]
+    assert verify_proof(storage_root, slot(7), slots[0][1]) == bytes([70])
+    assert verify_proof(storage_root, slot(8), slots[1][1]) is None
+    nobody, _ = state.proof(b"\x01" * 20, [])
+    assert verify_proof(state.root, b"\x01" * 20, nobody) is None
+
+
+def test_accounts_and_slots_are_walked_by_hashed_key_with_their_names(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    state = world.store.latest()
+    seen: list[bytes] = []
+    start: bytes | None = bytes(32)
+    while start is not None:
+        rows, start = state.accounts(start, 3)
+        assert len(rows) <= 3
+        seen += [row[1] or b"" for row in rows]
+    assert sorted(seen) == sorted([*ADDRESSES, COUNTER, SUICIDE])
+    rows, after = state.storage_range(COUNTER, bytes(32), 10)
+    assert [(name, int.from_bytes(value, "big")) for _, name, value in rows] == [(slot(7), 70)]
+    assert after is None
+
+
+def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    block = world.block(world.genesis, [signed(KEYS[0], 0, COUNTER)])
+    world.extend(block)
+    world.store.put_meta("note", b"kept")
+    root = block.execution.state_root
+    world.store.close()
+    with pytest.raises(NativeError):
+        world.store.head()
+    del block, world.genesis
+    store = open_store(tmp_path / "db")
+    assert store.head() is not None
+    assert store.meta("note") == b"kept"
+    assert store.meta("other") is None
+    assert int.from_bytes(store.state(root).storage(COUNTER, SLOT), "big") == 1
+    assert store.check(10) == []
+
+
+def test_an_unknown_block_in_a_commit_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    block = world.block(world.genesis, [transfer(0, 0, b"\x77" * 20, 5)])
+    with pytest.raises(NativeError, match="is not in the database"):
+        world.store.commit([block.new_block()], [], [block.hash, b"\x12" * 32])
+    assert world.store.head() == (world.genesis.hash, 0)
+    assert world.store.header(block.hash) is None
+    with pytest.raises(NativeError, match="restarted"):
+        world.extend(block)
+
+
+def test_a_path_without_a_database_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="there is no database"):
+        open_store(tmp_path / "nothing", create=False)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="cannot create"):
+        open_store(tmp_path / "file" / "db")
+
+
+def test_balances_wider_than_a_machine_word_survive(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    assert world.store.latest().balance(ADDRESSES[3]) == RICH
