@@ -17,6 +17,7 @@ from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native.failures import NativeError, translated
 from ophion.native.store import Store
 from ophion.node.datadir import DataConfig, DataDirectory
+from ophion.node.interface_options import AccessConfig
 from ophion.node.network import NetworkConfig, load_genesis
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import at_least, option
@@ -66,11 +67,11 @@ def import_blocks(options: ImportOptions, session: Session) -> int:
     engine = engine_for(genesis.spec, verifies_work=not options.skip_pow)
     with DataDirectory.open(data.data_path) as directory:
         chain = Chain.open(directory.store(), genesis, engine)
-        _run(options, chain)
+        _run(options, chain, keeps_revert_data=session.part(AccessConfig).revert_reason_enabled)
     return 0
 
 
-def _run(options: ImportOptions, chain: Chain) -> None:
+def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool) -> None:
     clock = SystemClock()
     progress = Progress("Bytes", sum(file.stat().st_size for file in options.files), line_s=_LINE_EVERY_S)
     seen = ImportProgress()
@@ -81,7 +82,7 @@ def _run(options: ImportOptions, chain: Chain) -> None:
         progress.update(now.bytes_done, f"block {now.number}, {_rate(now.blocks, progress.elapsed())} blocks/s")
 
     last = None if options.end_block is None else options.end_block - 1
-    work = BlockFileImport(ImportCore(chain, clock), clock, show, options.start_block, last)
+    work = BlockFileImport(ImportCore(chain, clock, keeps_revert_data), clock, show, options.start_block, last)
     try:
         seen = work.run(options.files)
     except KeyboardInterrupt:
