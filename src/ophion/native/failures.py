@@ -15,7 +15,9 @@ def as_ophion_error(error: NativeError) -> errors.OphionError:
     """The member of our tree that says the same thing."""
     message = str(error)
     if isinstance(error, StorageError):
-        return errors.StorageError(message)
+        # LMDB reports a write that ran out of space half-way as an input/output error
+        hint = ": the disk is full, or it fails" if "(os error 5)" in message else ""
+        return errors.StorageError(message + hint)
     if isinstance(error, MissingState):
         return errors.MissingStateError(message)
     if isinstance(error, DecodeError):
