@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from ophion.consensus.engine import Vote
 from ophion.primitives.types import Address
-
-_NOBODY: Mapping[Address, frozenset[Address]] = MappingProxyType({})
 
 
 class LocalProposals:
@@ -57,9 +54,9 @@ class Tally:
 
     validators: tuple[Address, ...]
     """Ascending."""
-    adds: Mapping[Address, frozenset[Address]] = field(default=_NOBODY)
+    adds: Mapping[Address, frozenset[Address]] = field(default_factory=dict)
     """Target to those who voted to add it."""
-    drops: Mapping[Address, frozenset[Address]] = field(default=_NOBODY)
+    drops: Mapping[Address, frozenset[Address]] = field(default_factory=dict)
     """Target to those who voted to drop it."""
 
     @staticmethod

@@ -13,8 +13,9 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
    the process lives and by `Memory.resume_round` after that.
 
 Why a height is decided once messages arrive again: time-outs double until the cap, validators follow f + 1 others to
-a later round, and at the cap nobody leaves a round before a quorum has come there (`_may_leave`), so an honest quorum
-meets in one round and stays for the longest time-out; within f + 1 such rounds one has an honest proposer.
+a later round, and at the cap nobody leaves a round before a quorum has been there for a whole time-out
+(`_needs_gathering`). So an honest quorum meets in one round and stays; within f + 1 such rounds one has an honest
+proposer.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ class Height:
         self._checks: dict[int, Proposal] = {}
         self._pinned: dict[int, Hash32] = {}
         self._certified = 0
+        self._has_gathered = True
         self._building: tuple[int, Certificate | None] | None = None
         self._remembered = self.memory
 
@@ -134,10 +136,10 @@ class Height:
             self._build(None, int(now + 0.5))
 
     def on_round_timer(self, event: RoundTimer, now: float) -> None:
-        """Give up on the round, unless the others have yet to come here."""
+        """Give up on the round; or, where a quorum has yet to come here, ask for it once more and wait."""
         if event.round != self.current:
             return
-        if self._may_leave():
+        if self._has_gathered:
             self._change_round(self.current + 1, now)
         else:
             self._set_round_timer(now)
@@ -174,6 +176,9 @@ class Height:
         author, round_number = message.author, message.round
         if self.reached.get(author, NOT_STARTED) < round_number:
             self.reached[author] = round_number
+            if not self._has_gathered and self._is_quorum_here():
+                self._has_gathered = True
+                self._set_round_timer(now)
         if round_number < self.current:
             return
         if type(message) is Prepare:
@@ -235,6 +240,7 @@ class Height:
         self.current = number
         self.round = Round(number, self._scribe.seal_author)
         self._building = None
+        self._has_gathered = not self._needs_gathering()
         self._set_round_timer(now)
         self.round_changes.forget_below(number)
         for passed in [old for old in self._pinned if old < number]:
@@ -260,15 +266,18 @@ class Height:
         self._say(message)
         self._take_round_change(message, now)
 
-    def _may_leave(self) -> bool:
-        """Rounds of equal length would let validators chase each other for ever: wait until a quorum has come.
+    def _needs_gathering(self) -> bool:
+        """Whether this round may only be left after a quorum has been here for a whole time-out.
 
-        Only at the cap; below it the doubling brings them together, as other clients expect. Who prepared in this round
-        has heard a quorum of votes in it, so a wait never keeps a proof from being passed on.
+        Rounds of equal length would let validators chase each other for ever, one always a moment ahead of the rest.
+        So at the cap the clock of a round counts from the moment a quorum has come, and until then the request for the
+        round is repeated. Below the cap the doubling brings them together, as other clients expect.
+        Who has prepared in this round has heard a quorum of votes in it, so waiting never holds back a proof.
         """
-        if self.current == 0 or not self.timing.is_capped(self.current):
-            return True
-        here = sum(1 for author, number in self.reached.items() if number >= self.current and author != self._me)
+        return self.current > 0 and self.timing.is_capped(self.current) and not self._is_quorum_here()
+
+    def _is_quorum_here(self) -> bool:
+        here = sum(1 for number in self.reached.values() if number >= self.current)
         return here + 1 >= self.committee.quorum
 
     def _waits_for_transactions(self, now: float) -> bool:

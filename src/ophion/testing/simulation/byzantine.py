@@ -1,0 +1,212 @@
+"""Members that lie.
+
+A liar follows the protocol with a machine of its own, so that it is in the right place at the right time, and then
+says other things than its machine wants. It has only its own key: votes of others it can repeat but not make. Liars
+of one run know each other and hear each other's tricks at once, as the worst case has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from ophion.consensus.bft.messages import (
+    BftMessage,
+    Candidate,
+    Commit,
+    Prepare,
+    PreparedClaim,
+    Proposal,
+    RoundChange,
+    SignedRoundChange,
+)
+from ophion.consensus.bft.round_change import Certificate
+from ophion.primitives.types import Hash32
+from ophion.testing.simulation.chain import FinalBlock, Member
+from ophion.testing.simulation.conditions import Misconduct
+from ophion.testing.simulation.stand_ins import Content, StandInScribe, stand_in_block, stand_in_seal
+
+if TYPE_CHECKING:
+    from ophion.testing.simulation.world import World
+
+_OLD_MESSAGES: Final = 30
+_FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
+
+
+class Conspiracy:
+    """What the liars of one run know together: who they are, and whom they have told which of two stories."""
+
+    def __init__(self, members: frozenset[int]) -> None:
+        self.members = members
+        self.audience: dict[Hash32, frozenset[int]] = {}
+        """Digest to the members that are to believe in it."""
+
+
+class Liar:
+    """The dishonest half of a member."""
+
+    def __init__(
+        self, world: World, member: Member, kinds: tuple[Misconduct, ...], conspiracy: Conspiracy, rng: Random
+    ) -> None:
+        self._world = world
+        self._member = member
+        self._kinds = frozenset(kinds)
+        self._conspiracy = conspiracy
+        self._rng = rng
+        self._scribe = StandInScribe(member.address, world.network.rules)
+        self._voted: set[bytes] = set()
+        self._old: list[BftMessage] = []
+        is_mute = kinds == (Misconduct.SILENCE,) and rng.random() < 0.5
+        self._silent_until = math.inf if is_mute else 0.0
+        self._tricks = 0
+
+    # --- instead of the machine's own words -----------------------------------------------------
+
+    def say(self, message: BftMessage) -> None:
+        """What becomes of a message that the machine would send to everybody."""
+        if self._is_silent():
+            return
+        if isinstance(message, Proposal) and self._does(Misconduct.DOUBLE_PROPOSAL):
+            self._propose_twice(message)
+            return
+        if isinstance(message, Commit) and self._does(Misconduct.FORGED_SEALS):
+            self._send(self._forged(message))
+            return
+        if isinstance(message, RoundChange) and self._does(Misconduct.STALE_ROUND_CHANGES):
+            self._ask_falsely(message)
+            return
+        self._send(message)
+
+    def hear(self, message: BftMessage) -> None:
+        """What it does with a message beyond what the machine does."""
+        if self._is_silent():
+            return
+        if len(self._old) < _OLD_MESSAGES or self._rng.random() < 0.1:
+            self._old.append(message)
+            del self._old[:-_OLD_MESSAGES]
+        if self._does(Misconduct.EQUIVOCATION) and isinstance(message, Proposal | Prepare | Commit):
+            digest = message.block.digest if isinstance(message, Proposal) else message.digest
+            self.support(message.height, message.round, digest)
+        if self._does(Misconduct.STALE_ROUND_CHANGES) and self._rng.random() < 0.02:
+            self._send(self._rng.choice(self._old))
+        if self._does(Misconduct.FORGED_SEALS) and isinstance(message, Proposal) and self._rng.random() < 0.3:
+            self._announce_forgery(message)
+
+    def support(self, height: int, round_number: int, digest: bytes) -> None:
+        """Vote for a digest, whatever else was voted for, before those who are to believe in it."""
+        mark = digest + round_number.to_bytes(8, "big")
+        if mark in self._voted:
+            return
+        self._voted.add(mark)
+        audience = self._conspiracy.audience.get(digest)
+        to = None if audience is None else lambda member: member.index in audience
+        self._send(self._scribe.prepare(height, round_number, digest), to)
+        self._send(self._scribe.commit(height, round_number, digest, digest), to)
+
+    # --- tricks ---------------------------------------------------------------------------------
+
+    def _propose_twice(self, message: Proposal) -> None:
+        """One block for some, another one for the rest; fellows hear of both and support both."""
+        other = self._another(message)
+        fellows, everyone = self._conspiracy.members, {member.index for member in self._others()}
+        first = {index for index in everyone if self._rng.random() < 0.5}
+        for proposal, believers in ((message, first), (other, everyone - first)):
+            audience = frozenset(believers | fellows)
+            self._conspiracy.audience[proposal.block.digest] = audience
+            self._send(proposal, lambda member, audience=audience: member.index in audience)  # type: ignore[misc]
+            self.support(proposal.height, proposal.round, proposal.block.digest)
+
+    def _another(self, message: Proposal) -> Proposal:
+        """A second proposal for the same round: another block, with whatever certificate might let it pass."""
+        content = Content.decode(message.block.encoded)
+        is_valid = self._rng.random() < 0.8
+        block = stand_in_block(
+            message.height,
+            self._member.address,
+            replace(content, nonce=content.nonce + 2**40, is_valid=is_valid),
+            message.round,
+        )
+        changes = message.round_changes
+        certificate = None
+        if changes:
+            innocent = tuple(change for change in changes if change.claim is None)
+            certificate = Certificate(innocent, None, ())
+        return self._scribe.proposal(message.height, message.round, block, certificate)
+
+    def _forged(self, message: Commit) -> Commit:
+        """A commit whose seal is of somebody else, of something else, or of nothing."""
+        foreign = self._rng.choice(self._others()).address if self._others() else self._member.address
+        self._tricks += 1
+        seal = self._rng.choice(
+            (
+                stand_in_seal(foreign, bytes(32)),
+                stand_in_seal(self._member.address, bytes(32)),
+                b"",
+                bytes(56),
+            )
+        )
+        return replace(message, seal=seal, fingerprint=message.fingerprint + self._tricks.to_bytes(4, "big"))
+
+    def _ask_falsely(self, message: RoundChange) -> None:
+        """Hide what was prepared, claim what was not, or ask for a round nobody is near."""
+        trick = self._rng.randrange(4)
+        if trick == 0:
+            self._send(self._scribe.round_change(message.height, message.round, None))
+        elif trick == 1:
+            ahead = message.round + self._rng.choice(_FAR_AHEAD)
+            self._send(self._scribe.round_change(message.height, ahead, None))
+        elif trick == 2:
+            self._send(self._invented(message))
+        else:
+            self._send(message, lambda _member: self._rng.random() < 0.5)
+            for old in self._old[-3:]:
+                self._send(old)
+
+    def _invented(self, message: RoundChange) -> RoundChange:
+        """A claim that only the liar's own vote supports."""
+        height, number = message.height, message.round
+        content = Content(self._member.head.hash, self._member.head.timestamp + 1, 2**50 + number)
+        block: Candidate = stand_in_block(height, self._member.address, content, max(0, number - 1))
+        own = self._scribe.prepare(height, block.round, block.digest)
+        rules = self._world.network.rules
+        proposal = self._scribe.proposal(height, block.round, block, None).signed if rules.certifies_proposal else None
+        inside = (own,) if rules.certifies_proposal else ()
+        claim = PreparedClaim(block.round, block.digest, proposal, inside)
+        signed = SignedRoundChange(height, number, claim, self._member.address)
+        outside = () if rules.certifies_proposal else (own, own)
+        return RoundChange(signed, block, outside, message.fingerprint + b"invented")
+
+    def _announce_forgery(self, message: Proposal) -> None:
+        """Offer the proposal as a finished block, with seals that nobody made for it."""
+        block = message.block
+        seals = tuple(stand_in_seal(member.address, bytes(32)) for member in self._others())
+        own = stand_in_seal(self._member.address, block.digest)
+        forged = FinalBlock(block, message.round, (own, own, own, *seals), self._member.head.tally)
+        self._world.announce(self._member, forged)
+
+    # --- pieces ---------------------------------------------------------------------------------
+
+    def _does(self, kind: Misconduct) -> bool:
+        return kind in self._kinds
+
+    def _is_silent(self) -> bool:
+        if not self._does(Misconduct.SILENCE):
+            return False
+        now = self._world.now
+        if now < self._silent_until:
+            return True
+        if self._rng.random() < 0.02:
+            self._silent_until = now + self._rng.random() * 10
+        return False
+
+    def _others(self) -> list[Member]:
+        return [member for member in self._world.members if member is not self._member]
+
+    def _send(self, message: BftMessage, to: Callable[[Member], bool] | None = None) -> None:
+        receivers = [member for member in self._others() if to is None or to(member)]
+        if self._does(Misconduct.WITHHOLDING):
+            receivers = [member for member in receivers if self._rng.random() < 0.6]
+        self._world.send(self._member, message, receivers)

@@ -1,0 +1,203 @@
+"""What must hold after every step, judged from outside the machines.
+
+The checker sees what a member says, remembers, decides and puts on its chain, and nothing of why. Rules are about
+honest members: those that neither misbehave nor lose their disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ophion.consensus.bft.committee import quorum_of, tolerated_faults
+from ophion.consensus.bft.dialect import Rules
+from ophion.consensus.bft.inbox import InboxLimits
+from ophion.consensus.bft.machine import BftMachine
+from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
+from ophion.primitives.types import Hash32
+from ophion.testing.simulation.chain import FinalBlock, Member
+
+_MESSAGES_PER_VALIDATOR = 12
+"""Votes of the current and of three later rounds, and three round changes, with some room."""
+_MESSAGES_BESIDE = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that was broken."""
+
+    time: float
+    rule: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.rule} (at {self.time:.3f} s): {self.detail}"
+
+
+class Checker:
+    """Collects violations; the run ends with the first one."""
+
+    def __init__(self, rules: Rules, limits: InboxLimits, members: int, dishonest: frozenset[int]) -> None:
+        self.dishonest = dishonest
+        self.violations: list[Violation] = []
+        self.finals: dict[int, FinalBlock] = {}
+        """What honest members agreed on, by height."""
+        self.decided_rounds: list[int] = []
+        """Round of each height, as it was first decided."""
+        self._rules = rules
+        self._bound = (
+            limits.duplicates
+            + limits.gossiped_history
+            + limits.future_messages
+            + _MESSAGES_PER_VALIDATOR * members
+            + _MESSAGES_BESIDE
+        )
+        self._votes: dict[tuple[int, int, int, type], Hash32] = {}
+        """(member, height, round, kind) to the digest it voted for."""
+        self._promised: dict[tuple[int, int], int] = {}
+        """(member, height) to the latest round it asked for."""
+        self._committers: dict[tuple[int, int, Hash32], set[int]] = {}
+        """(height, round, hash) to honest members that committed it."""
+        self._locks: dict[int, tuple[int, Hash32]] = {}
+        """Height to (round, hash) that enough honest members hold a proof of: no other block may be voted for later."""
+
+    # --- what members do ------------------------------------------------------------------------
+
+    def on_step(self, member: Member, machine: BftMachine, now: float) -> None:
+        """Memory stays bounded, whatever others send."""
+        if machine.footprint() > self._bound and member.index not in self.dishonest:
+            self._broken(now, "bounded memory", f"{member.name} holds {machine.footprint()} messages")
+
+    def on_say(self, member: Member, message: BftMessage, now: float) -> None:
+        """An honest member says nothing that contradicts what it said before, and nothing that is not on its disk."""
+        if member.index in self.dishonest:
+            return
+        self._check_remembered(member, message, now)
+        if isinstance(message, RoundChange):
+            key = (member.index, message.height)
+            self._promised[key] = max(self._promised.get(key, 0), message.round)
+            return
+        digest = message.block.digest if isinstance(message, Proposal) else message.digest
+        known = self._votes.setdefault((member.index, message.height, message.round, type(message)), digest)
+        if known != digest:
+            self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
+        if self._promised.get((member.index, message.height), 0) > message.round:
+            self._broken(now, "promises are kept", f"{member.name} votes in {_place(message)} after leaving it")
+        if isinstance(message, Commit):
+            self._note_commit(member, message)
+        else:
+            self._check_lock(member, message, now)
+            self._check_justified(member, message, now)
+
+    def on_decision(self, member: Member, block: FinalBlock, now: float) -> None:
+        """A member wants to import: the seals must be those of a quorum, each of another validator."""
+        if member.index in self.dishonest or block.height != member.height + 1:
+            return
+        if not block.is_sealed_by(member.head.tally.validators):
+            self._broken(now, "a quorum of valid seals", f"{member.name} decides block {block.height} without one")
+
+    def on_final(self, member: Member, block: FinalBlock, now: float) -> None:
+        """A block has been put on a chain: it is the one everybody else has there."""
+        if member.index in self.dishonest:
+            return
+        known = self.finals.get(block.height)
+        if known is None:
+            self.finals[block.height] = block
+            self.decided_rounds.append(block.round)
+        elif known.hash != block.hash:
+            self._broken(
+                now,
+                "one block per height",
+                f"{member.name} has {_short(block.hash)} at height {block.height}, others have {_short(known.hash)}",
+            )
+
+    def stalled(self, now: float, detail: str) -> None:
+        """Height did not grow although the network was well."""
+        self._broken(now, "height grows after healing", detail)
+
+    # --- pieces ---------------------------------------------------------------------------------
+
+    def _check_remembered(self, member: Member, message: BftMessage, now: float) -> None:
+        """Whatever is announced is on disk first (consensus.md 2.10)."""
+        memory = member.memory
+        kept = memory is not None and memory.height == message.height and memory.round >= message.round
+        if kept and memory is not None and isinstance(message, Commit):
+            kept = memory.prepared is not None and memory.prepared.round >= message.round
+        if kept and memory is not None and isinstance(message, Prepare):
+            kept = memory.round > message.round or memory.vote == message.digest
+        if not kept:
+            self._broken(
+                now, "remembered before announced", f"{member.name} says {_place(message)} without memory of it"
+            )
+
+    def _note_commit(self, member: Member, message: Commit) -> None:
+        """When Q - f honest members hold the proof, the block may have been decided somewhere: it is locked."""
+        validators = len(member.head.tally.validators)
+        block_hash = _hash_of(member, message)
+        committers = self._committers.setdefault((message.height, message.round, block_hash), set())
+        committers.add(member.index)
+        enough = quorum_of(validators) - min(tolerated_faults(validators), len(self.dishonest))
+        if len(committers) >= enough:
+            locked = self._locks.get(message.height)
+            if locked is None or locked[0] < message.round:
+                self._locks[message.height] = (message.round, block_hash)
+
+    def _check_lock(self, member: Member, message: Proposal | Prepare, now: float) -> None:
+        lock = self._locks.get(message.height)
+        if lock is None or message.round <= lock[0]:
+            return
+        if _hash_of(member, message) != lock[1]:
+            self._broken(
+                now,
+                "a locked block is not replaced",
+                f"{member.name} votes in {_place(message)} for another block than the one locked in round {lock[0]}",
+            )
+
+    def _check_justified(self, member: Member, message: Proposal | Prepare, now: float) -> None:
+        """A block prepared earlier gives way only to one that a certificate names, or when none of a quorum has any."""
+        if message.round == 0:
+            return
+        proposal = message if isinstance(message, Proposal) else _accepted(member)
+        if proposal is None or proposal.round != message.round:
+            self._broken(
+                now, "votes follow proposals", f"{member.name} votes in {_place(message)} for nothing it accepted"
+            )
+            return
+        changes = proposal.round_changes or ()
+        validators = member.head.tally.validators
+        authors = {change.author for change in changes} & set(validators)
+        claims = [change.claim for change in changes if change.claim is not None]
+        if len(authors) < quorum_of(len(validators)):
+            self._broken(
+                now, "later rounds are justified", f"{member.name} votes in {_place(message)} without certificate"
+            )
+        elif claims:
+            best = max(claims, key=lambda claim: claim.round)
+            # stand-in digests are the hash with the round in the last four bytes
+            if best.digest[:-4] != proposal.block.hash[:-4]:
+                self._broken(
+                    now,
+                    "a prepared block is not replaced",
+                    f"{member.name} votes in {_place(message)} for another block than the prepared one",
+                )
+
+    def _broken(self, now: float, rule: str, detail: str) -> None:
+        self.violations.append(Violation(now, rule, detail))
+
+
+def _accepted(member: Member) -> Proposal | None:
+    machine = member.machine
+    return machine.height.round.proposal if machine is not None and machine.height is not None else None
+
+
+def _hash_of(member: Member, message: BftMessage) -> Hash32:
+    """The block behind a vote; the digest without its round, in the world of stand-ins."""
+    digest = message.block.digest if isinstance(message, Proposal) else getattr(message, "digest", b"")
+    return bytes(digest[:-4])
+
+
+def _place(message: BftMessage) -> str:
+    return f"{type(message).__name__.lower()} {message.height}/{message.round}"
+
+
+def _short(block_hash: Hash32) -> str:
+    return block_hash[:4].hex()

@@ -1,0 +1,77 @@
+"""What happened, line by line, and as a sequence diagram of text.
+
+The diagram has one column per member and one row per message sent: the author's column shows what was said, the others
+when it reached them (in milliseconds) or that it never did.
+
+       time  V0        V1        V2        V3
+      1.000  Proposal  +12       +9        lost      1/0 5b1f03aa
+      1.012  +8        Prepare   +15       +4        1/0 5b1f03aa
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
+from ophion.testing.simulation.chain import FinalBlock
+
+_COLUMN: Final = 12
+_LOST: Final = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the diagram: a cell per member, or a note across all columns."""
+
+    time: float
+    cells: dict[int, str]
+    text: str
+    is_note: bool = False
+
+
+class Trace:
+    """Records a run."""
+
+    def __init__(self, members: int) -> None:
+        self.rows: list[Row] = []
+        self._members = members
+
+    def message(self, time: float, sender: int, message: BftMessage, fates: dict[int, float | None]) -> None:
+        """A message was sent; `fates` says after how many seconds it arrives where, None for never."""
+        cells = {index: _LOST if delay is None else f"+{delay * 1000:.0f}" for index, delay in fates.items()}
+        cells[sender] = "RoundChg" if isinstance(message, RoundChange) else type(message).__name__
+        self.rows.append(Row(time, cells, f"{message.height}/{message.round} {_subject(message)}".rstrip()))
+
+    def final(self, time: float, member: int, block: FinalBlock) -> None:
+        """A member has put a block on its chain."""
+        text = f"block {block.height} {block.hash[:4].hex()} decided in round {block.round}"
+        self.rows.append(Row(time, {member: "imports"}, text))
+
+    def note(self, time: float, text: str) -> None:
+        """Something that concerns more than messages."""
+        self.rows.append(Row(time, {}, text, is_note=True))
+
+    def diagram(self, last: int | None = None) -> str:
+        """The sequence as text; `last` keeps only so many rows at the end."""
+        rows = self.rows if last is None else self.rows[-last:]
+        names = "".join(f"V{index}".ljust(_COLUMN) for index in range(self._members))
+        lines = [f"{'time':>10}  {names}height/round"]
+        if len(rows) < len(self.rows):
+            lines.append(f"{'...':>10}  ({len(self.rows) - len(rows)} rows before)")
+        for row in rows:
+            if row.is_note:
+                lines.append(f"{row.time:10.3f}  -- {row.text}")
+            else:
+                cells = "".join(row.cells.get(index, "").ljust(_COLUMN) for index in range(self._members))
+                lines.append(f"{row.time:10.3f}  {cells}{row.text}")
+        return "\n".join(lines)
+
+
+def _subject(message: BftMessage) -> str:
+    if isinstance(message, RoundChange):
+        claim = message.signed.claim
+        return "nothing prepared" if claim is None else f"prepared {claim.digest[:4].hex()} in {claim.round}"
+    if isinstance(message, Proposal):
+        return message.block.hash[:4].hex()
+    return message.digest[:4].hex()
