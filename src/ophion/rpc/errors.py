@@ -1,0 +1,172 @@
+"""Every error answer of the JSON-RPC interface, and the one table from exceptions to them.
+
+Codes and texts are those of json-rpc.md 2 and are exact; several conditions share -32000. Handlers raise domain
+errors or one of the `Fault`s below. Whatever leaves a handler goes through `as_rpc_error`, so an exception has one
+code wherever it comes from; what the table does not know is a bug, answered as `Internal error` by the dispatcher,
+which logs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.chain.queries import UnknownBlock
+from ophion.errors import DecodeError, MissingStateError, OphionError, PoolRejected, RpcError, StorageError
+from ophion.native import failures
+from ophion.runtime.lanes import DeadlineExceeded, LaneFull
+
+INVALID_PARAMS_CODE: Final = -32602
+INTERNAL_ERROR_CODE: Final = -32603
+SERVER_ERROR_CODE: Final = -32000
+REVERTED_CODE: Final = 3
+
+_ERROR_SELECTOR: Final = bytes.fromhex("08c379a0")
+_PANIC_SELECTOR: Final = bytes.fromhex("4e487b71")
+_PANICS: Final = {
+    0x00: "generic panic",
+    0x01: "assert(false)",
+    0x11: "arithmetic underflow or overflow",
+    0x12: "division or modulo by zero",
+    0x21: "enum overflow",
+    0x22: "invalid encoded storage byte array accessed",
+    0x31: "out-of-bounds array access; popping on an empty array",
+    0x32: "out-of-bounds access of an array or bytesN",
+    0x41: "out of memory",
+    0x51: "uninitialized function",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A code with its text; calling it makes the error to raise."""
+
+    code: int
+    message: str
+
+    def __call__(self, data: str | None = None) -> RpcError:
+        return RpcError(self.code, self.message, data)
+
+
+PARSE_ERROR: Final = Fault(-32700, "Parse error")
+INVALID_REQUEST: Final = Fault(-32600, "Invalid Request")
+METHOD_NOT_FOUND: Final = Fault(-32601, "Method not found")
+METHOD_NOT_ENABLED: Final = Fault(-32604, "Method not enabled")
+INTERNAL_ERROR: Final = Fault(INTERNAL_ERROR_CODE, "Internal error")
+TIMEOUT_EXPIRED: Final = Fault(INTERNAL_ERROR_CODE, "Timeout expired")
+BATCH_TOO_LARGE: Final = Fault(-32005, "Number of requests exceeds max batch size")
+RANGE_TOO_LARGE: Final = Fault(-32005, "Requested range exceeds maximum RPC range limit")
+
+P2P_DISABLED: Final = Fault(SERVER_ERROR_CODE, "P2P has been disabled. This functionality is not available")
+P2P_NOT_RUNNING: Final = Fault(SERVER_ERROR_CODE, "P2P network is not running")
+INVALID_NODE_ID: Final = Fault(
+    SERVER_ERROR_CODE,
+    "Invalid node ID: node ID must have exactly 128 hexadecimal characters and should not include any '0x' hex prefix.",
+)
+FILTER_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Filter not found")
+LOGS_FILTER_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Logs filter not found")
+SUBSCRIPTION_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Subscription not found")
+NO_WORK: Final = Fault(SERVER_ERROR_CODE, "No mining work available yet")
+COINBASE_UNKNOWN: Final = Fault(SERVER_ERROR_CODE, "Coinbase must be explicitly specified")
+BLOCK_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Block not found")
+INVALID_INPUT: Final = Fault(SERVER_ERROR_CODE, "Invalid input")
+UNKNOWN_BLOCK: Final = Fault(-39001, "Unknown block")
+NONCE_TOO_LOW: Final = Fault(-32001, "Nonce too low")
+INVALID_SIGNATURE: Final = Fault(-32002, "Invalid signature")
+INTRINSIC_GAS: Final = Fault(-32003, "Intrinsic gas exceeds gas limit")
+UPFRONT_COST: Final = Fault(-32004, "Upfront cost exceeds account balance")
+GAS_LIMIT: Final = Fault(-32005, "Transaction gas limit exceeds block gas limit")
+NOT_AUTHORIZED: Final = Fault(-32007, "Sender account not authorized to send transactions")
+SYNC_IN_PROGRESS: Final = Fault(-32008, "Initial sync is still in progress")
+PRICE_TOO_LOW: Final = Fault(-32009, "Gas price below configured minimum gas price")
+BASE_FEE_TOO_LOW: Final = Fault(-32009, "Gas price below current base fee")
+WRONG_CHAIN_ID: Final = Fault(SERVER_ERROR_CODE, "Wrong chainId")
+CHAIN_ID_NOT_SUPPORTED: Final = Fault(SERVER_ERROR_CODE, "ChainId not supported")
+KNOWN_TRANSACTION: Final = Fault(SERVER_ERROR_CODE, "Known transaction")
+UNDERPRICED: Final = Fault(SERVER_ERROR_CODE, "Replacement transaction underpriced")
+FEE_CAP_EXCEEDED: Final = Fault(SERVER_ERROR_CODE, "Transaction fee cap exceeded")
+TIP_ABOVE_FEE: Final = Fault(SERVER_ERROR_CODE, "Max priority fee per gas exceeds max fee per gas")
+COINBASE_NOT_SET: Final = Fault(-32010, "Coinbase not set. Unable to start mining without a coinbase")
+
+
+def invalid_params(detail: str | None = None) -> RpcError:
+    """The one text of -32602; `detail` names the place and travels in `data`."""
+    return RpcError(INVALID_PARAMS_CODE, "Invalid params", detail)
+
+
+def reverted(output: bytes) -> RpcError:
+    """Error 3 with the raw revert bytes as data and, where the bytes follow Solidity's forms, the reason as text."""
+    reason = revert_reason(output)
+    message = f"execution reverted: {reason}" if reason else "execution reverted"
+    return RpcError(REVERTED_CODE, message, "0x" + output.hex())
+
+
+def revert_reason(output: bytes) -> str | None:
+    """The text of `Error(string)` or the meaning of `Panic(uint256)`; None for any other bytes."""
+    selector, words = output[:4], output[4:]
+    if selector == _PANIC_SELECTOR and len(words) == 32:
+        code = int.from_bytes(words, "big")
+        return _PANICS.get(code, f"unknown panic code: {code:#x}")
+    if selector != _ERROR_SELECTOR or len(words) < 64:
+        return None
+    offset = int.from_bytes(words[:32], "big")
+    length = int.from_bytes(words[offset : offset + 32], "big") if offset <= len(words) - 32 else len(words)
+    text = words[offset + 32 : offset + 32 + length]
+    return text.decode("utf-8", "replace") if len(text) == length else None
+
+
+_POOL_REASONS: Final[Mapping[str, Fault]] = {
+    "gas-price-too-low": PRICE_TOO_LOW,
+    "base-fee": BASE_FEE_TOO_LOW,
+    "wrong-chain-id": WRONG_CHAIN_ID,
+    "chain-id-not-supported": CHAIN_ID_NOT_SUPPORTED,
+    "invalid-signature": INVALID_SIGNATURE,
+    "intrinsic-gas": INTRINSIC_GAS,
+    "gas-limit": GAS_LIMIT,
+    "syncing": SYNC_IN_PROGRESS,
+    "upfront-cost": UPFRONT_COST,
+    "nonce-too-low": NONCE_TOO_LOW,
+    "not-authorized": NOT_AUTHORIZED,
+    "known": KNOWN_TRANSACTION,
+    "underpriced": UNDERPRICED,
+    "tip-above-fee": TIP_ABOVE_FEE,
+    "fee-cap": FEE_CAP_EXCEEDED,
+}
+
+
+def _pool_rejected(error: PoolRejected) -> RpcError:
+    if error.reason in ("malformed", "type-not-supported"):
+        return invalid_params(error.message)
+    if error.reason == "gas-limit-cap":
+        return RpcError(GAS_LIMIT.code, error.message)
+    fault = _POOL_REASONS.get(error.reason)
+    return fault() if fault is not None else RpcError(SERVER_ERROR_CODE, error.message)
+
+
+def _itself(error: RpcError) -> RpcError:
+    return error
+
+
+# The order matters only for subclasses: the first entry whose type fits answers.
+_TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
+    (RpcError, _itself),
+    (PoolRejected, _pool_rejected),
+    (UnknownBlock, lambda error: UNKNOWN_BLOCK()),
+    (LaneFull, lambda error: RpcError(-32005, error.message)),
+    (DeadlineExceeded, lambda error: TIMEOUT_EXPIRED()),
+    (MissingStateError, lambda error: RpcError(SERVER_ERROR_CODE, "World state unavailable")),
+    (DecodeError, lambda error: invalid_params(error.message)),
+    (StorageError, lambda error: RpcError(INTERNAL_ERROR_CODE, "Internal error", error.message)),
+    (OphionError, lambda error: RpcError(SERVER_ERROR_CODE, error.message)),
+)
+
+
+def as_rpc_error(error: BaseException) -> RpcError | None:
+    """The answer that belongs to an exception; None when it is not an expected one."""
+    if isinstance(error, failures.NativeError):
+        error = failures.as_ophion_error(error)
+    for kind, answer in _TABLE:
+        if isinstance(error, kind):
+            return answer(error)
+    return None

@@ -1,0 +1,404 @@
+"""One HTTP/1.1 client: bytes to requests, results to bytes.
+
+Two roads lead through `data_received`. A request whose head has been seen before (`PlainHeads`) is answered at once,
+with one dictionary lookup in place of a parse. Everything else goes through httptools: partial reads, chunked bodies,
+pipelining, `Expect: 100-continue`, cross-origin requests, health checks.
+
+Answers leave in the order of their requests, whatever finishes first; what is ready in one turn of the loop leaves in
+one write. A client that does not read its answers is not read from either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias, cast
+
+import httptools
+
+from ophion.rpc.access import HostList, OriginList
+from ophion.rpc.dispatcher import Answer, Complete, Pending, Reply
+from ophion.rpc.http_wire import CONTINUE, JSON, Request, Response, json_head, preflight, response_head
+
+_MAX_HEAD_BYTES: Final = 64 * 1024
+_MAX_PIPELINED: Final = 32
+_HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
+_ORIGIN_REFUSED: Final = Response(403)
+
+Result: TypeAlias = Reply | Response
+"""What an application gives: a JSON reply, now or later, or a response of its own making."""
+
+
+class Application(Protocol):
+    """What a service does with requests; it knows nothing of sockets."""
+
+    plain: Callable[[bytes], Reply] | None
+    """What a `POST /` is handed to, body only; None where there is no such thing."""
+
+    def respond(self, request: Request) -> Result:
+        """Any other request that passed host list and origins."""
+
+    def close(self) -> None:
+        """The service stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """What a service allows its clients."""
+
+    max_connections: int = 80
+    max_body_bytes: int = 128 * 1024 * 1024
+    read_timeout_s: float = 30.0
+    """A request that has begun must be complete after this time."""
+    write_timeout_s: float = 30.0
+    """A client must begin to take its answers in this time."""
+    idle_timeout_s: float = 600.0
+    """A connection without requests is closed after this time."""
+
+
+class PlainHeads:
+    """Heads of plain requests, by their bytes, with the size of the body they announce.
+
+    A head is learned only from a whole message that httptools has accepted and that leaves nothing to decide: `POST /`
+    on an open HTTP/1.1 connection, an allowed host, a length, no origin, no expectation. The same bytes mean the same
+    again, so a hit needs no second look.
+    """
+
+    _LONGEST: Final = 1024
+    _MOST: Final = 1024
+
+    def __init__(self) -> None:
+        self.sizes: dict[bytes, int] = {}
+
+    def learn(self, message: bytes, body_size: int) -> None:
+        """Remember the head of a message that ends with its body; when there are too many, begin anew."""
+        end = message.find(b"\r\n\r\n") + 4
+        if len(message) - end != body_size or end > self._LONGEST:
+            return
+        if len(self.sizes) >= self._MOST:
+            self.sizes.clear()
+        self.sizes[message[:end]] = body_size
+
+
+@dataclass(frozen=True, slots=True)
+class HttpPolicy:
+    """What the connections of one service share."""
+
+    application: Application
+    hosts: HostList
+    origins: OriginList
+    limits: HttpLimits
+    heads: PlainHeads
+    opened: Callable[[HttpConnection], bool]
+    """Called for a new connection; False turns it away."""
+    closed: Callable[[HttpConnection], None]
+
+
+class _Slot:
+    """The place of one answer in the order of answers."""
+
+    __slots__ = ("extra", "is_old", "keep_alive", "parts", "pending")
+
+    def __init__(self, keep_alive: bool, is_old: bool, extra: bytes) -> None:
+        self.keep_alive = keep_alive
+        self.is_old = is_old
+        self.extra = extra
+        self.parts: tuple[bytes, ...] | None = None
+        self.pending: Pending | None = None
+
+    def fill(self, result: Complete | Response) -> None:
+        """The answer is there: make its bytes."""
+        if type(result) is Response:
+            response = result
+        elif type(result) is bytes:
+            if self.keep_alive and not self.is_old and not self.extra and result:
+                self.parts = (json_head(len(result)), result)
+                return
+            response = Response(200, (result,), JSON if result else None)
+        else:
+            answer = cast(Answer, result)
+            response = Response(answer.status, answer.parts, JSON)
+        self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *response.body)
+
+
+class HttpConnection(asyncio.Protocol):
+    """One client. Tests drive it in process with a transport of their own."""
+
+    def __init__(self, policy: HttpPolicy) -> None:
+        self._policy = policy
+        self._plain = policy.application.plain
+        self._plain_sizes = policy.heads.sizes
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self._parser = httptools.HttpRequestParser(self)
+        self._queue: deque[_Slot] = deque()
+        self._out: list[bytes] = []
+        self._is_plain = self._plain is not None
+        self._is_ending = False
+        self._must_linger = False
+        self._has_sent_eof = False
+        self._is_paused = False
+        self._is_reading = True
+        self._was_active = True
+        self._quiet_s = 0.0
+        self._learnable_size = -1
+        self._reset()
+        self._in_message = self._in_head = False
+
+    def _reset(self) -> None:
+        self._in_message = self._in_head = True
+        self._quiet_s = 0.0
+        self._head_bytes = 0
+        self._target = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._extra = b""
+        self._refusal: Response | None = None
+        self._keep_alive, self._is_old = True, False
+
+    # --- called by the loop ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if not self._policy.opened(self):
+            self._is_ending, self._is_plain = True, False
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._policy.closed(self)
+        self._is_ending, self._is_plain = True, False
+        for slot in self._queue:
+            if slot.pending is not None:
+                slot.pending.abandon()
+        self._queue.clear()
+
+    def data_received(self, data: bytes) -> None:
+        self._was_active = True
+        if self._is_plain:
+            end = data.find(b"\r\n\r\n") + 4
+            if self._plain_sizes.get(data[:end]) == len(data) - end:
+                reply = self._plain(data[end:])  # type: ignore[misc]  # there is one when the connection is plain
+                if type(reply) is bytes and reply:
+                    self._transport.write(json_head(len(reply)) + reply)
+                else:
+                    self._keep_alive, self._is_old, self._extra = True, False, b""
+                    self._answer(reply)
+                    self._flush()
+                return
+        if not self._is_ending:
+            self._feed(data)
+
+    def eof_received(self) -> bool:
+        """A client that has said all it wants to say still gets the answers it waits for."""
+        self._is_ending, self._is_plain = True, False
+        return bool(self._queue)
+
+    def pause_writing(self) -> None:
+        self._is_paused, self._is_plain = True, False
+        self._quiet_s = 0.0
+        self._set_reading(False)
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self._settle()
+
+    # --- called by the service -------------------------------------------------------------------
+
+    def tick(self, seconds: float) -> None:
+        """Some time has passed: cut off whoever is too slow or has gone quiet."""
+        if self._queue and not self._is_paused:
+            return  # the client waits for us
+        busy = self._in_message or self._is_paused or self._is_ending
+        if self._was_active and not busy:
+            self._was_active, self._quiet_s = False, 0.0
+            return
+        self._quiet_s += seconds
+        limits = self._policy.limits
+        if self._is_paused:
+            allowed_s = limits.write_timeout_s
+        elif busy:
+            allowed_s = limits.read_timeout_s
+        else:
+            allowed_s = limits.idle_timeout_s
+        if self._quiet_s > allowed_s:
+            self._transport.abort()
+
+    def close(self) -> None:
+        """The service stops: no more requests are taken; what has been written still leaves."""
+        self._is_ending, self._is_plain = True, False
+        self._transport.close()
+
+    # --- called by httptools ---------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._reset()
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        if self._is_ending:
+            return
+        self._keep_alive = self._parser.should_keep_alive()
+        self._is_old = self._parser.get_http_version() == "1.0"
+        headers, policy = self._headers, self._policy
+        origin = headers.get(b"origin")
+        if not policy.hosts.allows(headers.get(b"host")):
+            self._refusal = _HOST_REFUSED
+        elif origin is not None and not policy.origins.allows(origin):
+            self._refusal = _ORIGIN_REFUSED
+        elif origin is not None:
+            self._extra = b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\n" % origin
+        if int(headers.get(b"content-length", b"0")) > policy.limits.max_body_bytes:
+            self._end_with(Response(413))
+        elif b"expect" in headers and not self._is_old:
+            if headers[b"expect"].lower() != b"100-continue":
+                self._end_with(Response(417))
+            elif self._refusal is None:
+                self._put((CONTINUE,))
+
+    def on_body(self, chunk: bytes) -> None:
+        self._body_bytes += len(chunk)
+        if self._body_bytes > self._policy.limits.max_body_bytes:
+            self._end_with(Response(413))
+        elif self._refusal is None:
+            self._body.append(chunk)
+
+    def on_message_complete(self) -> None:
+        self._in_message = False
+        if not self._is_ending and not self._parser.should_upgrade():
+            self._answer(self._refusal or self._result())
+
+    def _result(self) -> Result:
+        method = self._parser.get_method()
+        path, _, query = self._target.partition(b"?")
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        if method == b"OPTIONS" and self._extra and b"access-control-request-method" in self._headers:
+            return preflight()
+        if method == b"POST" and path == b"/" and self._plain is not None:
+            if self._is_learnable():
+                self._learnable_size = len(body)
+            return self._plain(body)
+        return self._policy.application.respond(Request(method, path, query, self._headers, body))
+
+    def _is_learnable(self) -> bool:
+        unusual = (b"expect", b"transfer-encoding", b"upgrade", b"authorization")
+        is_usual = self._keep_alive and not self._is_old and not self._extra and self._target == b"/"
+        return is_usual and b"content-length" in self._headers and self._headers.keys().isdisjoint(unusual)
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def _feed(self, data: bytes) -> None:
+        was_plain, self._learnable_size = self._is_plain, -1
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._parser.get_method() != b"CONNECT":
+                self._feed(self._without_upgrade() + data[upgrade.args[0] :])
+                return
+            self._end_with(Response(405))
+        except httptools.HttpParserCallbackError as error:
+            raise error.__context__ or error from None
+        except httptools.HttpParserError:
+            self._end_with(Response(400))
+        if was_plain and self._learnable_size >= 0 and not self._in_message:
+            self._policy.heads.learn(data, self._learnable_size)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > _MAX_HEAD_BYTES:
+                self._end_with(Response(431))
+        self._flush()
+
+    def _without_upgrade(self) -> bytes:
+        """The head again without its wish for another protocol, which this server may ignore; some clients always ask.
+
+        The parser has taken everything after the head for that other protocol, so it has to be fed anew.
+        """
+        kept = [(name, value) for name, value in self._headers.items() if name not in (b"upgrade", b"connection")]
+        method, self._parser = self._parser.get_method(), httptools.HttpRequestParser(self)
+        lines = b"".join(b"%b: %b\r\n" % header for header in kept)
+        return b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self._target, lines)
+
+    def _end_with(self, response: Response) -> None:
+        """Answer before the request is complete and read nothing more.
+
+        The connection is closed for writing only, and what the client still sends is thrown away: closing it altogether
+        would make the other side drop the answer together with the connection.
+        """
+        if self._is_ending:
+            return
+        self._keep_alive = False
+        self._must_linger = True
+        self._answer(response)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def _answer(self, result: Result) -> None:
+        slot = _Slot(self._keep_alive, self._is_old, self._extra)
+        if not self._keep_alive:
+            self._is_ending, self._is_plain = True, False
+        if type(result) is Pending:
+            slot.pending = result
+            result.deliver = self._receiver(slot)
+            self._queue.append(slot)
+            return
+        slot.fill(cast("Complete | Response", result))
+        if self._queue:
+            self._queue.append(slot)
+        else:
+            self._put(cast("tuple[bytes, ...]", slot.parts))
+
+    def _receiver(self, slot: _Slot) -> Callable[[Complete], None]:
+        def receive(reply: Complete) -> None:
+            slot.pending = None
+            slot.fill(reply)
+            self._flush()
+
+        return receive
+
+    def _put(self, parts: tuple[bytes, ...]) -> None:
+        """Bytes for the next write; behind answers that are not there yet they wait for their turn."""
+        if not self._queue:
+            self._out.extend(parts)
+            return
+        slot = _Slot(True, False, b"")
+        slot.parts = parts
+        self._queue.append(slot)
+
+    def _flush(self) -> None:
+        queue, out = self._queue, self._out
+        while queue and queue[0].parts is not None:
+            out.extend(queue.popleft().parts or ())
+        if out:
+            if len(out) == 1:
+                self._transport.write(out[0])
+            else:
+                self._transport.writelines(out)
+            self._out = []
+        self._settle()
+
+    def _settle(self) -> None:
+        """Decide what may happen next on this connection."""
+        if not self._is_ending:
+            self._set_reading(not self._is_paused and len(self._queue) < _MAX_PIPELINED)
+            self._is_plain = self._plain is not None and not (self._in_message or self._queue or self._is_paused)
+        elif not self._queue and not self._transport.is_closing():
+            if not self._must_linger:
+                self._transport.close()
+            elif not self._has_sent_eof:
+                self._has_sent_eof = True
+                self._transport.write_eof()
+
+    def _set_reading(self, wanted: bool) -> None:
+        if wanted != self._is_reading and not self._transport.is_closing():
+            self._is_reading = wanted
+            if wanted:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()

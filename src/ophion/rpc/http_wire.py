@@ -1,0 +1,68 @@
+"""HTTP as this node speaks it: a request after parsing, a response before writing, and the bytes of a head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+JSON: Final = b"application/json"
+TEXT: Final = b"text/plain; charset=utf-8"
+
+_KEPT_HEADS: Final = 1024
+_JSON_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+_JSON_HEADS: Final = tuple(_JSON_HEAD % size for size in range(_KEPT_HEADS))
+_REASONS: Final[Mapping[int, bytes]] = {status.value: status.phrase.encode() for status in HTTPStatus}
+
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@dataclass(slots=True)
+class Request:
+    """A request whose body has arrived."""
+
+    method: bytes
+    path: bytes
+    query: bytes
+    headers: Mapping[bytes, bytes]
+    """By lower-case name; of repeated headers the last."""
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response that is not a plain JSON answer."""
+
+    status: int
+    body: tuple[bytes, ...] = ()
+    content_type: bytes | None = None
+    headers: bytes = b""
+    """Further header lines, each with its line end."""
+    reason: bytes | None = None
+
+
+def json_head(size: int) -> bytes:
+    """The head of a JSON answer with status 200 on a connection that stays open."""
+    return _JSON_HEADS[size] if size < _KEPT_HEADS else _JSON_HEAD % size
+
+
+def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bool) -> bytes:
+    """The head of any response; `is_old` clients (HTTP/1.0) must be told that the connection stays open."""
+    lines = b"HTTP/1.1 %d %b\r\n" % (response.status, response.reason or _REASONS.get(response.status, b"Unknown"))
+    if response.content_type is not None:
+        lines += b"Content-Type: %b\r\n" % response.content_type
+    lines += b"Content-Length: %d\r\n" % sum(map(len, response.body))
+    if not keep_alive:
+        lines += b"Connection: close\r\n"
+    elif is_old:
+        lines += b"Connection: keep-alive\r\n"
+    return lines + response.headers + extra + b"\r\n"
+
+
+def preflight() -> Response:
+    """The answer to a browser that asks before a cross-origin request (json-rpc.md 1.7)."""
+    return Response(
+        200,
+        headers=b"Access-Control-Allow-Headers: *,content-type\r\nAccess-Control-Allow-Methods: GET, POST, OPTIONS\r\n",
+    )

@@ -1,0 +1,29 @@
+"""The methods, one file per topic; `all_methods` is the registry of every method the node knows.
+
+client       web3_*, net_*, rpc_*              admin      admin_*
+eth_node     chain id, prices, sync status     eth_state  balances, code, storage, proofs
+eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estimates
+eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
+poa          clique_*                          txpool     txpool_*
+"""
+
+from ophion.rpc.methods import (
+    admin,
+    client,
+    eth_blocks,
+    eth_filters,
+    eth_node,
+    eth_state,
+    eth_tx,
+    mining,
+    poa,
+    txpool,
+)
+from ophion.rpc.registry import Registry
+
+__all__ = ["all_methods"]
+
+
+def all_methods() -> Registry:
+    """Every method, whichever groups are on."""
+    return Registry.of((admin, client, eth_blocks, eth_filters, eth_node, eth_state, eth_tx, mining, poa, txpool))

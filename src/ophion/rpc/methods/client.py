@@ -1,0 +1,90 @@
+"""web3_*, net_* and rpc_*: who this node is and what it offers (json-rpc.md 5.2)."""
+
+from __future__ import annotations
+
+from ophion.native.crypto import keccak256
+from ophion.primitives.enode import Enode
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import P2P_DISABLED, invalid_params
+from ophion.rpc.registry import Example, method
+from ophion.rpc.schemas import Discovered, ModulesResult, ServicesResult
+from ophion.rpc.wire_types import Boolean, HashResult, Quantity, Text, TextParam, decode_data
+
+_VERSION = "1.0"
+
+
+@method("web3_clientVersion")
+def client_version(ctx: RpcContext) -> Text:
+    """Name, version, platform and runtime of this node."""
+    return ctx.node.client_version
+
+
+@method(
+    "web3_sha3",
+    exact_count=True,
+    examples=[
+        Example(["0x68656c6c6f20776f726c00"], "0x5e39a0a66544c0668bde22d61c47a8710000ece931f13b84d3b2feb44ec96d3f"),
+        Example(["0x"], "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"),
+    ],
+)
+def sha3(ctx: RpcContext, data: TextParam) -> HashResult:
+    """Keccak-256 of some bytes; not the SHA3-256 that was standardised later."""
+    if data and not data.startswith("0x"):
+        raise invalid_params("data: 0x is missing")
+    return keccak256(decode_data(data))
+
+
+@method("net_version", needs={"chain"}, examples=[Example([], "1")])
+def version(ctx: RpcContext) -> Text:
+    """The chain id as a decimal number."""
+    return str(ctx.queries.spec.chain_id)
+
+
+@method("net_listening")
+def listening(ctx: RpcContext) -> Boolean:
+    """Whether other nodes can connect to this one."""
+    return False
+
+
+@method("net_peerCount")
+def peer_count(ctx: RpcContext) -> Quantity:
+    """How many nodes this one is connected with."""
+    require_p2p(ctx)
+    return 0
+
+
+@method("net_enode")
+def enode(ctx: RpcContext) -> Text:
+    """The URL under which other nodes find this one."""
+    require_p2p(ctx)
+    return local_enode(ctx).url
+
+
+@method("net_services")
+def services(ctx: RpcContext) -> ServicesResult:
+    """Host and port of every service that is on."""
+    return {name: {"host": one.host, "port": str(one.port)} for name, one in ctx.endpoints().items()}
+
+
+@method("rpc_modules")
+def modules(ctx: RpcContext) -> ModulesResult:
+    """Groups of methods that are on for the transport this is asked over."""
+    return dict.fromkeys(ctx.groups, _VERSION)
+
+
+@method("rpc.discover")
+def discover(ctx: RpcContext) -> Discovered:
+    """The OpenRPC document of the methods that are on for the transport this is asked over."""
+    return ctx.discover()
+
+
+def require_p2p(ctx: RpcContext) -> None:
+    """Methods about peers make no sense on a node that was told to have none."""
+    if not ctx.node.is_p2p_enabled:
+        raise P2P_DISABLED()
+
+
+def local_enode(ctx: RpcContext) -> Enode:
+    """This node as others would name it."""
+    node = ctx.node
+    return Enode(node.node_id, node.p2p_host, node.p2p_port, node.p2p_port)

@@ -1,0 +1,218 @@
+"""eth_*: blocks, uncles, transactions in blocks, receipts (json-rpc.md 5.5, 6, 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from ophion.primitives import block as blocks
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import BlockTag, Hash32
+from ophion.rpc import render
+from ophion.rpc.blocks import header_at
+from ophion.rpc.context import RpcContext
+from ophion.rpc.registry import Example, method
+from ophion.rpc.schemas import BlockJson, ReceiptJson, ReceiptsJson, TransactionJson
+from ophion.rpc.wire_types import (
+    AddressParam,
+    BlockNumberParam,
+    BlockParam,
+    BooleanParam,
+    HashParam,
+    IndexParam,
+    Quantity,
+    QuantityParam,
+)
+
+
+@method("eth_getBlockByNumber", needs={"chain"})
+def get_block_by_number(
+    ctx: RpcContext, block: BlockNumberParam, full: BooleanParam = False
+) -> BlockJson | Awaitable[BlockJson | None] | None:
+    """A block with the hashes of its transactions or, if `full`, the transactions themselves; null when there is none.
+
+    `pending` is the block being built, without hash and nonce.
+    """
+    if block is BlockTag.PENDING:
+        return _pending_block(ctx, full)
+    header = header_at(ctx, block)
+    return None if header is None else _block(ctx, header.hash, full)
+
+
+@method("eth_getBlockByHash", needs={"chain"})
+def get_block_by_hash(ctx: RpcContext, block_hash: HashParam, full: BooleanParam = False) -> BlockJson | None:
+    """A block by its hash, also one that is not on the canonical chain; null when it is not known."""
+    header = ctx.queries.header(block_hash)
+    return None if header is None else _block(ctx, header.hash, full)
+
+
+def _block(ctx: RpcContext, block_hash: Hash32, full: bool) -> bytes | None:
+    return ctx.rendered.block(block_hash, full)
+
+
+async def _pending_block(ctx: RpcContext, full: bool) -> bytes | None:
+    view = await ctx.queries.pending()
+    if view.hash is not None:
+        return _block(ctx, view.hash, full)
+    total = ctx.queries.total_difficulty(view.header.parent_hash) if ctx.queries.with_total_difficulty else None
+    return render.pending_block(view, full, total)
+
+
+@method(
+    "eth_getBlockTransactionCountByNumber",
+    needs={"chain"},
+    examples=[Example(["0x1"], "0x1"), Example(["0x1869f"], None)],
+)
+def get_block_transaction_count_by_number(
+    ctx: RpcContext, block: BlockNumberParam
+) -> Quantity | Awaitable[Quantity | None] | None:
+    """How many transactions a block has; null when there is no such block."""
+    if block is BlockTag.PENDING:
+        return _pending_count(ctx)
+    return _count(ctx, header_at(ctx, block))
+
+
+@method("eth_getBlockTransactionCountByHash", needs={"chain"})
+def get_block_transaction_count_by_hash(ctx: RpcContext, block_hash: HashParam) -> Quantity | None:
+    """How many transactions a block has; null when it is not known."""
+    return _count(ctx, ctx.queries.header(block_hash))
+
+
+def _count(ctx: RpcContext, header: HashedHeader | None) -> int | None:
+    body = None if header is None else ctx.queries.store.body(header.hash)
+    return None if body is None else body.transaction_count
+
+
+async def _pending_count(ctx: RpcContext) -> int:
+    return (await ctx.queries.pending()).body.transaction_count
+
+
+# --- uncles --------------------------------------------------------------------------------------
+
+
+@method("eth_getUncleCountByBlockNumber", needs={"chain"}, examples=[Example(["0x1"], "0x0")])
+def get_uncle_count_by_block_number(ctx: RpcContext, block: BlockNumberParam) -> Quantity | None:
+    """How many uncles a block names; null when there is no such block."""
+    return _uncle_count(ctx, header_at(ctx, block))
+
+
+@method("eth_getUncleCountByBlockHash", needs={"chain"})
+def get_uncle_count_by_block_hash(ctx: RpcContext, block_hash: HashParam) -> Quantity | None:
+    """How many uncles a block names; null when it is not known."""
+    return _uncle_count(ctx, ctx.queries.header(block_hash))
+
+
+@method("eth_getUncleByBlockNumberAndIndex", needs={"chain"})
+def get_uncle_by_block_number_and_index(
+    ctx: RpcContext, block: BlockNumberParam, index: IndexParam
+) -> BlockJson | None:
+    """An uncle of a block as a block without transactions; null when there is none."""
+    return _uncle(ctx, header_at(ctx, block), index)
+
+
+@method("eth_getUncleByBlockHashAndIndex", needs={"chain"})
+def get_uncle_by_block_hash_and_index(ctx: RpcContext, block_hash: HashParam, index: IndexParam) -> BlockJson | None:
+    """An uncle of a block as a block without transactions; null when there is none."""
+    return _uncle(ctx, ctx.queries.header(block_hash), index)
+
+
+def _uncle_count(ctx: RpcContext, header: HashedHeader | None) -> int | None:
+    body = None if header is None else ctx.queries.store.body(header.hash)
+    return None if body is None else len(body.ommers)
+
+
+def _uncle(ctx: RpcContext, header: HashedHeader | None, index: int) -> bytes | None:
+    body = None if header is None else ctx.queries.store.body(header.hash)
+    if body is None or index >= len(body.ommers):
+        return None
+    uncle = blocks.Header.decode(body.ommers[index])
+    hashed = ctx.queries.engine.hashed(uncle)
+    total = None
+    if ctx.queries.with_total_difficulty:
+        parent = ctx.queries.total_difficulty(uncle.parent_hash)
+        total = None if parent is None else parent + uncle.difficulty
+    return render.uncle(uncle, hashed.hash, total)
+
+
+# --- transactions and receipts -------------------------------------------------------------------
+
+
+@method("eth_getTransactionByHash", needs={"chain", "pool"}, exact_count=True)
+def get_transaction_by_hash(ctx: RpcContext, transaction_hash: HashParam) -> TransactionJson | None:
+    """A transaction from the pool or the chain; null when it is in neither. Pooled ones have no block members."""
+    pooled = ctx.pool.get(transaction_hash)
+    return ctx.queries.transaction_json(transaction_hash) if pooled is None else pooled.transaction.json()
+
+
+@method("eth_getTransactionBySenderAndNonce", needs={"chain", "state", "pool"})
+async def get_transaction_by_sender_and_nonce(
+    ctx: RpcContext, sender: AddressParam, nonce: QuantityParam
+) -> TransactionJson | None:
+    """A transaction by who sent it and its nonce, from the pool or the chain; null when there is none."""
+    pooled = ctx.pool.by_sender_nonce(sender, nonce)
+    if pooled is not None:
+        return pooled.transaction.json()
+    if nonce >= ctx.queries.head_state.nonce(sender):
+        return None
+    return await ctx.lanes.read.run(lambda: _mined(ctx, sender, nonce))
+
+
+def _mined(ctx: RpcContext, sender: bytes, nonce: int) -> bytes | None:
+    """The block that used a nonce is the first after which the account's nonce is higher: found by bisection."""
+    low, high = 0, ctx.queries.head_number
+    while low < high:
+        middle = (low + high) // 2
+        view = ctx.queries.view(middle)
+        if view is None:
+            return None
+        if view.state.nonce(sender) > nonce:
+            high = middle
+        else:
+            low = middle + 1
+    header = ctx.queries.header(low)
+    body = None if header is None else ctx.queries.store.body(header.hash)
+    for transaction in () if body is None else body.transactions:
+        if transaction.sender == sender and transaction.nonce == nonce:
+            return ctx.queries.transaction_json(transaction.hash)
+    return None
+
+
+@method("eth_getTransactionByBlockNumberAndIndex", needs={"chain"}, examples=[Example(["0x2", "0xb"], None)])
+def get_transaction_by_block_number_and_index(
+    ctx: RpcContext, block: BlockNumberParam, index: IndexParam
+) -> TransactionJson | Awaitable[TransactionJson | None] | None:
+    """A transaction by its place; null when there is no such block or place."""
+    if block is BlockTag.PENDING:
+        return _pending_transaction(ctx, index)
+    header = header_at(ctx, block)
+    return None if header is None else ctx.queries.store.transaction_at_json(header.hash, index)
+
+
+@method("eth_getTransactionByBlockHashAndIndex", needs={"chain"})
+def get_transaction_by_block_hash_and_index(
+    ctx: RpcContext, block_hash: HashParam, index: IndexParam
+) -> TransactionJson | None:
+    """A transaction by its place; null when there is no such block or place."""
+    header = ctx.queries.header(block_hash)
+    return None if header is None else ctx.queries.store.transaction_at_json(header.hash, index)
+
+
+async def _pending_transaction(ctx: RpcContext, index: int) -> bytes | None:
+    transactions = (await ctx.queries.pending()).body.transactions
+    return transactions[index].json() if index < len(transactions) else None
+
+
+@method("eth_getTransactionReceipt", needs={"chain"})
+def get_transaction_receipt(ctx: RpcContext, transaction_hash: HashParam) -> ReceiptJson | None:
+    """The receipt of a mined transaction; null for unknown and pending ones."""
+    return ctx.queries.receipt_json(transaction_hash, ctx.limits.shows_revert_reason)
+
+
+@method("eth_getBlockReceipts", needs={"chain"})
+def get_block_receipts(ctx: RpcContext, block: BlockParam) -> ReceiptsJson | None:
+    """All receipts of a block in order; null when there is no such block. `pending` has none yet and gives null."""
+    if block is BlockTag.PENDING:
+        return None
+    header = header_at(ctx, block)
+    if header is None:
+        return None
+    return ctx.queries.store.block_receipts_json(header.hash, ctx.limits.shows_revert_reason)

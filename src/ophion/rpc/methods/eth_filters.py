@@ -1,0 +1,88 @@
+"""eth_*: logs, polling filters and subscriptions (json-rpc.md 5.6, 1.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Annotated, Any, cast
+
+from ophion.primitives.hexcodec import HexError, data, parse_number
+from ophion.rpc import log_search
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import INVALID_REQUEST
+from ophion.rpc.filters import FilterKind, LogChanges
+from ophion.rpc.log_query import LogQueryParam, LogSearchParam
+from ophion.rpc.registry import WEBSOCKET, Caller, Example, method
+from ophion.rpc.schemas import FilterChangesJson, LogsJson
+from ophion.rpc.subscriptions import Subscriber
+from ophion.rpc.wire_types import Boolean, Quantity, Text, TextParam, Wire, encode_json
+
+AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
+
+
+@method("eth_getLogs", needs={"chain"})
+async def get_logs(ctx: RpcContext, filter: LogSearchParam) -> LogsJson:
+    """Logs of a range of blocks, or of one block by its hash, that match addresses and topics.
+
+    A range that reaches beyond the newest block gives nothing.
+    """
+    return await log_search.search(ctx, filter)
+
+
+@method("eth_newFilter", needs={"chain"})
+def new_filter(ctx: RpcContext, filter: LogQueryParam) -> Text:
+    """Install a filter for logs of blocks that arrive from now on; its id."""
+    return ctx.filters.install(FilterKind.LOGS, filter)
+
+
+@method("eth_newBlockFilter", needs={"chain"})
+def new_block_filter(ctx: RpcContext) -> Text:
+    """Install a filter for hashes of blocks that arrive from now on; its id."""
+    return ctx.filters.install(FilterKind.BLOCKS)
+
+
+@method("eth_newPendingTransactionFilter", needs={"pool"})
+def new_pending_transaction_filter(ctx: RpcContext) -> Text:
+    """Install a filter for hashes of transactions that enter the pool from now on; its id."""
+    return ctx.filters.install(FilterKind.PENDING)
+
+
+@method("eth_uninstallFilter", examples=[Example(["0x31"], False)])
+def uninstall_filter(ctx: RpcContext, filter_id: TextParam) -> Boolean:
+    """Remove a filter; whether there was one."""
+    return ctx.filters.uninstall(filter_id)
+
+
+@method("eth_getFilterChanges", needs={"chain"})
+def get_filter_changes(ctx: RpcContext, filter_id: TextParam) -> FilterChangesJson | Awaitable[FilterChangesJson]:
+    """What a filter has found since it was last asked. Filters nobody asks for ten minutes are removed."""
+    changes = ctx.filters.changes(filter_id)
+    if isinstance(changes, LogChanges):
+        return log_search.changed(ctx, changes.query, changes.blocks)
+    return encode_json([data(found) for found in changes])
+
+
+@method("eth_getFilterLogs", needs={"chain"})
+async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
+    """Every log that a log filter's range, addresses and topics match, asked before or not."""
+    return await log_search.search(ctx, ctx.filters.log_query(filter_id))
+
+
+@method("eth_subscribe", transports={WEBSOCKET})
+def subscribe(ctx: RpcContext, caller: Caller, kind: AnyParam = None, options: AnyParam = None) -> Quantity:
+    """Be told of new things on this connection; the id of the subscription.
+
+    Kinds: `newHeads`, `logs` (with a filter object), `newPendingTransactions`, `droppedPendingTransactions`, `syncing`.
+    """
+    return ctx.subscriptions.subscribe(cast(Subscriber, caller), kind, options)
+
+
+@method("eth_unsubscribe", transports={WEBSOCKET})
+def unsubscribe(ctx: RpcContext, caller: Caller, subscription: AnyParam = None) -> Boolean:
+    """End a subscription of this connection."""
+    try:
+        subscription_id = parse_number(subscription, 63) if type(subscription) is str else None
+    except HexError:
+        subscription_id = None
+    if subscription_id is None:
+        raise INVALID_REQUEST("subscription: an id is expected")
+    return ctx.subscriptions.unsubscribe(caller, subscription_id)

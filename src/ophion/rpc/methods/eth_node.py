@@ -1,0 +1,123 @@
+"""eth_*: the node, its chain and what gas costs (json-rpc.md 5.3, 7.1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from ophion.primitives.hexcodec import quantity
+from ophion.primitives.types import BlockTag
+from ophion.rpc import render
+from ophion.rpc.blocks import header_at
+from ophion.rpc.context import PROTOCOL_VERSION, RpcContext
+from ophion.rpc.errors import METHOD_NOT_FOUND, invalid_params
+from ophion.rpc.registry import Example, method
+from ophion.rpc.schemas import AddressList, FeeHistoryResult, SyncResult
+from ophion.rpc.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
+
+MAX_BLOCKS: Final = 1024
+MAX_PERCENTILES: Final = 100
+
+
+@method("eth_blockNumber", needs={"chain"}, examples=[Example([], "0x20")])
+def block_number(ctx: RpcContext) -> Quantity:
+    """Number of the newest block."""
+    return ctx.queries.head_number
+
+
+@method("eth_chainId", needs={"chain"}, examples=[Example([], "0x1")])
+def chain_id(ctx: RpcContext) -> Quantity:
+    """Chain id that transactions are signed for."""
+    return ctx.queries.spec.chain_id
+
+
+@method("eth_protocolVersion", examples=[Example([], "0x44")])
+def protocol_version(ctx: RpcContext) -> Quantity:
+    """Highest version of the eth protocol between nodes."""
+    return PROTOCOL_VERSION
+
+
+@method("eth_syncing", needs={"chain"}, examples=[Example([], False)])
+def syncing(ctx: RpcContext) -> SyncResult:
+    """How far the node is behind the best block it knows of; false when it is not."""
+    status = ctx.sync_status()
+    if status is None:
+        return False
+    return {
+        "startingBlock": quantity(status.starting_block),
+        "currentBlock": quantity(status.current_block),
+        "highestBlock": quantity(status.highest_block),
+    }
+
+
+@method("eth_accounts", examples=[Example([], [])])
+def accounts(ctx: RpcContext) -> AddressList:
+    """Always empty: the node holds no keys."""
+    return []
+
+
+@method("eth_gasPrice", needs={"chain"})
+async def gas_price(ctx: RpcContext) -> Quantity:
+    """A price per gas that should do: the median of the last blocks, not below what the next block takes."""
+    return await ctx.fees.gas_price()
+
+
+@method("eth_maxPriorityFeePerGas", needs={"chain"})
+async def max_priority_fee_per_gas(ctx: RpcContext) -> Quantity:
+    """A priority fee that should do: the median of the last blocks, not below what this node takes."""
+    return await ctx.fees.max_priority_fee()
+
+
+@method("eth_baseFee", needs={"chain"})
+def base_fee(ctx: RpcContext) -> Quantity:
+    """Base fee of the next block; not a method of networks before London."""
+    fee = ctx.queries.next_base_fee()
+    if fee is None:
+        raise METHOD_NOT_FOUND("there is no base fee before London")
+    return fee
+
+
+@method("eth_blobBaseFee", needs={"chain"})
+def blob_base_fee(ctx: RpcContext) -> Quantity:
+    """Price of a unit of blob gas in the next block; not a method of networks before Cancun."""
+    fee = ctx.queries.next_blob_base_fee()
+    if fee is None:
+        raise METHOD_NOT_FOUND("there is no blob gas before Cancun")
+    return fee
+
+
+def _decode_percentiles(value: object) -> list[float]:
+    if type(value) is not list or len(value) > MAX_PERCENTILES:
+        raise invalid_params(f"percentiles: an array of at most {MAX_PERCENTILES} numbers is expected")
+    last = 0.0
+    for percentile in value:
+        if type(percentile) not in (int, float) or not last <= percentile <= 100:
+            raise invalid_params("percentiles: ascending numbers from 0 to 100 are expected")
+        last = percentile
+    return value
+
+
+PercentilesParam = Annotated[
+    list[float],
+    Wire(
+        "percentiles",
+        "ascending numbers from 0 to 100",
+        {"type": "array", "items": {"type": "number"}},
+        _decode_percentiles,
+    ),
+]
+
+
+@method("eth_feeHistory", needs={"chain"})
+async def get_fee_history(
+    ctx: RpcContext, block_count: IntegerParam, newest: BlockNumberParam, percentiles: PercentilesParam | None = None
+) -> FeeHistoryResult:
+    """Base fees and fullness of a range of blocks and, for given percentiles, the priority fees paid in them.
+
+    The last base fee is that of the block after the range. Percentiles are weighted by gas used.
+    """
+    if not 1 <= block_count <= MAX_BLOCKS:
+        raise invalid_params(f"blockCount: a number from 1 to {MAX_BLOCKS} is expected")
+    header = header_at(ctx, BlockTag.LATEST if newest is BlockTag.PENDING else newest)
+    if header is None:
+        raise invalid_params("newest: there is no such block")
+    return render.fee_history(await ctx.fees.fee_history(block_count, header, percentiles))

@@ -1,0 +1,150 @@
+"""eth_*: accounts, storage, code and proofs at a block (json-rpc.md 5.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Annotated, Any
+
+from ophion.chain.queries import BlockView
+from ophion.primitives.hexcodec import data, quantity
+from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, BlockTag, Hash32
+from ophion.rpc.blocks import read_at
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import invalid_params
+from ophion.rpc.registry import Example, method
+from ophion.rpc.schemas import ProofResult, StorageValuesResult
+from ophion.rpc.wire_types import AddressParam, BlockParam, Data, Quantity, SlotParam, Wire, decode_address, decode_slot
+
+_MAX_VALUES = 1024
+
+
+def _decode_slots(value: object) -> list[Hash32]:
+    if type(value) is not list:
+        raise invalid_params("storage keys: an array is expected")
+    return [decode_slot(member) for member in value]
+
+
+def _decode_slots_by_address(value: object) -> dict[Address, list[Hash32]]:
+    if type(value) is not dict:
+        raise invalid_params("storage keys: an object with an array for each address is expected")
+    decoded = {decode_address(address): _decode_slots(slots) for address, slots in value.items()}
+    if not decoded:
+        raise invalid_params("storage keys: empty request")
+    if sum(map(len, decoded.values())) > _MAX_VALUES:
+        raise invalid_params(f"storage keys: more than {_MAX_VALUES}")
+    return decoded
+
+
+_KEYS = {"type": "array", "items": {"type": "string"}}
+SlotsParam = Annotated[list[Hash32], Wire("slots", "storage positions", _KEYS, _decode_slots)]
+SlotsByAddressParam = Annotated[
+    dict[Address, list[Hash32]],
+    Wire(
+        "slots by address",
+        "storage positions by address",
+        {"type": "object", "additionalProperties": _KEYS},
+        _decode_slots_by_address,
+    ),
+]
+
+
+@method(
+    "eth_getBalance",
+    needs={"state"},
+    examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "earliest"], "0x340aad21b3b700000")],
+)
+def get_balance(
+    ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
+) -> Quantity | Awaitable[Quantity | None] | None:
+    """Balance of an account in wei at a block; null when there is no such block."""
+    if block is BlockTag.LATEST:
+        return ctx.queries.head_state.balance(address)
+    return read_at(ctx, block, lambda view: view.state.balance(address))
+
+
+@method("eth_getTransactionCount", needs={"state", "pool"})
+def get_transaction_count(
+    ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
+) -> Quantity | Awaitable[Quantity | None] | None:
+    """Nonce of an account at a block.
+
+    With `pending` the first nonce that is free after the unbroken run of the account's pooled transactions.
+    """
+    if block is BlockTag.LATEST:
+        return ctx.queries.head_state.nonce(address)
+    if block is BlockTag.PENDING:
+        return max(ctx.queries.head_state.nonce(address), ctx.pool.next_nonce(address) or 0)
+    if isinstance(block, int) and block < 0:
+        return 0
+    return read_at(ctx, block, lambda view: view.state.nonce(address))
+
+
+@method("eth_getCode", needs={"state"})
+def get_code(
+    ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
+) -> Data | Awaitable[Data | None] | None:
+    """Code of a contract at a block; `0x` where there is none."""
+    return read_at(ctx, block, lambda view: view.state.code(address))
+
+
+@method(
+    "eth_getStorageAt",
+    needs={"state"},
+    examples=[
+        Example(
+            ["0x6295ee1b4f6dd65047762f924ecd367c17eabf8f", "0x4", "latest"],
+            "0xaabbccffffffffffffffffffffffffffffffffffffffffffffffffffffffffee",
+        )
+    ],
+)
+def get_storage_at(
+    ctx: RpcContext, address: AddressParam, position: SlotParam, block: BlockParam = BlockTag.LATEST
+) -> Data | Awaitable[Data | None] | None:
+    """A 32-byte word of an account's storage at a block; zero where nothing was written."""
+    return read_at(ctx, block, lambda view: view.state.storage(address, position))
+
+
+@method("eth_getStorageValues", needs={"state"})
+def get_storage_values(
+    ctx: RpcContext, slots: SlotsByAddressParam, block: BlockParam = BlockTag.LATEST
+) -> StorageValuesResult | Awaitable[StorageValuesResult | None] | None:
+    """Several words of several accounts at one block."""
+
+    def read(view: BlockView) -> dict[str, list[str]]:
+        state = view.state
+        return {data(owner): [data(state.storage(owner, slot)) for slot in wanted] for owner, wanted in slots.items()}
+
+    return read_at(ctx, block, read)
+
+
+@method("eth_getProof", needs={"state"})
+def get_proof(
+    ctx: RpcContext, address: AddressParam, storage_keys: SlotsParam, block: BlockParam = BlockTag.LATEST
+) -> ProofResult | Awaitable[ProofResult | None] | None:
+    """Merkle proof of an account and of some of its storage (EIP-1186).
+
+    An account that is not there gives a proof of its absence. Storage proofs come in the order of the request.
+    """
+    return read_at(ctx, block, lambda view: _proof(view, address, storage_keys))
+
+
+def _proof(view: BlockView, address: Address, slots: list[Hash32]) -> dict[str, Any]:
+    state = view.state
+    nonce, balance, code_hash, storage_root = state.account(address) or (0, 0, EMPTY_CODE_HASH, EMPTY_TRIE_ROOT)
+    account_proof, storage_proofs = state.proof(address, slots)
+    return {
+        "address": data(address),
+        "accountProof": [data(node) for node in account_proof],
+        "balance": quantity(balance),
+        "codeHash": data(code_hash),
+        "nonce": quantity(nonce),
+        "storageHash": data(storage_root),
+        "storageProof": [
+            {
+                "key": data(slot),
+                "value": quantity(int.from_bytes(value, "big")),
+                "proof": [data(node) for node in proof],
+            }
+            for slot, (value, proof) in zip(slots, storage_proofs, strict=True)
+        ],
+    }

@@ -1,0 +1,150 @@
+"""eth_*: sending transactions, running calls, estimating gas (json-rpc.md 5.5, 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Annotated, Any
+
+from ophion.chain.queries import BlockView
+from ophion.errors import MissingStateError, RpcError
+from ophion.pool.pool import Admission, Admitted, Origin
+from ophion.primitives.types import BlockTag
+from ophion.rpc.blocks import view_at
+from ophion.rpc.call_object import BlockOverridesParam, Call, CallParam, StateOverridesParam
+from ophion.rpc.calls import list_access, run_call, run_estimate
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
+from ophion.rpc.registry import Example, method
+from ophion.rpc.schemas import AccessListResult
+from ophion.rpc.wire_types import BlockId, BlockParam, Data, DataParam, Quantity, Text, Wire, encode_data
+
+
+def _encode_admission(admissions: list[Admission]) -> bytes:
+    """The hash of a transaction that was taken, or the error of one that was not."""
+    (admission,) = admissions
+    if isinstance(admission, Admitted):
+        return encode_data(admission.hash)
+    raise admission.error
+
+
+AdmissionResult = Annotated[
+    list[Admission],
+    Wire("hash", "32-byte hash", {"type": "string", "pattern": "^0x[0-9a-f]{64}$"}, encode=_encode_admission),
+]
+
+
+@method("eth_sendRawTransaction", needs={"pool"}, exact_count=True)
+def send_raw_transaction(ctx: RpcContext, transaction: DataParam) -> Awaitable[AdmissionResult]:
+    """Check a signed transaction, put it into the pool and give its hash.
+
+    Transactions that arrive together are decoded, and their senders recovered, as one batch on all cores.
+    """
+    return ctx.pool.submit((transaction,), Origin.LOCAL)
+
+
+@method("eth_sendTransaction")
+def send_transaction(ctx: RpcContext) -> Text:
+    """Not supported: the node holds no keys."""
+    name = ctx.node.client_version.partition("/")[0]
+    raise RpcError(
+        -32604,
+        "The method eth_sendTransaction is not supported. Use eth_sendRawTransaction to send a signed transaction to "
+        f"{name}.",
+    )
+
+
+@method(
+    "eth_call",
+    needs={"state"},
+    examples=[
+        Example(
+            [{"to": "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f", "data": "0x12a7b914"}, "latest"],
+            "0x0000000000000000000000000000000000000000000000000000000000000001",
+        )
+    ],
+)
+def eth_call(
+    ctx: RpcContext,
+    call: CallParam,
+    block: BlockParam = BlockTag.LATEST,
+    state_overrides: StateOverridesParam = None,
+    block_overrides: BlockOverridesParam = None,
+) -> Data | Awaitable[Data | None] | None:
+    """Run a call on the state after a block and give what it returns; nothing is kept.
+
+    Without `to` a contract is created and its code is the result. A revert is error 3 with the revert data. Overrides
+    replace parts of accounts and of the block for this call. Null when there is no such block.
+    """
+    queries = ctx.queries
+    if block is BlockTag.LATEST and block_overrides is None:
+        return run_call(ctx, queries.head_state, queries.head_env, queries.head.header.gas_limit, call, state_overrides)
+    if block is BlockTag.PENDING:
+        return _call_pending(ctx, call, state_overrides, block_overrides)
+    view = view_at(ctx, block)
+    return None if view is None else _call_at(ctx, view, call, state_overrides, block_overrides)
+
+
+def _call_at(
+    ctx: RpcContext,
+    view: BlockView,
+    call: Call,
+    state_overrides: StateOverridesParam,
+    block_overrides: BlockOverridesParam,
+) -> bytes | Awaitable[bytes | None] | None:
+    try:
+        state = view.state
+    except MissingStateError:
+        return None
+    env, gas_limit = view.env, view.header.gas_limit
+    if block_overrides is not None:
+        env = view.env_with(block_overrides)
+        gas_limit = block_overrides.gas_limit or gas_limit
+    return run_call(ctx, state, env, gas_limit, call, state_overrides)
+
+
+async def _call_pending(ctx: RpcContext, call: Call, state_overrides: Any, block_overrides: Any) -> bytes | None:
+    result = _call_at(ctx, await ctx.queries.pending(), call, state_overrides, block_overrides)
+    return result if result is None or isinstance(result, bytes) else await result
+
+
+@method("eth_estimateGas", needs={"state"})
+def eth_estimate_gas(
+    ctx: RpcContext,
+    call: CallParam,
+    block: BlockParam = BlockTag.PENDING,
+    state_overrides: StateOverridesParam = None,
+) -> Quantity | Awaitable[Quantity]:
+    """Gas with which a transaction would succeed in the next block, found by bisection to 1.5 percent.
+
+    A supplied gas limit does not bound the search. A transaction that would fail gives the error of its failure.
+    """
+    if block is BlockTag.PENDING:
+        queries = ctx.queries
+        following = queries.next_block()
+        return run_estimate(ctx, queries.head_state, following.env, following.header.gas_limit, call, state_overrides)
+    view = _known_view(ctx, block)
+    return run_estimate(ctx, view.state, view.env, view.header.gas_limit, call, state_overrides)
+
+
+@method("eth_createAccessList", needs={"state"})
+async def eth_create_access_list(
+    ctx: RpcContext,
+    call: CallParam,
+    block: BlockParam = BlockTag.LATEST,
+    state_overrides: StateOverridesParam = None,
+) -> AccessListResult:
+    """The storage a call touches as an access list, and the gas the call uses with it.
+
+    A call that fails still gives its list; why it failed is in `error`.
+    """
+    view = await ctx.queries.pending() if block is BlockTag.PENDING else _known_view(ctx, block)
+    return await list_access(ctx, view, call, state_overrides)
+
+
+def _known_view(ctx: RpcContext, block: BlockId) -> BlockView:
+    if isinstance(block, int) and block < 0:
+        raise invalid_params("block: negative")
+    view = view_at(ctx, block)
+    if view is None:
+        raise BLOCK_NOT_FOUND()
+    return view

@@ -1,0 +1,144 @@
+"""miner_* and what eth_* says about block production (json-rpc.md 5.3, 5.10, 6, 7.1)."""
+
+from __future__ import annotations
+
+from ophion.primitives.hexcodec import data
+from ophion.producer.control import CoinbaseFixed, CoinbaseNotSet
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import COINBASE_NOT_SET, COINBASE_UNKNOWN, INVALID_REQUEST, NO_WORK, invalid_params
+from ophion.rpc.registry import method
+from ophion.rpc.schemas import WorkResult
+from ophion.rpc.wire_types import (
+    AddressParam,
+    AddressResult,
+    Boolean,
+    Data,
+    DataParam,
+    HashParam,
+    Quantity,
+    QuantityParam,
+)
+
+_NONCE_BYTES = 8
+
+
+@method("eth_coinbase", needs={"mining"})
+def coinbase(ctx: RpcContext) -> AddressResult:
+    """Account that is rewarded for blocks of this node; under proof of authority the node's own address."""
+    address = ctx.mining.coinbase
+    if address is None:
+        raise COINBASE_UNKNOWN()
+    return address
+
+
+@method("eth_mining", needs={"mining"})
+def mining(ctx: RpcContext) -> Boolean:
+    """Whether this node is making blocks."""
+    return ctx.mining.is_mining
+
+
+@method("eth_hashrate", needs={"mining"})
+def hashrate(ctx: RpcContext) -> Quantity:
+    """Hashes per second of this node's search and of external miners that report theirs."""
+    return ctx.mining.hashrate
+
+
+@method("eth_getWork", needs={"mining"})
+async def get_work(ctx: RpcContext) -> WorkResult:
+    """Work for an external miner: hash to seal, seed of the epoch, and the target the result must not exceed."""
+    work = await ctx.mining.get_work()
+    if work is None:
+        raise NO_WORK()
+    return [data(work.seal_hash), data(work.seed_hash), data(work.target)]
+
+
+@method("eth_submitWork", needs={"mining"})
+async def submit_work(ctx: RpcContext, nonce: DataParam, seal_hash: HashParam, mix_hash: HashParam) -> Boolean:
+    """A nonce found by an external miner. It is verified; true when it made a block."""
+    if len(nonce) != _NONCE_BYTES:
+        raise invalid_params("nonce: exactly 8 bytes are expected")
+    return await ctx.mining.submit_work(int.from_bytes(nonce, "big"), seal_hash, mix_hash)
+
+
+@method("eth_submitHashrate", needs={"mining"})
+def submit_hashrate(ctx: RpcContext, rate: QuantityParam, miner: HashParam) -> Boolean:
+    """What an external miner says about its own speed; `miner` is an id of its choice."""
+    return ctx.mining.submit_hashrate(rate, miner)
+
+
+@method("miner_start", needs={"mining"})
+def start(ctx: RpcContext) -> Boolean:
+    """Make blocks from now on; true also when that was already so."""
+    try:
+        ctx.mining.start()
+    except CoinbaseNotSet:
+        raise COINBASE_NOT_SET() from None
+    return True
+
+
+@method("miner_stop", needs={"mining"})
+def stop(ctx: RpcContext) -> Boolean:
+    """Make no more blocks; true also when that was already so."""
+    ctx.mining.stop()
+    return True
+
+
+@method("miner_setCoinbase", aliases=["miner_setEtherbase"], needs={"mining"})
+def set_coinbase(ctx: RpcContext, address: AddressParam) -> Boolean:
+    """Reward another account from the next block on; not under proof of authority."""
+    try:
+        ctx.mining.set_coinbase(address)
+    except CoinbaseFixed as error:
+        raise INVALID_REQUEST(error.message) from None
+    return True
+
+
+@method("miner_changeTargetGasLimit", needs={"mining"})
+def change_target_gas_limit(ctx: RpcContext, gas_limit: QuantityParam) -> Boolean:
+    """Move the gas limit of this node's blocks towards another value, as fast as the rules allow."""
+    if not 5000 <= gas_limit < 2**63:
+        raise invalid_params("gasLimit: a value from 5000 on is expected")
+    ctx.mining.set_target_gas_limit(gas_limit)
+    return True
+
+
+@method("miner_getMinGasPrice", needs={"mining"})
+def get_min_gas_price(ctx: RpcContext) -> Quantity:
+    """Least price of a unit of gas that this node takes, in wei."""
+    return ctx.mining.floor.min_gas_price
+
+
+@method("miner_setMinGasPrice", needs={"mining"})
+def set_min_gas_price(ctx: RpcContext, price: QuantityParam) -> Boolean:
+    """Change the least price of a unit of gas for pool and blocks of this node."""
+    ctx.mining.floor.min_gas_price = price
+    return True
+
+
+@method("miner_getMinPriorityFee", needs={"mining"})
+def get_min_priority_fee(ctx: RpcContext) -> Quantity:
+    """Least priority fee that this node takes, in wei per gas."""
+    return ctx.mining.floor.min_priority_fee
+
+
+@method("miner_setMinPriorityFee", needs={"mining"})
+def set_min_priority_fee(ctx: RpcContext, fee: QuantityParam) -> Boolean:
+    """Change the least priority fee for pool and blocks of this node."""
+    ctx.mining.floor.min_priority_fee = fee
+    return True
+
+
+@method("miner_getExtraData", needs={"mining"})
+def get_extra_data(ctx: RpcContext) -> Data:
+    """What this node writes into the extra data of its blocks."""
+    return ctx.mining.extra_data
+
+
+@method("miner_setExtraData", needs={"mining"})
+def set_extra_data(ctx: RpcContext, extra_data: DataParam) -> Boolean:
+    """Write something else into the extra data of this node's blocks; at most 32 bytes."""
+    try:
+        ctx.mining.set_extra_data(extra_data)
+    except ValueError as error:
+        raise invalid_params(str(error)) from None
+    return True

@@ -1,0 +1,102 @@
+"""clique_*: signers and votes (json-rpc.md 5.7)."""
+
+from __future__ import annotations
+
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.hexcodec import data, quantity
+from ophion.primitives.types import ZERO_ADDRESS, Address, BlockTag
+from ophion.rpc.blocks import header_at
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import INTERNAL_ERROR, INVALID_REQUEST, invalid_params
+from ophion.rpc.registry import method
+from ophion.rpc.schemas import AddressList, ProposalsResult, SignerMetricsResult
+from ophion.rpc.wire_types import AddressParam, BlockNumberParam, Boolean, BooleanParam, HashParam
+
+_METRICS_BLOCKS = 100
+
+
+@method("clique_getSigners", needs={"chain", "clique"})
+def get_signers(ctx: RpcContext, block: BlockNumberParam = BlockTag.LATEST) -> AddressList:
+    """Who may sign the block after this one, in ascending order."""
+    return _signers(ctx, header_at(ctx, block))
+
+
+@method("clique_getSignersAtHash", needs={"chain", "clique"})
+def get_signers_at_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList:
+    """Who may sign the block after this one, in ascending order."""
+    return _signers(ctx, ctx.queries.header(block_hash))
+
+
+def _signers(ctx: RpcContext, header: HashedHeader | None) -> list[str]:
+    if header is None:
+        raise INTERNAL_ERROR("there is no such block")
+    return [data(signer) for signer in ctx.queries.engine.members(header, ctx.queries.chain)]
+
+
+@method("clique_propose", needs={"clique"})
+def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boolean:
+    """Vote to add a signer (true) or to remove one (false) in blocks of this node, until discarded."""
+    if address == ZERO_ADDRESS:
+        raise INVALID_REQUEST("the zero address cannot be voted on")
+    assert ctx.clique is not None
+    ctx.clique.propose(address, adds)
+    return True
+
+
+@method("clique_discard", needs={"clique"})
+def discard(ctx: RpcContext, address: AddressParam) -> Boolean:
+    """Vote on an address no more."""
+    assert ctx.clique is not None
+    ctx.clique.discard(address)
+    return True
+
+
+@method("clique_proposals", needs={"clique"})
+def proposals(ctx: RpcContext) -> ProposalsResult:
+    """What this node votes for: true to add an address, false to remove it."""
+    assert ctx.clique is not None
+    return {data(address): adds for address, adds in ctx.clique.pending().items()}
+
+
+@method("clique_getSignerMetrics", needs={"chain", "clique"})
+async def get_signer_metrics(
+    ctx: RpcContext, first: BlockNumberParam | None = None, last: BlockNumberParam | None = None
+) -> SignerMetricsResult:
+    """Blocks by signer from `first` up to, not including, `last`; signers without any are listed with zero.
+
+    Without parameters the last hundred blocks before the newest.
+    """
+    head = ctx.queries.head_number
+    start = max(0, head - _METRICS_BLOCKS) if first is None else _number(ctx, first)
+    end = min(head, head if last is None else _number(ctx, last))
+    if not 0 <= start < end:
+        raise invalid_params("the first block must lie before the last")
+    return await ctx.lanes.read.run(lambda: _metrics(ctx, start, end))
+
+
+def _number(ctx: RpcContext, block: BlockTag | int) -> int:
+    if isinstance(block, int):
+        return block
+    return 0 if block is BlockTag.EARLIEST else ctx.queries.head_number
+
+
+def _metrics(ctx: RpcContext, start: int, end: int) -> list[dict[str, str]]:
+    found: dict[Address, tuple[int, int]] = {}
+    engine, header = ctx.queries.engine, None
+    for number in range(start, end):
+        header = ctx.queries.header(number)
+        if header is None:
+            break
+        author = engine.author(header) if number else ZERO_ADDRESS
+        found[author] = (found.get(author, (0, 0))[0] + 1, number)
+    if header is not None:
+        for signer in engine.members(header, ctx.queries.chain):
+            found.setdefault(signer, (0, 0))
+    return [
+        {
+            "address": data(signer),
+            "proposedBlockCount": quantity(count),
+            "lastProposedBlockNumber": quantity(number),
+        }
+        for signer, (count, number) in found.items()
+    ]

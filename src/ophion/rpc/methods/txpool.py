@@ -1,0 +1,152 @@
+"""txpool_*: what waits to be mined (json-rpc.md 5.12, 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+
+import orjson
+
+from ophion.pool.queue import PooledTransaction
+from ophion.primitives.hexcodec import quantity
+from ophion.primitives.types import Address
+from ophion.rpc import render
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import invalid_params
+from ophion.rpc.registry import Example, method
+from ophion.rpc.schemas import (
+    PendingListResult,
+    PoolContentResult,
+    PoolEntriesResult,
+    PoolStatisticsResult,
+    PoolStatusResult,
+    PoolTextResult,
+    SenderContentResult,
+)
+from ophion.rpc.wire_types import AddressParam, IntegerParam, Wire, decode_address, decode_quantity
+
+Show = Callable[[PooledTransaction], Any]
+Condition = Callable[[PooledTransaction], bool]
+
+
+@method(
+    "txpool_clientStatistics", aliases=["txpool_besuStatistics", "txpool_pantheonStatistics"], needs={"pool"},
+    examples=[Example([], {"maxSize": 4096, "localCount": 0, "remoteCount": 0})],
+)  # fmt: skip
+def statistics(ctx: RpcContext) -> PoolStatisticsResult:
+    """How many transactions the pool may hold, and how many it holds from clients and from other nodes."""
+    figures = ctx.pool.statistics()
+    return {"maxSize": figures.max_size, "localCount": figures.local_count, "remoteCount": figures.remote_count}
+
+
+@method(
+    "txpool_clientTransactions", aliases=["txpool_besuTransactions", "txpool_pantheonTransactions"], needs={"pool"},
+    examples=[Example([], [])],
+)  # fmt: skip
+def transactions(ctx: RpcContext) -> PoolEntriesResult:
+    """Every pooled transaction with its origin and the time of its arrival."""
+    return [render.pool_entry(item) for item in ctx.pool.transactions()]
+
+
+@method("txpool_status", needs={"pool"}, examples=[Example([], {"pending": "0x0", "queued": "0x0"})])
+def status(ctx: RpcContext) -> PoolStatusResult:
+    """How many transactions could be mined next, and how many wait behind a missing nonce."""
+    pending, queued = ctx.pool.counts()
+    return {"pending": quantity(pending), "queued": quantity(queued)}
+
+
+@method("txpool_content", needs={"pool"}, examples=[Example([], {"pending": {}, "queued": {}})])
+def content(ctx: RpcContext) -> PoolContentResult:
+    """Every pooled transaction, by sender and nonce."""
+    return _content(ctx, _object)
+
+
+@method("txpool_inspect", needs={"pool"}, examples=[Example([], {"pending": {}, "queued": {}})])
+def inspect(ctx: RpcContext) -> PoolTextResult:
+    """Every pooled transaction as one line of text, by sender and nonce."""
+    return _content(ctx, lambda item: render.pool_summary(item.transaction))
+
+
+@method("txpool_contentFrom", needs={"pool"})
+def content_from(ctx: RpcContext, sender: AddressParam) -> SenderContentResult:
+    """The pooled transactions of one sender, by nonce."""
+    found = ctx.pool.content(sender)
+    return {
+        "pending": _by_nonce(found.pending.get(sender, {}), _object),
+        "queued": _by_nonce(found.queued.get(sender, {}), _object),
+    }
+
+
+def _content(ctx: RpcContext, show: Show) -> dict[str, Any]:
+    found = ctx.pool.content()
+    return {"pending": _by_sender(found.pending, show), "queued": _by_sender(found.queued, show)}
+
+
+def _by_sender(senders: Mapping[Address, Mapping[int, PooledTransaction]], show: Show) -> dict[str, Any]:
+    return {render.checksum_address(sender): _by_nonce(items, show) for sender, items in senders.items()}
+
+
+def _by_nonce(items: Mapping[int, PooledTransaction], show: Show) -> dict[str, Any]:
+    return {str(nonce): show(item) for nonce, item in items.items()}
+
+
+def _object(item: PooledTransaction) -> orjson.Fragment:
+    return orjson.Fragment(item.transaction.json())
+
+
+# --- the list explorers ask for ------------------------------------------------------------------
+
+_NUMBERS: Final[Mapping[str, Callable[[PooledTransaction], int]]] = {
+    "gas": lambda item: item.gas_limit,
+    "gasPrice": lambda item: item.max_fee,
+    "value": lambda item: item.transaction.value,
+    "nonce": lambda item: item.nonce,
+}
+_COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
+    "eq": lambda left, right: left == right,
+    "gt": lambda left, right: left > right,
+    "lt": lambda left, right: left < right,
+}
+
+
+def _decode_conditions(value: object) -> list[Condition]:
+    """`{"from": {"eq": ...}, "gas": {"gt": ...}}`: one comparison for each member, all of which must hold."""
+    if type(value) is not dict:
+        raise invalid_params("filter: an object is expected")
+    return [_condition(name, comparison) for name, comparison in value.items()]
+
+
+def _condition(name: str, comparison: object) -> Condition:
+    if type(comparison) is not dict or len(comparison) != 1:
+        raise invalid_params(f"filter: {name} needs exactly one of eq, gt and lt")
+    ((operator, operand),) = comparison.items()
+    if name == "from" and operator == "eq":
+        sender = decode_address(operand)
+        return lambda item: item.sender == sender
+    if name == "to" and operator in ("eq", "action"):
+        recipient = None if operand == "contract_creation" else decode_address(operand)
+        return lambda item: item.transaction.to == recipient
+    if name not in _NUMBERS or operator not in _COMPARISONS:
+        raise invalid_params(f"filter: {name} cannot be compared with {operator}")
+    read, compare, wanted = _NUMBERS[name], _COMPARISONS[operator], decode_quantity(operand)
+    return lambda item: compare(read(item), wanted)
+
+
+ConditionsParam = Annotated[
+    list[Condition],
+    Wire(
+        "conditions",
+        "eq, gt or lt for from, to, gas, gasPrice, value and nonce",
+        {"type": "object", "additionalProperties": {"type": "object"}},
+        _decode_conditions,
+    ),
+]
+
+
+@method("txpool_besuPendingTransactions", needs={"pool"}, examples=[Example([], [])])
+def pending_transactions(
+    ctx: RpcContext, limit: IntegerParam | None = None, filter: ConditionsParam | None = None
+) -> PendingListResult:
+    """Pooled transactions, all or the first `limit`, that meet every condition of a filter."""
+    found = (item for item in ctx.pool.transactions() if all(holds(item) for holds in filter or ()))
+    return [_object(item) for position, item in enumerate(found) if limit is None or position < limit]

@@ -1,0 +1,31 @@
+"""Which calls run on the loop."""
+
+from __future__ import annotations
+
+from ophion.rpc.light_calls import LightCalls
+
+TOKEN = b"\x11" * 20
+BALANCE_OF = bytes.fromhex("70a08231")
+
+
+def test_a_call_is_unknown_until_it_has_been_seen_to_be_light() -> None:
+    calls = LightCalls()
+    assert not calls.knows(TOKEN, BALANCE_OF + b"x" * 32)
+    calls.note(TOKEN, BALANCE_OF + b"x" * 32, 24_000)
+    assert calls.knows(TOKEN, BALANCE_OF + b"y" * 32)
+    assert not calls.knows(TOKEN, b"\0\0\0\0")
+    assert not calls.knows(None, BALANCE_OF)
+
+
+def test_a_call_that_turned_out_heavy_goes_back_to_the_lane() -> None:
+    calls = LightCalls()
+    calls.note(TOKEN, BALANCE_OF, 24_000)
+    calls.note(TOKEN, BALANCE_OF, 50_000_000)
+    assert not calls.knows(TOKEN, BALANCE_OF)
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    calls = LightCalls()
+    for number in range(10_000):
+        calls.note(TOKEN, number.to_bytes(4, "big"), 1)
+    assert sum(calls.knows(TOKEN, number.to_bytes(4, "big")) for number in range(10_000)) <= 4096
