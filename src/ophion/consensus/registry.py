@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import Engine
 from ophion.consensus.merge import MergeEngine
@@ -18,6 +19,8 @@ def engine_for(spec: ChainSpec, verifies_work: bool = True) -> Engine:
         engine = PowEngine(spec, verifies_work and not spec.is_dev)
     elif spec.engine is EngineKind.CLIQUE:
         engine = CliqueEngine(spec)
+    elif spec.engine in (EngineKind.IBFT2, EngineKind.QBFT):
+        engine = BftEngine(spec)
     else:
-        raise GenesisError(f"Consensus mechanism {spec.engine.value} is not supported", f"config.{spec.engine.value}")
+        raise GenesisError("Consensus mechanism ibft (IBFT 1) is not supported: use ibft2 or qbft", "config.ibft")
     return engine if spec.terminal_total_difficulty is None else MergeEngine(spec, engine)
