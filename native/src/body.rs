@@ -186,22 +186,55 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
 }
 
 /// What follows the header inside a block's list.
-pub fn decode_body(mut payload: &[u8]) -> Result<BodyData> {
-    let (_, mut list) = item(&mut payload, "transactions", true)?;
+pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
+    let mut rest = payload;
+    let (_, mut list) = item(&mut rest, "transactions", true)?;
     let shared = Bytes::copy_from_slice(list);
     let mut txs = Vec::new();
     while !list.is_empty() {
-        let place = || format!("transaction {}", txs.len());
-        let at = shared.len() - list.len();
-        let is_list = list[0] >= 0xc0;
-        let (whole, inner) = item(&mut list, &place(), is_list)?;
-        let (start, length) = if is_list { (at, whole.len()) } else { (at + whole.len() - inner.len(), inner.len()) };
-        if !is_list && (inner.is_empty() || inner[0] >= 0xc0) {
-            return Err(Error::decode(&place(), "a typed transaction must begin with its type"));
-        }
-        let tx = Tx::decode(shared.slice(start..start + length)).map_err(|cause| Error::decode(&place(), cause))?;
-        txs.push(tx);
+        let (start, end) = transaction_bounds(&shared, &mut list, txs.len())?;
+        let tx = Tx::decode(shared.slice(start..end));
+        txs.push(tx.map_err(|cause| Error::decode(&format!("transaction {}", txs.len()), cause))?);
     }
+    let (ommers, withdrawals) = decode_rest(payload)?;
+    Ok(BodyData::new(txs, ommers, withdrawals))
+}
+
+/// Where in the list of transactions the EIP-2718 form of the next one lies; `list` moves past it.
+fn transaction_bounds(whole: &[u8], list: &mut &[u8], index: usize) -> Result<(usize, usize)> {
+    let place = || format!("transaction {index}");
+    let is_list = list[0] >= 0xc0;
+    let at = whole.len() - list.len();
+    let (encoded, inner) = item(list, &place(), is_list)?;
+    if is_list {
+        return Ok((at, at + encoded.len()));
+    }
+    if inner.is_empty() || inner[0] >= 0xc0 {
+        return Err(Error::decode(&place(), "a typed transaction must begin with its type"));
+    }
+    Ok((at + encoded.len() - inner.len(), at + encoded.len()))
+}
+
+/// One transaction of a body, the others passed over.
+pub fn decode_transaction_at(mut payload: &[u8], index: usize) -> Result<Option<Tx>> {
+    let (_, whole) = item(&mut payload, "transactions", true)?;
+    let mut list = whole;
+    let mut at = 0;
+    while !list.is_empty() {
+        let (start, end) = transaction_bounds(whole, &mut list, at)?;
+        if at == index {
+            return Tx::decode(Bytes::copy_from_slice(&whole[start..end])).map(Some);
+        }
+        at += 1;
+    }
+    Ok(None)
+}
+
+type OmmersAndWithdrawals = (Vec<Bytes>, Option<Vec<Withdrawal>>);
+
+/// Ommers and withdrawals of a body, without a look at its transactions.
+pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
+    item(&mut payload, "transactions", true)?;
     let (_, mut list) = item(&mut payload, "ommers", true)?;
     let mut ommers = Vec::new();
     while !list.is_empty() {
@@ -216,7 +249,7 @@ pub fn decode_body(mut payload: &[u8]) -> Result<BodyData> {
     if !payload.is_empty() {
         return Err(Error::decode("block", format!("{} bytes follow its last member", payload.len())));
     }
-    Ok(BodyData::new(txs, ommers, withdrawals))
+    Ok((ommers, withdrawals))
 }
 
 /// A transaction as somebody submits it: blob transactions come with their side-car, which is verified.

@@ -213,6 +213,10 @@ impl BlockEnv {
         Some(BlobExcessGasAndPrice::new(self.excess_blob_gas.unwrap_or(0), fraction))
     }
 
+    pub fn blob_price(&self) -> u128 {
+        self.blob_gas_and_price().map_or(0, |blob| blob.blob_gasprice)
+    }
+
     pub fn ancestors(&self) -> Ancestors {
         match &self.block_hashes {
             Some(hashes) => Ancestors::Given { number: self.number, hashes: hashes.clone() },

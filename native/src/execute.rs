@@ -37,6 +37,8 @@ pub struct ExecutionData {
     pub logs_bloom: Bloom,
     pub gas_used: u64,
     pub blob_gas_used: u64,
+    /// Price of a blob's gas; zero before Cancun.
+    pub blob_price: u128,
     pub requests: Option<Requests>,
     pub receipts: Vec<ReceiptData>,
     /// Output of reverted transactions, whether or not it is kept in the receipts.
@@ -242,6 +244,7 @@ impl<'a> Run<'a> {
             logs_bloom,
             gas_used: self.gas_used,
             blob_gas_used: self.blobs * alloy_eips::eip4844::DATA_GAS_PER_BLOB,
+            blob_price: self.env.blob_price(),
             requests,
             receipts: self.receipts,
             outputs: self.outputs,

@@ -20,7 +20,11 @@ impl LogFilter {
         let topics = log.data.topics();
         (self.addresses.is_empty() || self.addresses.contains(&log.address))
             && topics.len() >= self.topics.len()
-            && self.topics.iter().zip(topics).all(|(wanted, topic)| wanted.as_ref().is_none_or(|any| any.contains(topic)))
+            && self
+                .topics
+                .iter()
+                .zip(topics)
+                .all(|(wanted, topic)| wanted.as_ref().is_none_or(|any| any.contains(topic)))
     }
 
     /// Values of which a matching block's index has at least one, for each condition.
@@ -110,7 +114,9 @@ fn listed(snapshot: &Snapshot, value: u64, first: u64, last: u64, blocks: &mut V
     start[8..].copy_from_slice(&first.to_be_bytes());
     for entry in snapshot.tables().logs.from(snapshot.txn(), &start)? {
         let (key, _) = entry?;
-        let Ok(key) = <[u8; 16]>::try_from(key) else { return Err(Error::damaged("a key of the log index is too short")) };
+        let Ok(key) = <[u8; 16]>::try_from(key) else {
+            return Err(Error::damaged("a key of the log index is too short"));
+        };
         let number = u64::from_be_bytes(key[8..].try_into().expect("eight bytes"));
         if key[..8] != value.to_be_bytes() || number > last {
             break;
@@ -150,7 +156,7 @@ impl Writer<'_> {
                     self.count += 1;
                     render::write_log(&mut self.out, log, log_index, &known.hash, &place, self.removed);
                 }
-                log_index += 1;
+                log_index += 1u64;
             }
         }
         Ok(())

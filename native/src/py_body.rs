@@ -14,7 +14,7 @@ use crate::body::{self, BodyData, Known, Tx};
 use crate::convert::{Addr, Raw, to_bytes, to_int};
 use crate::env::Fork;
 use crate::errors::{Error, Result};
-use crate::txrules;
+use crate::{render, txrules};
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Transaction {
@@ -115,6 +115,12 @@ impl Transaction {
         let blobs = U256::from(self.tx.blob_count() * alloy_eips::eip4844::DATA_GAS_PER_BLOB)
             * U256::from(envelope.max_fee_per_blob_gas().unwrap_or_default());
         to_int(py, &gas.saturating_add(blobs).saturating_add(envelope.value()))
+    }
+
+    fn json<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut out = Vec::with_capacity(800);
+        render::write_transaction(&mut out, &self.tx.envelope, &self.known, None);
+        PyBytes::new(py, &out)
     }
 
     #[pyo3(signature = (fork, /))]

@@ -318,6 +318,7 @@ fn make_genesis(empty: StateData, alloc: Vec<AllocAccount>) -> Result<ExecutionD
         logs_bloom,
         gas_used: 0,
         blob_gas_used: 0,
+        blob_price: 0,
         requests: None,
         receipts: Vec::new(),
         outputs: Vec::new(),

@@ -8,10 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::body::encode_block;
-use crate::convert::{Hash, Raw, Wide, to_bytes, to_int};
+use crate::convert::{Addr, Hash, Raw, Wide, to_bytes, to_int};
 use crate::errors::{Error, Result};
+use crate::logs::{self, Limits, LogFilter};
 use crate::py_body::Body;
-use crate::py_state::{Execution, State};
+use crate::py_state::{Execution, State, deadline_after};
 use crate::store::{BlockRecord, Inner, Snapshot, decode_header, split_body};
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -44,6 +45,18 @@ impl NewBlock {
     }
 }
 
+/// JSON text, or None when what was asked for does not exist.
+type PyJson<'py> = PyResult<Option<Bound<'py, PyBytes>>>;
+type PyTopics = Vec<Option<Vec<Hash>>>;
+
+fn log_filter(addresses: Vec<Addr>, topics: PyTopics) -> LogFilter {
+    let any_of = |hashes: Vec<Hash>| hashes.into_iter().map(|hash| hash.0).collect();
+    LogFilter {
+        addresses: addresses.into_iter().map(|address| address.0).collect(),
+        topics: topics.into_iter().map(|position| position.map(any_of)).collect(),
+    }
+}
+
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Store {
     inner: RwLock<Option<Arc<Inner>>>,
@@ -53,6 +66,15 @@ impl Store {
     pub fn inner(&self) -> Result<Arc<Inner>> {
         let inner = self.inner.read().expect("no panic while locked");
         inner.clone().ok_or_else(|| Error::Storage("the database is closed".into()))
+    }
+
+    /// JSON text made in one snapshot without the GIL.
+    fn json<'py>(
+        &self,
+        py: Python<'py>,
+        make: impl FnOnce(&Snapshot) -> Result<Option<Vec<u8>>> + Send,
+    ) -> PyJson<'py> {
+        Ok(self.read(py, make)?.map(|text| to_bytes(py, text)))
     }
 
     /// Run a read in one snapshot without the GIL.
@@ -191,6 +213,62 @@ impl Store {
         let header = snapshot.header(&hash)?.ok_or_else(|| Error::damaged("the head has no header"))?.2;
         let root = decode_header(header)?.state_root;
         Ok(State { data: snapshot.state(root)? })
+    }
+
+    #[pyo3(signature = (hash, full, with_total_difficulty, /))]
+    fn block_json<'py>(&self, py: Python<'py>, hash: Hash, full: bool, with_total_difficulty: bool) -> PyJson<'py> {
+        self.json(py, |snapshot| snapshot.block_json(&hash.0, full, with_total_difficulty))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn transaction_json<'py>(&self, py: Python<'py>, hash: Hash) -> PyJson<'py> {
+        self.json(py, |snapshot| snapshot.transaction_json(&hash.0))
+    }
+
+    #[pyo3(signature = (block, index, /))]
+    fn transaction_at_json<'py>(&self, py: Python<'py>, block: Hash, index: usize) -> PyJson<'py> {
+        self.json(py, |snapshot| snapshot.transaction_at_json(&block.0, index))
+    }
+
+    #[pyo3(signature = (hash, with_revert_reason, /))]
+    fn receipt_json<'py>(&self, py: Python<'py>, hash: Hash, with_revert_reason: bool) -> PyJson<'py> {
+        self.json(py, |snapshot| snapshot.receipt_json(&hash.0, with_revert_reason))
+    }
+
+    #[pyo3(signature = (block, with_revert_reason, /))]
+    fn block_receipts_json<'py>(&self, py: Python<'py>, block: Hash, with_revert_reason: bool) -> PyJson<'py> {
+        self.json(py, |snapshot| snapshot.block_receipts_json(&block.0, with_revert_reason))
+    }
+
+    #[pyo3(signature = (first, last, addresses, topics, max_results, deadline_s, /))]
+    #[allow(clippy::too_many_arguments)]
+    fn logs_json<'py>(
+        &self,
+        py: Python<'py>,
+        first: u64,
+        last: u64,
+        addresses: Vec<Addr>,
+        topics: PyTopics,
+        max_results: usize,
+        deadline_s: f64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let filter = log_filter(addresses, topics);
+        let limits = Limits { max_results, deadline: deadline_after(deadline_s) };
+        let found = self.read(py, |snapshot| logs::search(snapshot, first, last, &filter, &limits))?;
+        Ok(to_bytes(py, found))
+    }
+
+    #[pyo3(signature = (block, addresses, topics, removed, /))]
+    fn block_logs_json<'py>(
+        &self,
+        py: Python<'py>,
+        block: Hash,
+        addresses: Vec<Addr>,
+        topics: PyTopics,
+        removed: bool,
+    ) -> PyJson<'py> {
+        let filter = log_filter(addresses, topics);
+        self.json(py, |snapshot| logs::of_block(snapshot, &block.0, &filter, removed))
     }
 
     fn usage(&self, py: Python<'_>) -> PyResult<Vec<(String, u64, u64)>> {

@@ -297,9 +297,10 @@ impl Inner {
         for (hash, preimage) in &execution.preimages {
             tables.preimages.put(txn, hash.as_slice(), preimage)?;
         }
-        let mut record = Vec::with_capacity(40 + block.header.len());
+        let mut record = Vec::with_capacity(HEADER_AT + block.header.len());
         record.extend_from_slice(&block.number.to_be_bytes());
         record.extend_from_slice(&block.total_difficulty.to_be_bytes::<32>());
+        record.extend_from_slice(&execution.blob_price.to_be_bytes());
         record.extend_from_slice(&block.header);
         tables.headers.put(txn, block.hash.as_slice(), &record)?;
 
@@ -551,11 +552,14 @@ pub fn decode_header(mut rlp: &[u8]) -> Result<Header> {
     Header::decode(&mut rlp).map_err(|cause| Error::decode("header", cause))
 }
 
+/// Where the RLP begins in a record of the table `headers`.
+const HEADER_AT: usize = 8 + 32 + 16;
+
 /// Number, total difficulty and RLP of a header.
 pub fn read_header<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<(u64, U256, &'t [u8])>> {
     match tables.headers.get(txn, hash.as_slice())? {
-        Some(record) if record.len() > 40 => {
-            Ok(Some((number(&record[..8]), U256::from_be_slice(&record[8..40]), &record[40..])))
+        Some(record) if record.len() > HEADER_AT => {
+            Ok(Some((number(&record[..8]), U256::from_be_slice(&record[8..40]), &record[HEADER_AT..])))
         }
         Some(_) => Err(Error::damaged(format!("the header of block {hash} is too short"))),
         None => Ok(None),
@@ -620,6 +624,14 @@ impl Snapshot {
 
     pub fn header(&self, hash: &B256) -> Result<Option<(u64, U256, &[u8])>> {
         read_header(self.tables(), &self.txn, hash)
+    }
+
+    /// Price of blob gas in a block, from Cancun on.
+    pub fn blob_price(&self, hash: &B256) -> Result<Option<u128>> {
+        let record = self.tables().headers.get(&self.txn, hash.as_slice())?;
+        let price = record.and_then(|record| record.get(40..HEADER_AT));
+        let price = price.map(|bytes| u128::from_be_bytes(bytes.try_into().expect("sixteen bytes")));
+        Ok(price.filter(|price| *price > 0))
     }
 
     pub fn body(&self, hash: &B256) -> Result<Option<BodyData>> {

@@ -3,7 +3,7 @@
 //! | table      | key                          | value                                                        |
 //! |------------|------------------------------|--------------------------------------------------------------|
 //! | meta       | name                         | small named values: head, flat root, next node id, node's own |
-//! | headers    | block hash                   | number (8), total difficulty (32), header RLP                |
+//! | headers    | block hash                   | number (8), total difficulty (32), blob price (16), header   |
 //! | bodies     | block hash                   | count (4), sender (20) and hash (32) of each transaction, RLP |
 //! | receipts   | block hash                   | our form of the receipts, see receipts.rs                    |
 //! | canonical  | number                       | block hash                                                   |
