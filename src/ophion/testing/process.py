@@ -1,0 +1,146 @@
+"""Real nodes as processes, started through the command line as a user would."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import ophion
+from ophion.node.ports_file import NAME as PORTS_FILE
+
+COMMAND = (sys.executable, "-m", "ophion")
+_START_LIMIT_S = 30.0
+_STOP_LIMIT_S = 15.0
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Variables for a process that must find this very package, installed or not."""
+    here = str(Path(ophion.__file__).parents[1])
+    path = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{path}" if path else here, **variables}
+
+
+class RpcFailure(Exception):
+    """A JSON-RPC error answer."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(f"{error['code']} {error['message']}")
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+
+
+class NodeProcess:
+    """One `ophion` process; a context manager that leaves nothing behind.
+
+    HTTP and WebSocket take free ports, which the ports file names. Output goes to `log` in the data path's parent.
+    """
+
+    def __init__(self, data_path: Path, *options: str, command: Sequence[str] = ()) -> None:
+        self.data_path = data_path
+        self.log = data_path.with_name(data_path.name + ".log")
+        self._arguments = [
+            *command,
+            f"--data-path={data_path}",
+            "--rpc-http-enabled",
+            "--rpc-http-port=0",
+            *options,
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: http.client.HTTPConnection | None = None
+        self.ports: dict[str, int] = {}
+
+    def start(self) -> NodeProcess:
+        """Start and wait until the services listen."""
+        (self.data_path / PORTS_FILE).unlink(missing_ok=True)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*COMMAND, *self._arguments], stdout=log, stderr=subprocess.STDOUT, env=environment()
+            )
+        deadline = time.monotonic() + _START_LIMIT_S
+        while not (self.data_path / PORTS_FILE).exists():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"the node did not start:\n{self.output()[-2000:]}")
+            time.sleep(0.005)
+        lines = (self.data_path / PORTS_FILE).read_text().splitlines()
+        self.ports = {name: int(port) for name, _, port in (line.partition("=") for line in lines) if port}
+        return self
+
+    def rpc(self, method: str, *params: Any) -> Any:
+        """Call a method over one kept connection; `RpcFailure` for an error answer."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        if self._connection is None:
+            self._connection = http.client.HTTPConnection("127.0.0.1", self.ports["json-rpc"], timeout=30)
+        self._connection.request("POST", "/", body, {"Content-Type": "application/json"})
+        answer = json.loads(self._connection.getresponse().read())
+        if "error" in answer:
+            raise RpcFailure(answer["error"])
+        return answer["result"]
+
+    def send(self, raw: bytes) -> str:
+        """eth_sendRawTransaction"""
+        hash: str = self.rpc("eth_sendRawTransaction", "0x" + raw.hex())
+        return hash
+
+    def receipt(self, hash: str, limit_s: float = 10.0) -> dict[str, Any]:
+        """The receipt of a transaction, once it is there."""
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            found: dict[str, Any] | None = self.rpc("eth_getTransactionReceipt", hash)
+            if found is not None:
+                return found
+            time.sleep(0.001)
+        raise AssertionError(f"no receipt of {hash}")
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Ask the node to stop; its exit code."""
+        assert self._process is not None
+        self._forget_connection()
+        self._process.send_signal(number)
+        return self._process.wait(_STOP_LIMIT_S)
+
+    def kill(self) -> None:
+        """End the node without any warning."""
+        assert self._process is not None
+        self._forget_connection()
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait(_STOP_LIMIT_S)
+
+    def output(self) -> str:
+        """What the node has written so far, in all its runs."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _forget_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> NodeProcess:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.is_running:
+            self.kill()
+
+
+MINING = ("--network=dev", "--miner-enabled", "--miner-coinbase=0xfe3b557e8fb62b89f4916b721be55ceb828dbd73")
+"""Options of a development node that makes blocks."""

@@ -1,0 +1,187 @@
+"""A node from the outside: starting, mining, stopping, and every way in which a start is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from ophion.testing.process import COMMAND, MINING, NodeProcess, RpcFailure, environment
+from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+
+B, C = DEV_KEYS[1:]
+
+
+def ophion(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        env=environment(),
+    )
+
+
+def test_a_transaction_is_mined_at_once_and_the_node_stops_cleanly(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "data", *MINING) as node:
+        node.receipt(node.send(legacy_transaction(B, 0)))
+        began = time.perf_counter()
+        receipt = node.receipt(node.send(legacy_transaction(B, 1, value=7, to=bytes([9]) * 20)))
+        took = time.perf_counter() - began
+        assert receipt["status"] == "0x1"
+        assert took < 0.5, "well below 20 ms on an idle machine"
+        assert node.rpc("eth_getBalance", "0x" + "09" * 20, "latest") == "0x7"
+        assert int(node.rpc("eth_blockNumber"), 16) == 2
+        began = time.perf_counter()
+        assert node.stop() == 0
+        assert time.perf_counter() - began < 1.0
+    assert not (tmp_path / "data" / "ophion.ports").exists()
+    log = node.output()
+    for line in (
+        "Setting logging level to INFO",
+        "Starting ophion/v",
+        "Generated new key 0x",
+        "JsonRPC service started and listening on 127.0.0.1:",
+        "Enode URL enode://",
+        "Ethereum main loop is up.",
+        "Produced and imported block #2 / 1 tx / 0 om / 21000 (0.0%) gas / (0x",
+        "Stopped.",
+    ):
+        assert line in log, line
+
+
+def test_a_restart_finds_the_same_chain_and_the_same_key(tmp_path: Path) -> None:
+    node = NodeProcess(tmp_path / "data", *MINING, "--rpc-http-api=ETH,NET,ADMIN")
+    with node:
+        node.receipt(node.send(legacy_transaction(B, 0)))
+        head, identity = node.rpc("eth_getBlockByNumber", "latest", False), node.rpc("net_enode")
+        assert node.stop(signal.SIGINT) == 0
+    with node:
+        assert node.rpc("eth_getBlockByNumber", "latest", False) == head
+        assert node.rpc("net_enode") == identity
+        assert "Loaded key 0x" in node.output()
+
+
+def test_mining_can_be_started_and_stopped(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "data", "--network=dev", "--rpc-http-api=ETH,MINER,TXPOOL") as node:
+        hash = node.send(fee_transaction(B, 0))
+        with pytest.raises(RpcFailure, match="-32010 Coinbase not set"):
+            node.rpc("miner_start")
+        assert node.rpc("eth_mining") is False
+        node.rpc("miner_setCoinbase", "0x" + DEV_KEYS[0].address.hex())
+        assert node.rpc("miner_start") is True
+        assert node.rpc("eth_mining") is True
+        node.receipt(hash)
+        assert node.rpc("miner_stop") is True
+        assert node.rpc("eth_mining") is False
+
+
+def test_a_block_period_makes_blocks_on_schedule(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "data", *MINING, "--block-period=0.2") as node:
+        time.sleep(1.1)
+        assert 3 <= int(node.rpc("eth_blockNumber"), 16) <= 6
+
+
+def test_real_work_is_done_where_the_genesis_asks_for_it(tmp_path: Path) -> None:
+    genesis = tmp_path / "genesis.json"
+    genesis.write_text(
+        json.dumps(
+            {
+                "config": {"chainId": 77, "petersburgBlock": 0, "ethash": {"fixeddifficulty": 4}},
+                "difficulty": "0x4",
+                "gasLimit": "0x1000000",
+            }
+        )
+    )
+    options = (f"--genesis-file={genesis}", "--miner-enabled", f"--miner-coinbase=0x{B.address.hex()}")
+    with NodeProcess(tmp_path / "data", *options) as node:
+        deadline = time.monotonic() + 20
+        while int(node.rpc("eth_blockNumber"), 16) < 2:
+            assert time.monotonic() < deadline, node.output()[-1000:]
+            time.sleep(0.02)
+        assert node.stop() == 0
+    exported = tmp_path / "chain.rlp"
+    assert (
+        ophion("blocks", "export", f"--to={exported}", *options[:1], f"--data-path={tmp_path / 'data'}").returncode == 0
+    )
+    imported = ophion("blocks", "import", f"--from={exported}", *options[:1], f"--data-path={tmp_path / 'copy'}")
+    assert imported.returncode == 0, imported.stderr
+
+
+def test_a_second_process_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "data", "--network=dev") as node:
+        second = ophion(f"--data-path={node.data_path}", "--network=dev")
+        assert second.returncode == 1
+        assert f"is in use by process {node.pid}" in second.stderr
+        assert "Traceback" not in second.stderr
+
+
+def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = ophion(f"--data-path={tmp_path / 'data'}", "--rpc-http-enabled", f"--rpc-http-port={port}")
+    assert refused.returncode == 1
+    assert f"127.0.0.1:{port}" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_all_configuration_errors_are_reported_before_anything_starts(tmp_path: Path) -> None:
+    refused = ophion(
+        f"--data-path={tmp_path / 'data'}", "--miner-enabled", "--privacy-enabled", "--bootnodes=enode://a@b:1"
+    )
+    assert refused.returncode == 1
+    assert "Unable to mine without a valid coinbase." in refused.stderr
+    assert "Please specify Enclave public key file path to enable privacy" in refused.stderr
+    assert "--bootnodes: networking between nodes is not part of this version" in refused.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_another_genesis_is_refused_with_both_hashes(tmp_path: Path) -> None:
+    node = NodeProcess(tmp_path / "data", "--network=dev")
+    with node:
+        node.stop()
+    refused = ophion(f"--data-path={node.data_path}", "--network=dev", "--dev-fork=petersburg")
+    assert refused.returncode == 1
+    assert "Supplied genesis block does not match stored chain data." in refused.stderr
+
+
+def test_variables_and_files_set_options_and_flags_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('min-gas-price=5\nminer-extra-data="0x01"\nrpc-http-api=["ETH","MINER"]\n')
+    monkeypatch.setenv("OPHION_MIN_GAS_PRICE", "7")
+    with NodeProcess(tmp_path / "data", f"--config-file={file}", "--miner-extra-data=0x02") as node:
+        assert node.rpc("miner_getMinGasPrice") == "0x7"
+        assert node.rpc("miner_getExtraData") == "0x02"
+
+
+def test_the_preset_shows_a_person_what_they_look_for() -> None:
+    parent, child = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "dev", "--rpc-http-port=0", "--rpc-ws-port=0"], stdout=child, stderr=child, env=environment()
+    )
+    os.close(child)
+    shown = ""
+    try:
+        deadline = time.monotonic() + 20
+        while shown.count("private key") < 3 and time.monotonic() < deadline:
+            shown += os.read(parent, 65536).decode()
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+        os.close(parent)
+    assert "http://127.0.0.1:" in shown
+    assert "ws://127.0.0.1:" in shown
+    assert "chain id 2018 (0x7e2)" in shown
+    assert "public test keys" in shown
+    path = Path(next(line.split()[1] for line in shown.splitlines() if line.strip().startswith("Data ")))
+    assert not path.exists(), "the temporary place is gone"
