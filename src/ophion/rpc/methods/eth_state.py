@@ -24,6 +24,16 @@ def _decode_slots(value: object) -> list[Hash32]:
     return [decode_slot(member) for member in value]
 
 
+def _decode_named_slots(value: object) -> list[tuple[str, Hash32]]:
+    """Slots with the form in which they go back: all 32 bytes when they came so, else the number without zeros."""
+    slots = _decode_slots(value)
+    is_whole = [len(str(member).removeprefix("0x")) == 64 for member in value]  # type: ignore[attr-defined]
+    return [
+        (data(slot) if whole else quantity(int.from_bytes(slot, "big")), slot)
+        for slot, whole in zip(slots, is_whole, strict=True)
+    ]
+
+
 def _decode_slots_by_address(value: object) -> dict[Address, list[Hash32]]:
     if type(value) is not dict:
         raise invalid_params("storage keys: an object with an array for each address is expected")
@@ -36,7 +46,7 @@ def _decode_slots_by_address(value: object) -> dict[Address, list[Hash32]]:
 
 
 _KEYS = {"type": "array", "items": {"type": "string"}}
-SlotsParam = Annotated[list[Hash32], Wire("slots", "storage positions", _KEYS, _decode_slots)]
+SlotsParam = Annotated[list[tuple[str, Hash32]], Wire("slots", "storage positions", _KEYS, _decode_named_slots)]
 SlotsByAddressParam = Annotated[
     dict[Address, list[Hash32]],
     Wire(
@@ -128,10 +138,10 @@ def get_proof(
     return read_at(ctx, block, lambda view: _proof(view, address, storage_keys))
 
 
-def _proof(view: BlockView, address: Address, slots: list[Hash32]) -> dict[str, Any]:
+def _proof(view: BlockView, address: Address, slots: list[tuple[str, Hash32]]) -> dict[str, Any]:
     state = view.state
     nonce, balance, code_hash, storage_root = state.account(address) or (0, 0, EMPTY_CODE_HASH, EMPTY_TRIE_ROOT)
-    account_proof, storage_proofs = state.proof(address, slots)
+    account_proof, storage_proofs = state.proof(address, [slot for _, slot in slots])
     return {
         "address": data(address),
         "accountProof": [data(node) for node in account_proof],
@@ -141,10 +151,10 @@ def _proof(view: BlockView, address: Address, slots: list[Hash32]) -> dict[str, 
         "storageHash": data(storage_root),
         "storageProof": [
             {
-                "key": data(slot),
+                "key": name,
                 "value": quantity(int.from_bytes(value, "big")),
                 "proof": [data(node) for node in proof],
             }
-            for slot, (value, proof) in zip(slots, storage_proofs, strict=True)
+            for (name, _), (value, proof) in zip(slots, storage_proofs, strict=True)
         ],
     }

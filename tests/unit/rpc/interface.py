@@ -1,0 +1,136 @@
+"""The interface of a node in process: a real chain, pool and producer, and no sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ophion.chain.chain import Chain
+from ophion.chain.import_core import ImportCore
+from ophion.chain.import_file import BlockFileImport
+from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.consensus.registry import engine_for
+from ophion.consensus.voting import LocalProposals
+from ophion.native.store import open_store
+from ophion.node.config import NodeConfig
+from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
+from ophion.rpc.dispatcher import Answer, Dispatcher, Pending
+from ophion.rpc.filters import Filters
+from ophion.rpc.registry import HTTP, Caller
+from ophion.rpc.rendered import RenderedBlocks
+from ophion.rpc.services import method_table
+from ophion.rpc.subscriptions import Subscriptions
+from ophion.runtime.clock import SystemClock, SystemEntropy
+from ophion.runtime.lanes import InlineLanes
+from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.signing import DEV_KEYS
+
+GROUPS = ("admin", "clique", "eth", "miner", "net", "txpool", "web3")
+VERSION = "Ophion/v0.0.0/linux-x86_64/python-3.11"
+T = TypeVar("T")
+
+
+class Interface:
+    """Ask it like a client would."""
+
+    def __init__(self, node: TestCore, limits: RpcLimits, loop: asyncio.AbstractEventLoop) -> None:
+        self.node = node
+        self.loop = loop
+        lanes = InlineLanes()
+        queries, pool, chain = node.queries, node.pool, node.chain
+        filters = Filters(node.clock, SystemEntropy())
+        chain.events.listen(filters.on_chain_event)
+        pool.events.listen(filters.on_pool_event)
+        genesis = chain.canonical(0)
+        assert genesis is not None
+        self.context = RpcContext(
+            queries=queries,
+            pool=pool,
+            mining=node.mining,
+            lanes=lanes,
+            rendered=RenderedBlocks(chain.store, queries.with_total_difficulty),
+            fees=node.core.fees,
+            filters=filters,
+            subscriptions=Subscriptions(
+                chain.store, chain.events, pool.events, lanes, queries.with_total_difficulty, lambda: b"false"
+            ),
+            node=NodeInfo(VERSION, DEV_KEYS[0].public_key, chain.spec.chain_id, genesis.hash, True, "127.0.0.1", 30303),
+            limits=limits,
+            clique=LocalProposals() if chain.spec.engine is EngineKind.CLIQUE else None,
+            endpoints=lambda: {"jsonrpc": Endpoint("127.0.0.1", 8545)},
+        )
+        self.dispatcher = self.dispatcher_for(HTTP)
+
+    def dispatcher_for(self, transport: str, groups: Sequence[str] = GROUPS) -> Dispatcher:
+        return Dispatcher(method_table(self.context, groups, transport), self.loop)
+
+    def run(self, story: Coroutine[Any, Any, T]) -> T:
+        """Run something on the interface's loop."""
+        return self.loop.run_until_complete(story)
+
+    def message(self, body: bytes, dispatcher: Dispatcher | None = None, caller: Caller | None = None) -> Any:
+        """The parsed answer to any message."""
+
+        async def main() -> Any:
+            reply = (dispatcher or self.dispatcher).handle(body, caller)
+            if isinstance(reply, Pending):
+                waiting: asyncio.Future[bytes | Answer] = self.loop.create_future()
+                reply.deliver = waiting.set_result
+                reply = await asyncio.wait_for(waiting, 60)
+            return json.loads(reply if isinstance(reply, bytes) else reply.join())
+
+        return self.run(main())
+
+    def request(self, name: str, *params: Any) -> Any:
+        """The whole answer to a request."""
+        return self.message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode())
+
+    def ask(self, name: str, *params: Any) -> Any:
+        """The result of a request that must succeed."""
+        answer = self.request(name, *params)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def error(self, name: str, *params: Any) -> tuple[int, str]:
+        """Code and text of a request that must fail."""
+        answer = self.request(name, *params)
+        assert "error" in answer, answer
+        return answer["error"]["code"], answer["error"]["message"]
+
+
+@contextmanager
+def open_interface(
+    path: Path,
+    genesis: Genesis | None = None,
+    config: NodeConfig = DEV_CONFIG,
+    limits: RpcLimits | None = None,
+    before: Callable[[TestCore], None] = lambda node: None,
+) -> Iterator[Interface]:
+    """The interface of the node in this directory."""
+    loop = asyncio.new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        with open_core(path, config, genesis) as node:
+            before(node)
+            yield Interface(node, limits or RpcLimits(), loop)
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def import_chain(path: Path, genesis_file: Path, blocks_file: Path, verifies_work: bool = False) -> Genesis:
+    """Put a file of blocks into a new database."""
+    genesis = parse_genesis(genesis_file.read_bytes())
+    store = open_store(path, durable=False)
+    try:
+        chain = Chain.open(store, genesis, engine_for(genesis.spec, verifies_work=verifies_work))
+        clock = SystemClock()
+        BlockFileImport(ImportCore(chain, clock), clock).run([blocks_file])
+    finally:
+        store.close()
+    return genesis
