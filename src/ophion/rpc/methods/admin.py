@@ -82,7 +82,7 @@ def node_info(ctx: RpcContext) -> NodeInfoResult:
     }
 
 
-@method("admin_changeLogLevel")
+@method("admin_changeLogLevel", examples=[Example(["INFO"], "Success")])
 def change_log_level(ctx: RpcContext, level: TextParam, loggers: NamesParam | None = None) -> Text:
     """Write more or less to the log: OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE or ALL; for all loggers or some."""
     wanted = LogLevel.named(level)

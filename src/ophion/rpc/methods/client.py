@@ -40,13 +40,13 @@ def version(ctx: RpcContext) -> Text:
     return str(ctx.queries.spec.chain_id)
 
 
-@method("net_listening")
+@method("net_listening", examples=[Example([], False)])
 def listening(ctx: RpcContext) -> Boolean:
     """Whether other nodes can connect to this one."""
     return False
 
 
-@method("net_peerCount")
+@method("net_peerCount", examples=[Example([], "0x0")])
 def peer_count(ctx: RpcContext) -> Quantity:
     """How many nodes this one is connected with."""
     require_p2p(ctx)

@@ -38,7 +38,7 @@ def get_block_by_number(
     return None if header is None else _block(ctx, header.hash, full)
 
 
-@method("eth_getBlockByHash", needs={"chain"})
+@method("eth_getBlockByHash", needs={"chain"}, examples=[Example(["0x" + "00" * 32, False], None)])
 def get_block_by_hash(ctx: RpcContext, block_hash: HashParam, full: BooleanParam = False) -> BlockJson | None:
     """A block by its hash, also one that is not on the canonical chain; null when it is not known."""
     header = ctx.queries.header(block_hash)
@@ -71,7 +71,11 @@ def get_block_transaction_count_by_number(
     return _count(ctx, header_at(ctx, block))
 
 
-@method("eth_getBlockTransactionCountByHash", needs={"chain"})
+@method(
+    "eth_getBlockTransactionCountByHash",
+    needs={"chain"},
+    examples=[Example(["0x10aaf14a53caf27552325374429d3558398a36d3682ede6603c2c6511896e9f9"], "0x1")],
+)
 def get_block_transaction_count_by_hash(ctx: RpcContext, block_hash: HashParam) -> Quantity | None:
     """How many transactions a block has; null when it is not known."""
     return _count(ctx, ctx.queries.header(block_hash))
@@ -136,7 +140,34 @@ def _uncle(ctx: RpcContext, header: HashedHeader | None, index: int) -> bytes | 
 # --- transactions and receipts -------------------------------------------------------------------
 
 
-@method("eth_getTransactionByHash", needs={"chain", "pool"}, exact_count=True)
+@method(
+    "eth_getTransactionByHash",
+    needs={"chain", "pool"},
+    exact_count=True,
+    examples=[
+        Example(
+            ["0x9cc6c7e602c56aa30c554bb691377f8703d778cec8845f4b88c0f72516b304f4"],
+            {
+                "blockHash": "0xc8df1f061abb4d0c107b2b1a794ade8780b3120e681f723fe55a7be586d95ba6",
+                "blockNumber": "0x1e",
+                "blockTimestamp": "0x561bc336",
+                "from": "0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b",
+                "gas": "0x4cb2f",
+                "gasPrice": "0x1",
+                "hash": "0x9cc6c7e602c56aa30c554bb691377f8703d778cec8845f4b88c0f72516b304f4",
+                "input": "0xe8beef5b",
+                "nonce": "0x1d",
+                "to": "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f",
+                "transactionIndex": "0x0",
+                "value": "0xa",
+                "type": "0x0",
+                "v": "0x1c",
+                "r": "0x11232cac2f935ab8dd5d5972438fde90e05d0dd620860b42886e7d54dc5c4a0c",
+                "s": "0x3dd467b5faa6e5a0f3c22a5396fefa5b03f07d8114d8434e0e1493736aad8d0e",
+            },
+        )
+    ],
+)
 def get_transaction_by_hash(ctx: RpcContext, transaction_hash: HashParam) -> TransactionJson | None:
     """A transaction from the pool or the chain; null when it is in neither. Pooled ones have no block members."""
     pooled = ctx.pool.get(transaction_hash)
@@ -201,13 +232,13 @@ async def _pending_transaction(ctx: RpcContext, index: int) -> bytes | None:
     return transactions[index].json() if index < len(transactions) else None
 
 
-@method("eth_getTransactionReceipt", needs={"chain"})
+@method("eth_getTransactionReceipt", needs={"chain"}, examples=[Example(["0x" + "00" * 32], None)])
 def get_transaction_receipt(ctx: RpcContext, transaction_hash: HashParam) -> ReceiptJson | None:
     """The receipt of a mined transaction; null for unknown and pending ones."""
     return ctx.queries.receipt_json(transaction_hash, ctx.limits.shows_revert_reason)
 
 
-@method("eth_getBlockReceipts", needs={"chain"})
+@method("eth_getBlockReceipts", needs={"chain"}, examples=[Example(["0x0"], [])])
 def get_block_receipts(ctx: RpcContext, block: BlockParam) -> ReceiptsJson | None:
     """All receipts of a block in order; null when there is no such block. `pending` has none yet and gives null."""
     if block is BlockTag.PENDING:

@@ -19,7 +19,29 @@ from ophion.rpc.wire_types import Boolean, Quantity, Text, TextParam, Wire, enco
 AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
 
 
-@method("eth_getLogs", needs={"chain"})
+@method(
+    "eth_getLogs",
+    needs={"chain"},
+    examples=[
+        Example(
+            [{"fromBlock": "0x17", "toBlock": "0x17"}],
+            [
+                {
+                    "logIndex": "0x0",
+                    "removed": False,
+                    "blockNumber": "0x17",
+                    "blockHash": "0x3c419f39b340a4c35cc27b8f7880b779dc1abb9814ad13a2a5a55b885cc8ec2d",
+                    "blockTimestamp": "0x561bc31b",
+                    "transactionHash": "0x97a385bf570ced7821c6495b3877ddd2afd5c452f350f0d4876e98d9161389c6",
+                    "transactionIndex": "0x0",
+                    "address": "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f",
+                    "data": "0x000000000000000000000000000000000000000000000000000000000000002a",
+                    "topics": ["0x65c9ac8011e286e89d02a269890f41d67ca2cc597b2c76c7c69321ff492be580"],
+                }
+            ],
+        )
+    ],
+)
 async def get_logs(ctx: RpcContext, filter: LogSearchParam) -> LogsJson:
     """Logs of a range of blocks, or of one block by its hash, that match addresses and topics.
 

@@ -55,7 +55,7 @@ def accounts(ctx: RpcContext) -> AddressList:
     return []
 
 
-@method("eth_gasPrice", needs={"chain"})
+@method("eth_gasPrice", needs={"chain"}, examples=[Example([], "0x3e8")])
 async def gas_price(ctx: RpcContext) -> Quantity:
     """A price per gas that should do: the median of the last blocks, not below what the next block takes."""
     return await ctx.fees.gas_price()
@@ -107,7 +107,23 @@ PercentilesParam = Annotated[
 ]
 
 
-@method("eth_feeHistory", needs={"chain"})
+@method(
+    "eth_feeHistory",
+    needs={"chain"},
+    examples=[
+        Example(
+            ["0x2", "latest", [50]],
+            {
+                "oldestBlock": "0x1f",
+                "baseFeePerGas": ["0x0", "0x0", "0x0"],
+                "gasUsedRatio": [0.00773588677333021, 0.007545537421791245],
+                "baseFeePerBlobGas": ["0x0", "0x0", "0x0"],
+                "blobGasUsedRatio": [0.0, 0.0],
+                "reward": [["0x1"], ["0x1"]],
+            },
+        )
+    ],
+)
 async def get_fee_history(
     ctx: RpcContext, block_count: IntegerParam, newest: BlockNumberParam, percentiles: PercentilesParam | None = None
 ) -> FeeHistoryResult:

@@ -61,7 +61,7 @@ SlotsByAddressParam = Annotated[
 @method(
     "eth_getBalance",
     needs={"state"},
-    examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "earliest"], "0x340aad21b3b700000")],
+    examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "earliest"], "0x9184e72a000")],
 )
 def get_balance(
     ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
@@ -72,7 +72,11 @@ def get_balance(
     return read_at(ctx, block, lambda view: view.state.balance(address))
 
 
-@method("eth_getTransactionCount", needs={"state", "pool"})
+@method(
+    "eth_getTransactionCount",
+    needs={"state", "pool"},
+    examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "latest"], "0x20")],
+)
 def get_transaction_count(
     ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
 ) -> Quantity | Awaitable[Quantity | None] | None:
@@ -89,7 +93,9 @@ def get_transaction_count(
     return read_at(ctx, block, lambda view: view.state.nonce(address))
 
 
-@method("eth_getCode", needs={"state"})
+@method(
+    "eth_getCode", needs={"state"}, examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "latest"], "0x")]
+)
 def get_code(
     ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
 ) -> Data | Awaitable[Data | None] | None:

@@ -107,7 +107,22 @@ async def _call_pending(ctx: RpcContext, call: Call, state_overrides: Any, block
     return result if result is None or isinstance(result, bytes) else await result
 
 
-@method("eth_estimateGas", needs={"state"})
+@method(
+    "eth_estimateGas",
+    needs={"state"},
+    examples=[
+        Example(
+            [
+                {
+                    "from": "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f",
+                    "to": "0x8888f1f195afa192cfee860698584c030f4c9db1",
+                    "value": "0x1",
+                }
+            ],
+            "0x5208",
+        )
+    ],
+)
 def eth_estimate_gas(
     ctx: RpcContext,
     call: CallParam,
@@ -126,7 +141,24 @@ def eth_estimate_gas(
     return run_estimate(ctx, view.state, view.env, view.header.gas_limit, call, state_overrides)
 
 
-@method("eth_createAccessList", needs={"state"})
+@method(
+    "eth_createAccessList",
+    needs={"state"},
+    examples=[
+        Example(
+            [{"to": "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f", "data": "0x12a7b914"}, "latest"],
+            {
+                "accessList": [
+                    {
+                        "address": "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f",
+                        "storageKeys": ["0x0000000000000000000000000000000000000000000000000000000000000000"],
+                    }
+                ],
+                "gasUsed": "0x53f0",
+            },
+        )
+    ],
+)
 async def eth_create_access_list(
     ctx: RpcContext,
     call: CallParam,

@@ -6,7 +6,7 @@ from ophion.primitives.hexcodec import data
 from ophion.producer.control import CoinbaseFixed, CoinbaseNotSet
 from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import COINBASE_NOT_SET, COINBASE_UNKNOWN, INVALID_REQUEST, NO_WORK, invalid_params
-from ophion.rpc.registry import method
+from ophion.rpc.registry import Example, method
 from ophion.rpc.schemas import WorkResult
 from ophion.rpc.wire_types import (
     AddressParam,
@@ -31,13 +31,13 @@ def coinbase(ctx: RpcContext) -> AddressResult:
     return address
 
 
-@method("eth_mining", needs={"mining"})
+@method("eth_mining", needs={"mining"}, examples=[Example([], False)])
 def mining(ctx: RpcContext) -> Boolean:
     """Whether this node is making blocks."""
     return ctx.mining.is_mining
 
 
-@method("eth_hashrate", needs={"mining"})
+@method("eth_hashrate", needs={"mining"}, examples=[Example([], "0x0")])
 def hashrate(ctx: RpcContext) -> Quantity:
     """Hashes per second of this node's search and of external miners that report theirs."""
     return ctx.mining.hashrate
@@ -76,7 +76,7 @@ def start(ctx: RpcContext) -> Boolean:
     return True
 
 
-@method("miner_stop", needs={"mining"})
+@method("miner_stop", needs={"mining"}, examples=[Example([], True)])
 def stop(ctx: RpcContext) -> Boolean:
     """Make no more blocks; true also when that was already so."""
     ctx.mining.stop()
@@ -102,7 +102,7 @@ def change_target_gas_limit(ctx: RpcContext, gas_limit: QuantityParam) -> Boolea
     return True
 
 
-@method("miner_getMinGasPrice", needs={"mining"})
+@method("miner_getMinGasPrice", needs={"mining"}, examples=[Example([], "0x3e8")])
 def get_min_gas_price(ctx: RpcContext) -> Quantity:
     """Least price of a unit of gas that this node takes, in wei."""
     return ctx.mining.floor.min_gas_price
@@ -115,7 +115,7 @@ def set_min_gas_price(ctx: RpcContext, price: QuantityParam) -> Boolean:
     return True
 
 
-@method("miner_getMinPriorityFee", needs={"mining"})
+@method("miner_getMinPriorityFee", needs={"mining"}, examples=[Example([], "0x0")])
 def get_min_priority_fee(ctx: RpcContext) -> Quantity:
     """Least priority fee that this node takes, in wei per gas."""
     return ctx.mining.floor.min_priority_fee
@@ -128,7 +128,7 @@ def set_min_priority_fee(ctx: RpcContext, fee: QuantityParam) -> Boolean:
     return True
 
 
-@method("miner_getExtraData", needs={"mining"})
+@method("miner_getExtraData", needs={"mining"}, examples=[Example([], "0x")])
 def get_extra_data(ctx: RpcContext) -> Data:
     """What this node writes into the extra data of its blocks."""
     return ctx.mining.extra_data

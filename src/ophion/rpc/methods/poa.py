@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from ophion.consensus.signer_metrics import EmptyRange, signer_metrics
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.hexcodec import data, quantity
-from ophion.primitives.types import ZERO_ADDRESS, Address, BlockTag
+from ophion.primitives.types import ZERO_ADDRESS, BlockTag
 from ophion.rpc.blocks import header_at
 from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import INTERNAL_ERROR, INVALID_REQUEST, invalid_params
 from ophion.rpc.registry import method
 from ophion.rpc.schemas import AddressList, ProposalsResult, SignerMetricsResult
 from ophion.rpc.wire_types import AddressParam, BlockNumberParam, Boolean, BooleanParam, HashParam
-
-_METRICS_BLOCKS = 100
 
 
 @method("clique_getSigners", needs={"chain", "clique"})
@@ -66,37 +65,27 @@ async def get_signer_metrics(
 
     Without parameters the last hundred blocks before the newest.
     """
-    head = ctx.queries.head_number
-    start = max(0, head - _METRICS_BLOCKS) if first is None else _number(ctx, first)
-    end = min(head, head if last is None else _number(ctx, last))
-    if not 0 <= start < end:
-        raise invalid_params("the first block must lie before the last")
-    return await ctx.lanes.read.run(lambda: _metrics(ctx, start, end))
-
-
-def _number(ctx: RpcContext, block: BlockTag | int) -> int:
-    if isinstance(block, int):
-        return block
-    return 0 if block is BlockTag.EARLIEST else ctx.queries.head_number
-
-
-def _metrics(ctx: RpcContext, start: int, end: int) -> list[dict[str, str]]:
-    found: dict[Address, tuple[int, int]] = {}
-    engine, header = ctx.queries.engine, None
-    for number in range(start, end):
-        header = ctx.queries.header(number)
-        if header is None:
-            break
-        author = engine.author(header) if number else ZERO_ADDRESS
-        found[author] = (found.get(author, (0, 0))[0] + 1, number)
-    if header is not None:
-        for signer in engine.members(header, ctx.queries.chain):
-            found.setdefault(signer, (0, 0))
+    queries = ctx.queries
+    start, end = _number(ctx, first), _number(ctx, last)
+    if start is not None and start < 0:
+        raise invalid_params("the first block is negative")
+    try:
+        found = await ctx.lanes.read.run(
+            lambda: signer_metrics(queries.engine, queries.chain, queries.head_number, start, end)
+        )
+    except EmptyRange as error:
+        raise invalid_params(error.message) from None
     return [
         {
-            "address": data(signer),
-            "proposedBlockCount": quantity(count),
-            "lastProposedBlockNumber": quantity(number),
+            "address": data(one.address),
+            "proposedBlockCount": quantity(one.blocks),
+            "lastProposedBlockNumber": quantity(one.last_block),
         }
-        for signer, (count, number) in found.items()
+        for one in found
     ]
+
+
+def _number(ctx: RpcContext, block: BlockTag | int | None) -> int | None:
+    if not isinstance(block, BlockTag):
+        return block
+    return 0 if block is BlockTag.EARLIEST else ctx.queries.head_number

@@ -67,7 +67,11 @@ def inspect(ctx: RpcContext) -> PoolTextResult:
     return _content(ctx, lambda item: render.pool_summary(item.transaction))
 
 
-@method("txpool_contentFrom", needs={"pool"})
+@method(
+    "txpool_contentFrom",
+    needs={"pool"},
+    examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b"], {"pending": {}, "queued": {}})],
+)
 def content_from(ctx: RpcContext, sender: AddressParam) -> SenderContentResult:
     """The pooled transactions of one sender, by nonce."""
     found = ctx.pool.content(sender)
