@@ -20,11 +20,23 @@ _KEPT: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class BadBlock:
-    """A block and what it broke."""
+    """A block and the rule it broke.
+
+    The error is made anew each time: one that has been raised holds on to everything its traceback has seen, the
+    execution of the block included.
+    """
 
     header: HashedHeader
     body: Body
-    error: InvalidBlock
+    kind: type[InvalidBlock]
+    rule: str
+    got: object
+    expected: object
+
+    @property
+    def error(self) -> InvalidBlock:
+        """What to raise when the block comes again."""
+        return self.kind(self.rule, self.got, self.expected, self.header.number, self.header.hash)
 
 
 class BadBlocks:
@@ -35,7 +47,7 @@ class BadBlocks:
 
     def add(self, header: HashedHeader, body: Body, error: InvalidBlock) -> None:
         """Remember a block."""
-        self._known[header.hash] = BadBlock(header, body, error)
+        self._known[header.hash] = BadBlock(header, body, type(error), error.rule, error.got, error.expected)
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
 

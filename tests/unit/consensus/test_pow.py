@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.forks import ForkSchedule, Milestone
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine import Tip, Wishes
@@ -200,6 +201,18 @@ def test_a_fixed_difficulty_replaces_the_formulas() -> None:
     with pytest.raises(InvalidHeader, match="difficulty: got 131072, expected 100"):
         chain.extend(engine.hashed(replace(draft, difficulty=131072)))
     chain.extend(engine.hashed(draft))
+
+
+def test_blocks_share_a_second_on_the_dev_network_only() -> None:
+    for first, is_allowed in ((dev_genesis(), True), (genesis({"ethash": {"fixeddifficulty": 100}}), False)):
+        engine = PowEngine(first.spec, verifies_work=False)
+        chain = MemoryChain(engine, first)
+        block = engine.prepare(chain.genesis, Wishes(timestamp=0, author=bytes(20)), chain)
+        assert block.timestamp == (0 if is_allowed else 1)
+        chain.extend(engine.hashed(block))
+        if not is_allowed:
+            with pytest.raises(InvalidHeader, match="timestamp"):
+                chain.extend(engine.hashed(replace(block, timestamp=0)))
 
 
 def test_the_dao_fork_marks_ten_blocks() -> None:

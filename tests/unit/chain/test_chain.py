@@ -1,0 +1,100 @@
+"""The committed chain: how it begins, what it reads, how it tells of changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainEvent, Extended, Reorged
+from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.genesis import parse_genesis
+from ophion.consensus.registry import engine_for
+from ophion.errors import GenesisError
+from ophion.native.store import open_store
+from tests.unit.chain.workshop import workshop
+
+
+def test_an_empty_database_begins_with_the_genesis(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        chain = shop.chain
+        assert chain.head == chain.genesis == chain.canonical(0) == chain.header(chain.genesis.hash)
+        assert chain.total_difficulty(chain.genesis.hash) == chain.tip.total_difficulty == 0x10000
+        assert (
+            chain.store.state(chain.head.header.state_root).balance(
+                bytes.fromhex("fe3b557e8fb62b89f4916b721be55ceb828dbd73")
+            )
+            == 200 * 10**18
+        )
+
+
+def test_a_database_remembers_its_head_and_takes_no_other_genesis(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        for block in shop.branch(3):
+            shop.put(block)
+        head = shop.chain.head
+    with workshop(tmp_path) as shop:
+        assert shop.chain.head == head
+        assert shop.chain.tip.total_difficulty == 0x10000 + 3 * 100
+        stored = shop.chain.genesis.hash
+    with (
+        pytest.raises(GenesisError, match="does not match stored chain data") as caught,
+        workshop(tmp_path, dev_genesis()),
+    ):
+        pass
+    assert stored.hex() in str(caught.value)
+
+
+def test_a_genesis_the_engine_cannot_use_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    genesis = parse_genesis('{"config": {"clique": {}}, "difficulty": 1, "gasLimit": 5000}')
+    store = open_store(tmp_path, durable=False)
+    with pytest.raises(GenesisError, match="extraData"):
+        Chain.open(store, genesis, engine_for(genesis.spec))
+    assert store.head() is None
+    store.close()
+
+
+def test_unknown_blocks_are_none(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        chain = shop.chain
+        assert chain.header(bytes(32)) is None
+        assert chain.canonical(1) is None
+        assert chain.total_difficulty(bytes(32)) is None
+        assert chain.ommers(bytes(32)) == ()
+
+
+def test_growth_and_reorganisation_are_published_after_the_commit(tmp_path: Path) -> None:
+    heard: list[ChainEvent] = []
+    with workshop(tmp_path) as shop:
+        chain = shop.chain
+
+        def listen(event: ChainEvent) -> None:
+            assert chain.head == event.head
+            assert chain.store.head() == (event.head.hash, event.head.number)
+            heard.append(event)
+
+        chain.events.listen(listen)
+        old = shop.branch(2, extra=b"old")
+        new = shop.branch(3, chain.genesis, extra=b"new")
+        for block in (*old, *new):
+            shop.put(block)
+        assert chain.is_canonical(new[0].header)
+        assert not chain.is_canonical(old[0].header)
+    first, second, reorged = heard
+    assert isinstance(first, Extended)
+    assert isinstance(second, Extended)
+    assert [block.header for block in (*first.blocks, *second.blocks)] == [block.header for block in old]
+    assert isinstance(reorged, Reorged)
+    assert [block.header for block in reorged.removed] == [old[1].header, old[0].header]
+    assert [block.header for block in reorged.added] == [block.header for block in new]
+    assert reorged.removed[0].body.transactions[0].hash == old[1].body.transactions[0].hash
+
+
+def test_empty_accounts_of_a_genesis_file_exist(tmp_path: Path) -> None:
+    """Other clients keep them, so their hash of such a genesis counts them."""
+    document = {"config": {"ethash": {}}, "difficulty": 1, "gasLimit": 5000, "alloc": {"01" * 20: {"balance": "0"}}}
+    genesis = parse_genesis(json.dumps(document))
+    with workshop(tmp_path, genesis) as shop:
+        assert shop.chain.store.state(shop.chain.head.header.state_root).account(b"\x01" * 20) is not None

@@ -1,0 +1,82 @@
+"""The node's door: outcomes, order, events, executions that are not repeated."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ophion.chain.events import ChainEvent
+from ophion.chain.importer import Importer, Outcome
+from ophion.errors import InvalidBlock, UnknownParent
+from ophion.runtime.lanes import InlineLanes
+from tests.unit.chain.workshop import Workshop, workshop
+
+
+def importer(shop: Workshop) -> Importer:
+    return Importer(shop.chain, InlineLanes(), shop.clock)
+
+
+def test_a_block_is_head_side_or_known(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        door = importer(shop)
+        first, second = shop.branch(2)
+        side = shop.branch(1, shop.chain.genesis, extra=b"side")[0]
+        heard: list[ChainEvent] = []
+        shop.chain.events.listen(heard.append)
+
+        async def story() -> None:
+            assert (await door.import_block(first)).outcome is Outcome.HEAD
+            assert (await door.import_block(side)).outcome is Outcome.SIDE
+            assert (await door.import_block(first)).outcome is Outcome.KNOWN
+            assert (await door.import_block(second)).change is not None
+
+        asyncio.run(story())
+        assert shop.chain.head == second.header
+        assert [event.head for event in heard] == [first.header, second.header]
+
+
+def test_a_built_block_is_committed_with_the_execution_at_hand(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        door = importer(shop)
+        block = shop.branch(1)[0]
+
+        async def story() -> None:
+            execution = await door.check(block)
+            assert shop.chain.head == shop.chain.genesis
+            await door.import_built(block.header, block.body, execution)
+
+        asyncio.run(story())
+        assert shop.chain.head == block.header
+
+
+def test_errors_reach_the_caller_and_leave_nothing_behind(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        door = importer(shop)
+        first, second = shop.branch(2)
+        bad = shop.block(state_root=bytes(32))
+
+        async def story() -> None:
+            with pytest.raises(UnknownParent):
+                await door.import_block(second)
+            with pytest.raises(InvalidBlock, match="state root"):
+                await door.import_block(bad)
+            assert [entry.header for entry in door.bad_blocks.recent()] == [bad.header]
+            await door.import_block(first)
+            await door.import_block(second)
+
+        asyncio.run(story())
+        assert shop.chain.head == second.header
+
+
+def test_imports_that_wait_for_each_other_keep_their_order(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        door = importer(shop)
+        blocks = shop.branch(5)
+
+        async def story() -> None:
+            await asyncio.gather(*(door.import_block(block) for block in blocks))
+
+        asyncio.run(story())
+        assert shop.chain.head == blocks[-1].header
