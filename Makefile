@@ -68,6 +68,6 @@ $(PACKAGES): $(TOOLS) requirements.lock requirements-dev.lock
 
 $(BUILT): $(PACKAGES) $(CRATE) pyproject.toml
 	@scripts/set-up rust $(VENV)
-	@echo "Building the Rust crate (the first time takes some minutes)"
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop -q --release --locked
+	@echo "Building the Rust crate (some minutes the first time; progress in $(VENV)/build.log)"
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
 	@touch $@
