@@ -15,8 +15,8 @@ from ophion.pool.pool import Added, PoolEvent
 from ophion.producer.assembly import Assembler
 
 _BUILD_DEADLINE_S = 1.0
-_MANY = 4
-_PACE_S = 0.01
+_MANY = 8
+_PACE_S = 0.025
 
 
 class InstantSealer:
