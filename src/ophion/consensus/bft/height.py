@@ -66,6 +66,9 @@ _MOST_CHECKS: Final = 8
 
 _NOTES_KEPT: Final = 8
 
+MAX_ROUND: Final = 2**31 - 1
+"""Nobody gets here in earnest; other clients count rounds in signed 32-bit numbers."""
+
 
 class Height:
     """Control of one height. Appends effects through `emit`; never returns anything."""
@@ -215,6 +218,8 @@ class Height:
 
     def _take_round_change(self, message: RoundChange, now: float) -> None:
         target = message.round
+        if target > MAX_ROUND:
+            return
         try:
             self._rules.check_round_change(message, self.committee)
         except Unjustified as refusal:

@@ -171,17 +171,13 @@ def test_prepare_by_k2() -> None:
         "dc34c912afe977c3ac078b407f6d1e5c70fbc16de13c38b6999e65452ee1042fc7d706a97e099d15fa6308cf7b550e239057d4a61881c449"
         "5f9a6501"
     )
-    assert (
-        signing_hash(message.raw.data, 1).hex() == "db4a9256e0e2c35df244711d8859f5712f5bb2e5f43eab9452bca6da31254b63"
-    )
+    assert signing_hash(message.raw.data, 1).hex() == "db4a9256e0e2c35df244711d8859f5712f5bb2e5f43eab9452bca6da31254b63"
 
 
 def test_commit_by_k2() -> None:
     block = message_block(IBFT2)
     message = scribe(K2).commit(1, 0, block.digest, block.digest)
-    assert (
-        signing_hash(message.raw.data, 2).hex() == "f1834d8936c62afb0a9acbe1c8d08fbbf6c787f6ad99ecdd81b9757e15f89110"
-    )
+    assert signing_hash(message.raw.data, 2).hex() == "f1834d8936c62afb0a9acbe1c8d08fbbf6c787f6ad99ecdd81b9757e15f89110"
     assert len(message.raw.data) == 185
     assert message.fingerprint.hex() == "eea6ec8c1e7608fac2cbd2264b5e0d937deb05a4f832f32b5522fa8d63fcc57e"
     assert IBFT2.decode(message.raw) == message
@@ -273,7 +269,15 @@ def test_every_changed_byte_of_a_message_is_noticed() -> None:
 
 def test_unknown_codes_and_wrong_shapes_are_decode_errors() -> None:
     prepare = scribe(K2).prepare(1, 0, bytes(32)).raw.data
-    for code, data in ((4, prepare), (0, prepare), (3, prepare), (2, prepare), (1, b""), (1, b"\xc0"), (0, b"\xc3\xc0\xc0\xc0")):
+    for code, data in (
+        (4, prepare),
+        (0, prepare),
+        (3, prepare),
+        (2, prepare),
+        (1, b""),
+        (1, b"\xc0"),
+        (0, b"\xc3\xc0\xc0\xc0"),
+    ):
         with pytest.raises(DecodeError):
             IBFT2.decode(RawMessage(code, data))
 

@@ -1,0 +1,260 @@
+"""A doctor for stalls: what the machine waits for, and what stands in its way, in plain words.
+
+It reads the machine's own state and nothing else, so it answers at once and can be asked at any time. What it cannot
+know is who is connected; whoever asks may say so, and gets a sharper answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from ophion.consensus.bft.committee import Committee
+from ophion.consensus.bft.height import NOT_STARTED, Height
+from ophion.consensus.bft.machine import BftMachine
+from ophion.primitives.types import Address, Hash32
+
+
+class Phase(Enum):
+    """How far the current round is."""
+
+    STOPPED = "stopped"
+    FOLLOWING = "following"
+    """Not a validator of this height."""
+    WAITING_FOR_BLOCK_TIME = "waiting for block time"
+    WAITING_FOR_ROUND_CHANGES = "waiting for round changes"
+    """A later round that a quorum has yet to ask for."""
+    WAITING_FOR_PROPOSAL = "waiting for proposal"
+    PREPARING = "preparing"
+    COMMITTING = "committing"
+    DECIDED = "decided"
+    """The block is being imported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """Who has said a thing in the current round, and who has not."""
+
+    needed: int
+    arrived: tuple[Address, ...] = ()
+    missing: tuple[Address, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BftStatus:
+    """One look at the machine."""
+
+    protocol: str
+    phase: Phase
+    height: int | None = None
+    """The height being decided: one above the head."""
+    round: int | None = None
+    """None before the first round has begun."""
+    validators: tuple[Address, ...] = ()
+    quorum: int = 0
+    proposer: Address | None = None
+    """Whose turn it is in this round."""
+    proposal: Hash32 | None = None
+    """Hash of the block that was proposed and accepted."""
+    prepares: Ballot | None = None
+    commits: Ballot | None = None
+    round_changes: Ballot | None = None
+    """Requests for the current round, or for round 1 while round 0 lasts."""
+    silent: tuple[Address, ...] = ()
+    """Validators of whom nothing was heard at this height."""
+    disconnected: tuple[Address, ...] | None = None
+    """Validators that are not connected; None when that is not known."""
+    prepared_round: int | None = None
+    """The latest round in which a quorum would have accepted a block."""
+    round_expires_in_s: float | None = None
+    block_due_in_s: float | None = None
+    is_quorum_reachable: bool | None = None
+    """Whether enough validators can be heard; None when nothing can be said about it yet."""
+    explanation: tuple[str, ...] = ()
+    """What blocks progress, one sentence each, the most telling one first."""
+    notes: tuple[str, ...] = ()
+    """Messages and blocks that were refused lately, and why."""
+
+    def as_object(self) -> dict[str, object]:
+        """The status as plain values with hexadecimal addresses, for people and for JSON."""
+
+        def listed(addresses: Iterable[Address]) -> list[str]:
+            return [_hex(address) for address in addresses]
+
+        def ballot(found: Ballot | None) -> dict[str, object] | None:
+            if found is None:
+                return None
+            return {"needed": found.needed, "arrived": listed(found.arrived), "missing": listed(found.missing)}
+
+        return {
+            "protocol": self.protocol,
+            "phase": self.phase.value,
+            "height": self.height,
+            "round": self.round,
+            "validators": listed(self.validators),
+            "quorum": self.quorum,
+            "proposer": _hex(self.proposer) if self.proposer is not None else None,
+            "proposal": _hex(self.proposal) if self.proposal is not None else None,
+            "prepares": ballot(self.prepares),
+            "commits": ballot(self.commits),
+            "roundChanges": ballot(self.round_changes),
+            "silent": listed(self.silent),
+            "disconnected": listed(self.disconnected) if self.disconnected is not None else None,
+            "preparedRound": self.prepared_round,
+            "roundExpiresInSeconds": self.round_expires_in_s,
+            "blockDueInSeconds": self.block_due_in_s,
+            "quorumReachable": self.is_quorum_reachable,
+            "explanation": list(self.explanation),
+            "notes": list(self.notes),
+        }
+
+
+def status_of(machine: BftMachine, now: float, connected: Collection[Address] | None = None) -> BftStatus:
+    """What the machine is doing. `connected` are the validator addresses of connected peers, if known."""
+    name = machine.rules.name
+    committee = machine.committee
+    if not machine.is_running or committee is None:
+        why = "Consensus is not running here: the node is synchronising, was told to stop, or has no head yet."
+        return BftStatus(name, Phase.STOPPED, explanation=(why,))
+    height = machine.height
+    if height is None:
+        why = f"This node (0x{machine.address.hex()}) is not a validator of block {committee.height}; it only follows."
+        return BftStatus(
+            name,
+            Phase.FOLLOWING,
+            committee.height,
+            validators=committee.validators,
+            quorum=committee.quorum,
+            explanation=(why,),
+        )
+    return _running(machine, height, now, connected)
+
+
+def _running(machine: BftMachine, height: Height, now: float, connected: Collection[Address] | None) -> BftStatus:
+    committee, round_ = height.committee, height.round
+    me = machine.address
+    others = [address for address in committee.validators if address != me]
+    silent = tuple(address for address in others if address not in height.reached)
+    disconnected = None if connected is None else tuple(address for address in others if address not in connected)
+    phase = _phase(height)
+    asked = max(height.current, 1)
+    status = BftStatus(
+        protocol=machine.rules.name,
+        phase=phase,
+        height=committee.height,
+        round=height.current if height.current != NOT_STARTED else None,
+        validators=committee.validators,
+        quorum=committee.quorum,
+        proposer=committee.proposer(max(height.current, 0)),
+        proposal=round_.proposal.block.hash if round_.proposal is not None else None,
+        prepares=_ballot(committee, machine.rules.prepares_needed(committee), round_.prepares),
+        commits=_ballot(committee, committee.quorum, round_.commits),
+        round_changes=_ballot(committee, committee.quorum, height.round_changes.authors(asked)),
+        silent=silent,
+        disconnected=disconnected,
+        prepared_round=height.memory.prepared.round if height.memory.prepared is not None else None,
+        round_expires_in_s=_rest(height.expires_at, now),
+        block_due_in_s=_rest(height.block_due, now),
+        is_quorum_reachable=_is_reachable(committee, silent, disconnected, height.current),
+        notes=tuple(height.notes),
+    )
+    return _explained(status, machine, height)
+
+
+def _phase(height: Height) -> Phase:
+    round_ = height.round
+    if height.current == NOT_STARTED:
+        return Phase.WAITING_FOR_BLOCK_TIME
+    if round_.is_decided:
+        return Phase.DECIDED
+    if round_.has_committed:
+        return Phase.COMMITTING
+    if round_.proposal is not None:
+        return Phase.PREPARING
+    if height.current == 0 and height.block_due is not None:
+        return Phase.WAITING_FOR_BLOCK_TIME
+    if height.current > 0 and len(height.round_changes.authors(height.current)) < height.committee.quorum:
+        return Phase.WAITING_FOR_ROUND_CHANGES
+    return Phase.WAITING_FOR_PROPOSAL
+
+
+def _explained(status: BftStatus, machine: BftMachine, height: Height) -> BftStatus:
+    lines: list[str] = []
+    needed = height.committee.quorum
+    if machine.fork_note is not None:
+        lines.append(f"The chain has forked, which takes misbehaving validators: {machine.fork_note}.")
+    if status.is_quorum_reachable is False:
+        missing = status.disconnected if status.disconnected is not None else status.silent
+        verb = "connected" if status.disconnected is not None else "heard of"
+        lines.append(
+            f"No quorum: {needed} of {len(height.committee)} validators are needed and "
+            f"{len(height.committee) - len(missing)} are {verb}. Not {verb}: {_names(missing)}."
+        )
+    lines.append(_waiting_for(status, machine.address, height))
+    if status.round is not None and status.round > 0:
+        lines.append(
+            f"Round {status.round} of this height: {status.round} earlier "
+            f"{'round has' if status.round == 1 else 'rounds have'} ended without a block."
+        )
+    if status.round_expires_in_s is not None and status.phase is not Phase.DECIDED:
+        lines.append(f"The round ends in {max(0.0, status.round_expires_in_s):.1f} s.")
+    return replace(status, explanation=tuple(lines))
+
+
+def _waiting_for(status: BftStatus, me: Address, height: Height) -> str:
+    phase = status.phase
+    if phase is Phase.WAITING_FOR_BLOCK_TIME:
+        due = max(0.0, status.block_due_in_s or 0.0)
+        return f"The next block is due in {due:.1f} s."
+    if phase is Phase.WAITING_FOR_ROUND_CHANGES and status.round_changes is not None:
+        return (
+            f"Waiting for {status.round_changes.needed - len(status.round_changes.arrived)} more validators to ask for "
+            f"round {status.round}; not asked: {_names(status.round_changes.missing)}."
+        )
+    if phase is Phase.WAITING_FOR_PROPOSAL:
+        if status.proposer == me:
+            return "It is this node's turn: its block is being built."
+        return f"Waiting for {_names((status.proposer,) if status.proposer else ())} to propose a block."
+    if phase is Phase.PREPARING and status.prepares is not None:
+        return (
+            f"Waiting for {status.prepares.needed - len(status.prepares.arrived)} more prepares; not from: "
+            f"{_names(status.prepares.missing)}."
+        )
+    if phase is Phase.COMMITTING and status.commits is not None:
+        return (
+            f"Waiting for {status.commits.needed - len(status.commits.arrived)} more commits; not from: "
+            f"{_names(status.commits.missing)}."
+        )
+    return "The block is decided and being imported."
+
+
+def _is_reachable(
+    committee: Committee, silent: tuple[Address, ...], disconnected: tuple[Address, ...] | None, current: int
+) -> bool | None:
+    if disconnected is not None:
+        return len(committee) - len(disconnected) >= committee.quorum
+    if len(committee) - len(silent) >= committee.quorum:
+        return True
+    # in round 0 most validators have had no reason to speak yet
+    return False if current > 0 else None
+
+
+def _ballot(committee: Committee, needed: int, arrived: Collection[Address]) -> Ballot:
+    return Ballot(
+        needed,
+        tuple(address for address in committee.validators if address in arrived),
+        tuple(address for address in committee.validators if address not in arrived),
+    )
+
+
+def _rest(at: float | None, now: float) -> float | None:
+    return None if at is None else at - now
+
+
+def _names(addresses: Iterable[Address]) -> str:
+    return ", ".join(_hex(address) for address in addresses) or "nobody"
+
+
+def _hex(value: bytes) -> str:
+    return f"0x{value.hex()}"

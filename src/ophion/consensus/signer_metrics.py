@@ -1,0 +1,58 @@
+"""How often each member has made a block: `clique_`, `ibft_` and `qbft_getSignerMetrics` (consensus.md 4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ophion.consensus.engine import Engine, HeaderReader
+from ophion.errors import OphionError
+from ophion.primitives.types import ZERO_ADDRESS, Address
+
+DEFAULT_RANGE = 100
+"""Blocks counted when nobody says otherwise."""
+
+
+class EmptyRange(OphionError):
+    """From is not below to; the interface answers with invalid parameters."""
+
+    def __init__(self, first: int, end: int) -> None:
+        self.first = first
+        self.end = end
+        super().__init__(f"The range of blocks from {first} to {end} is empty")
+
+
+@dataclass(frozen=True, slots=True)
+class SignerMetric:
+    """One member's blocks within a range."""
+
+    address: Address
+    blocks: int
+    last_block: int
+    """Number of its latest block in the range; 0 when it has none."""
+
+
+def signer_metrics(
+    engine: Engine, chain: HeaderReader, head: int, first: int | None = None, end: int | None = None
+) -> list[SignerMetric]:
+    """Blocks per author from `first` to before `end`, and everybody who may make the block after the last of them.
+
+    `end` is lowered to the head, whose own block is therefore never counted by default. Blocks that are not there are
+    skipped; genesis belongs to the zero address.
+    """
+    start = max(0, head - DEFAULT_RANGE) if first is None else first
+    stop = head if end is None else min(end, head)
+    if start >= stop:
+        raise EmptyRange(start, stop)
+    counts: dict[Address, int] = {}
+    latest: dict[Address, int] = {}
+    for number in range(start, stop):
+        header = chain.canonical(number)
+        if header is None:
+            continue
+        author = engine.author(header) if number else ZERO_ADDRESS
+        counts[author] = counts.get(author, 0) + 1
+        latest[author] = number
+    last = chain.canonical(stop - 1)
+    for member in engine.members(last, chain) if last is not None else ():
+        counts.setdefault(member, 0)
+    return [SignerMetric(address, count, latest.get(address, 0)) for address, count in counts.items()]

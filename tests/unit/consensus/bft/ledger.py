@@ -1,0 +1,94 @@
+"""A chain of real BFT headers for tests: built, sealed and kept in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.consensus.bft.engine import BftEngine
+from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.engine import Vote, Wishes
+from ophion.native.crypto import PrivateKey
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Address, Hash32
+from tests.unit.consensus.bft.golden import BFT_MIX_HASH, K1, K2, K3, K4
+
+KEYS = sorted((K1, K2, K3, K4), key=lambda key: key.address)
+"""In the order of addresses: k4, k2, k3, k1."""
+
+
+def genesis_of(
+    protocol: str, validators: Sequence[Address], options: dict[str, Any] | None = None, **config: Any
+) -> Genesis:
+    """A genesis file with these options of its engine."""
+    dialect = Ibft2() if protocol == "ibft2" else Qbft()
+    extra = dialect.encode_extra(BftExtraData(bytes(32), tuple(validators)), ExtraForm.FULL)
+    document = {
+        "config": {"chainId": 1337, "berlinBlock": 0, protocol: options or {"blockperiodseconds": 2}, **config},
+        "nonce": "0x0",
+        "timestamp": "0x0",
+        "gasLimit": "0x47b760",
+        "difficulty": "0x1",
+        "mixHash": "0x" + BFT_MIX_HASH.hex(),
+        "extraData": "0x" + extra.hex(),
+        "alloc": {},
+    }
+    return parse_genesis(json.dumps(document))
+
+
+class Ledger:
+    """A canonical chain from genesis on; `HeaderReader` for the engine."""
+
+    def __init__(self, genesis: Genesis) -> None:
+        self.engine = BftEngine(genesis.spec)
+        first = genesis.header(bytes(32))
+        self.engine.check_genesis(first)
+        self.headers = [self.engine.hashed(first)]
+        self.side: dict[Hash32, HashedHeader] = {}
+
+    @property
+    def head(self) -> HashedHeader:
+        return self.headers[-1]
+
+    def header(self, block_hash: Hash32) -> HashedHeader | None:
+        return next((header for header in self.headers if header.hash == block_hash), self.side.get(block_hash))
+
+    def canonical(self, number: int) -> HashedHeader | None:
+        return self.headers[number] if 0 <= number < len(self.headers) else None
+
+    def total_difficulty(self, block_hash: Hash32) -> int | None:
+        header = self.header(block_hash)
+        return None if header is None else header.number + 1
+
+    def ommers(self, block_hash: Hash32) -> Sequence[Header]:
+        return ()
+
+    def draft(self, builder: PrivateKey, vote: Vote | None = None, at: int = 0, **changes: object) -> Header:
+        """An unsealed header on the head."""
+        wishes = Wishes(timestamp=at, author=builder.address, vote=vote)
+        header = self.engine.prepare(self.head, wishes, self)
+        return replace(header, **changes)  # type: ignore[arg-type]
+
+    def sealed(self, header: Header, keys: Sequence[PrivateKey] = KEYS) -> HashedHeader:
+        digest = self.engine.signing_hash(header)
+        return self.engine.hashed(self.engine.attach(header, [key.sign(digest) for key in keys]))
+
+    def verify(self, header: HashedHeader, now: int | None = None) -> None:
+        self.engine.verify(header, self.head, self, header.timestamp if now is None else now)
+
+    def add(self, builder: PrivateKey, vote: Vote | None = None, keys: Sequence[PrivateKey] = KEYS) -> HashedHeader:
+        """Build, seal, verify and append."""
+        members = self.engine.members(self.head, self)
+        header = self.sealed(self.draft(builder, vote), [key for key in keys if key.address in members])
+        self.verify(header)
+        self.headers.append(header)
+        return header
+
+    def validators(self) -> tuple[Address, ...]:
+        """Those of the next block."""
+        return self.engine.members(self.head, self)

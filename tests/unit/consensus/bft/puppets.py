@@ -1,0 +1,152 @@
+"""One real machine among puppets: tests say what the others send and look at exactly what the machine does."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ophion.consensus.bft.committee import Committee
+from ophion.consensus.bft.dialect import Rules
+from ophion.consensus.bft.events import (
+    BftEffect,
+    BftEvent,
+    BlockTimer,
+    CheckProposal,
+    Head,
+    Multicast,
+    NewHead,
+    ProposalBuilt,
+    ProposalChecked,
+    Received,
+    RoundTimer,
+    SetTimer,
+    TimerKind,
+)
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.inbox import InboxLimits
+from ophion.consensus.bft.machine import DEFAULT_LIMITS, BftMachine
+from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.messages import BftMessage, Candidate, PreparedRound, Proposal
+from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.round_change import RoundChanges
+from ophion.consensus.bft.timing import Timing
+from ophion.primitives.types import ZERO_ADDRESS, Address
+from ophion.testing.simulation.stand_ins import Content, StandInScribe, stand_in_address, stand_in_block
+
+IBFT2: Rules = Ibft2()
+QBFT: Rules = Qbft()
+DIALECTS = [IBFT2, QBFT]
+TIMING = Timing(1.0, 4.0, 32.0)
+GENESIS = Head(0, bytes(32), 0, ZERO_ADDRESS)
+
+E = TypeVar("E", bound=BftEffect)
+
+
+class Stage:
+    """A machine at a given place of the committee, and a hand for everybody else.
+
+    At height 1 member 0 proposes round 0, member 1 round 1 and so on.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        me: int,
+        validators: int = 4,
+        timing: Timing = TIMING,
+        limits: InboxLimits = DEFAULT_LIMITS,
+        memory: Memory | None = None,
+        follows_others: bool = True,
+    ) -> None:
+        self.rules = rules
+        self.hands = [StandInScribe(stand_in_address(index), rules) for index in range(validators)]
+        self.me = me
+        self.timing = timing
+        self.now = 0.0
+        self.machine = BftMachine(rules, self.hands[me], limits, follows_others, memory)
+        self.effects: list[BftEffect] = []
+        self.committee = Committee.of(1, self.addresses, ZERO_ADDRESS)
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        return tuple(hand.address for hand in self.hands)
+
+    def start(self, head: Head = GENESIS) -> list[BftEffect]:
+        return self.tell(NewHead(head, self.addresses, self.timing))
+
+    def start_round_0(self) -> list[BftEffect]:
+        """Begin, and let the block be due."""
+        self.start()
+        self.now = 1.0
+        if self.rules.starts_on_block_timer or self.me == 0:
+            return self.fire(TimerKind.BLOCK)
+        return []
+
+    def tell(self, event: BftEvent) -> list[BftEffect]:
+        self.effects = self.machine.handle(event, self.now)
+        return self.effects
+
+    def hear(self, message: BftMessage, peer: int | None = None) -> list[BftEffect]:
+        return self.tell(Received(message, message.author if peer is None else self.hands[peer].address))
+
+    def fire(self, kind: TimerKind) -> list[BftEffect]:
+        """Let the timer that was set last go off."""
+        height = self.machine.height
+        assert height is not None
+        if kind is TimerKind.ROUND:
+            assert height.expires_at is not None
+            self.now = max(self.now, height.expires_at)
+            return self.tell(RoundTimer(height.committee.height, height.current))
+        return self.tell(BlockTimer(height.committee.height))
+
+    def block(self, builder: int, round_number: int = 0, nonce: int = 0, height: int = 1) -> Candidate:
+        content = Content(bytes(32), 1, nonce)
+        return stand_in_block(height, self.hands[builder].address, content, round_number)
+
+    def proposal(self, round_number: int = 0, nonce: int = 0) -> Proposal:
+        """A proposal of round 0 by its proposer."""
+        proposer = round_number % len(self.hands)
+        return self.hands[proposer].proposal(1, round_number, self.block(proposer, round_number, nonce), None)
+
+    def accept(self, proposal: Proposal) -> list[BftEffect]:
+        """Let the machine hear a proposal and find its block good."""
+        self.hear(proposal)
+        assert any(isinstance(effect, CheckProposal) for effect in self.effects), "the proposal was not even checked"
+        return self.checked(proposal, None)
+
+    def checked(self, proposal: Proposal, problem: str | None) -> list[BftEffect]:
+        return self.tell(ProposalChecked(proposal.height, proposal.round, proposal.block.digest, problem))
+
+    def built(self, block: Candidate, is_empty: bool = False) -> list[BftEffect]:
+        return self.tell(ProposalBuilt(block.height, block.round, block, is_empty))
+
+    def prepared(self, block: Candidate, by: tuple[int, ...]) -> PreparedRound:
+        """A proof of preparation with the prepares of these members."""
+        prepares = tuple(self.hands[index].prepare(block.height, block.round, block.digest) for index in by)
+        proposer = self.hands[block.round % len(self.hands)]
+        signed = proposer.proposal(block.height, block.round, block, None).signed
+        return PreparedRound(block.round, block, prepares, signed if self.rules.certifies_proposal else None)
+
+    def justified(self, round_number: int, askers: dict[int, PreparedRound | None], block: Candidate) -> Proposal:
+        """A proposal of a later round on the strength of these round changes."""
+        changes = RoundChanges()
+        for index, prepared in askers.items():
+            changes.add(self.hands[index].round_change(1, round_number, prepared))
+        proposer = self.hands[round_number % len(self.hands)]
+        return proposer.proposal(1, round_number, block, changes.certificate(round_number))
+
+    def said(self, kind: type[BftMessage]) -> list[BftMessage]:
+        """Messages of a kind among the last effects."""
+        return [
+            effect.message
+            for effect in self.effects
+            if isinstance(effect, Multicast) and isinstance(effect.message, kind)
+        ]
+
+    def done(self, kind: type[E]) -> list[E]:
+        """Effects of a kind among the last ones."""
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    def timer(self, kind: TimerKind) -> float | None:
+        """When a timer was set to, by the last effects."""
+        found = [effect.at for effect in self.effects if isinstance(effect, SetTimer) and effect.kind is kind]
+        return found[-1] if found else None

@@ -1,0 +1,160 @@
+"""The machine between network and height: filters, later heights, heads, stopping (scenarios I-16, I-22)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.consensus.bft.dialect import Rules
+from ophion.consensus.bft.events import (
+    CancelTimer,
+    CatchUp,
+    CheckProposal,
+    Head,
+    NewHead,
+    Received,
+    Relay,
+    RoundTimer,
+    SetTimer,
+    Suspended,
+)
+from ophion.consensus.bft.inbox import InboxLimits
+from ophion.consensus.bft.messages import RoundChange
+from tests.unit.consensus.bft.puppets import DIALECTS, IBFT2, QBFT, TIMING, Stage
+
+both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
+
+
+def head(stage: Stage, number: int, name: bytes = b"") -> Head:
+    return Head(number, (name or b"head %d" % number).ljust(32, b"\0"), number, stage.hands[0].address)
+
+
+@both
+def test_messages_before_the_first_head_are_dropped(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    assert stage.hear(stage.hands[1].prepare(1, 0, bytes(32))) == []
+    assert not stage.machine.is_running
+
+
+@both
+def test_a_message_is_relayed_once_and_not_back_to_peer_and_author(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    vote = stage.hands[1].prepare(1, 0, bytes(32))
+    stage.hear(vote, peer=2)
+    assert stage.done(Relay) == [Relay(vote, (stage.hands[2].address, stage.hands[1].address))]
+    assert stage.hear(vote, peer=0) == []
+    assert stage.machine.is_duplicate(vote.fingerprint)
+
+
+@both
+def test_messages_of_strangers_of_oneself_and_of_the_past_are_dropped(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start(head(stage, 4))
+    stranger = Stage(rules, me=0, validators=9).hands[8]
+    for message in (
+        stranger.prepare(5, 0, bytes(32)),
+        stage.hands[3].prepare(5, 0, bytes(32)),
+        stage.hands[1].prepare(4, 0, bytes(32)),
+    ):
+        assert stage.hear(message) == []
+
+
+@both
+def test_i_16_messages_up_to_ten_heights_ahead_are_replayed_and_all_of_them_trigger_synchronisation(
+    rules: Rules,
+) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    for height in range(2, 13):
+        stage.hear(stage.hands[1].round_change(height, 1, None), peer=2)
+        assert stage.done(CatchUp) == [CatchUp(stage.hands[2].address, height - 1)]
+        assert not stage.done(Relay)
+    for height in range(2, 13):
+        stage.tell(NewHead(head(stage, height - 1), stage.addresses, TIMING))
+        replayed = [effect.message.height for effect in stage.done(Relay)]
+        assert replayed == ([height] if height <= 11 else [])
+
+
+def test_future_messages_have_a_limit() -> None:
+    stage = Stage(IBFT2, me=3, limits=InboxLimits(future_messages=5))
+    stage.start_round_0()
+    for height in (2, 2, 2, 3, 3, 3):
+        vote = stage.hands[1].prepare(height, 0, bytes(32))
+        number = stage.machine.footprint()
+        stage.hear(type(vote)(vote.height, vote.round, vote.digest, vote.author, number.to_bytes(4, "big")))
+    stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
+    assert len(stage.done(Relay)) == 3
+    stage.tell(NewHead(head(stage, 2), stage.addresses, TIMING))
+    assert stage.done(Relay) == []
+
+
+@both
+def test_a_node_that_is_no_validator_only_follows_and_joins_when_voted_in(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    others = stage.addresses[:3]
+    stage.tell(NewHead(head(stage, 0), others, TIMING))
+    assert stage.effects == []
+    assert stage.machine.height is None
+    assert stage.hear(stage.hands[1].prepare(1, 0, bytes(32))) == []
+    stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
+    assert stage.machine.height is not None
+    stage.tell(NewHead(head(stage, 2), others, TIMING))
+    assert stage.machine.height is None
+    assert len(stage.done(CancelTimer)) == 2
+
+
+@both
+def test_heads_that_are_not_new_change_nothing_and_a_fork_is_noted(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start(head(stage, 5))
+    running = stage.machine.height
+    for known in (head(stage, 5), head(stage, 4)):
+        assert stage.tell(NewHead(known, stage.addresses, TIMING)) == []
+    assert stage.machine.height is running
+    assert stage.machine.fork_note is None
+    stage.tell(NewHead(head(stage, 5, b"another"), stage.addresses, TIMING))
+    assert stage.machine.fork_note is not None
+    assert stage.machine.height is running
+
+
+@both
+def test_timers_of_an_earlier_height_or_round_are_ignored(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    assert stage.tell(RoundTimer(0, 0)) == []
+    assert stage.tell(RoundTimer(1, 3)) == []
+
+
+@both
+def test_a_suspended_machine_is_deaf_and_keeps_its_promises(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.accept(proposal)
+    stage.tell(Suspended())
+    assert not stage.machine.is_running
+    assert len(stage.done(CancelTimer)) == 2
+    assert stage.hear(stage.hands[1].prepare(1, 0, bytes(32))) == []
+    stage.start()
+    assert [message.round for message in stage.said(RoundChange)] == [1], "it had voted in round 0"
+
+
+@both
+def test_the_next_height_begins_with_the_next_head(rules: Rules) -> None:
+    stage = Stage(rules, me=1)
+    stage.start_round_0()
+    stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
+    assert stage.machine.committee is not None
+    assert stage.machine.committee.height == 2
+    assert stage.machine.committee.proposer(0) == stage.hands[1].address
+    assert stage.done(SetTimer)
+
+
+def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> None:
+    for rules in (IBFT2, QBFT):
+        stage = Stage(rules, me=3)
+        stage.start_round_0()
+        proposal = stage.hands[1].proposal(2, 0, stage.block(1, height=2), None)
+        stage.tell(Received(proposal, None))
+        stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
+        assert len(stage.done(CheckProposal)) == 1

@@ -1,0 +1,28 @@
+"""A validator's hand with a real key."""
+
+from __future__ import annotations
+
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.scribe import KeyScribe
+from ophion.consensus.bft.wire import Profile
+from tests.unit.consensus.bft.golden import K1, message_block
+
+
+def test_the_profile_can_change_between_heights() -> None:
+    scribe = KeyScribe(Qbft(), K1)
+    classic = scribe.round_change(1, 1, None).raw.data
+    scribe.profile = Profile.BAL
+    bal = scribe.round_change(1, 1, None).raw.data
+    assert len(bal) == len(classic) + 1
+
+
+def test_the_same_statement_has_the_same_bytes() -> None:
+    for dialect in (Ibft2(), Qbft()):
+        assert KeyScribe(dialect, K1).prepare(1, 0, bytes(32)) == KeyScribe(dialect, K1).prepare(1, 0, bytes(32))
+
+
+def test_a_block_in_another_round_is_the_same_block() -> None:
+    for dialect in (Ibft2(), Qbft()):
+        block = message_block(dialect)
+        assert KeyScribe(dialect, K1).with_round(block, 1) == message_block(dialect, 1)
