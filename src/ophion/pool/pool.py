@@ -308,8 +308,11 @@ class TxPool:
         return len(self._queue)
 
     def best(self, base_fee: int) -> Iterator[PooledTransaction]:
-        """Transactions for the next block: highest effective tip first, then arrival, each sender in nonce order."""
-        return self._queue.best(base_fee)
+        """Transactions for the next block: highest effective tip first, then arrival, each sender in nonce order.
+
+        What pays less than this node's minimum gas price, which may have been raised since, waits.
+        """
+        return self._queue.best(base_fee, self._floor.min_gas_price)
 
     @property
     def has_executable(self) -> bool:

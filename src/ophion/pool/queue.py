@@ -150,14 +150,18 @@ class Queue:
             del self.senders[sender]
         return stale
 
-    def best(self, base_fee: int) -> Iterator[PooledTransaction]:
-        """Transactions that may be built now, best first, each sender in nonce order."""
+    def best(self, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
+        """Transactions that may be built now, best first, each sender in nonce order.
+
+        A transaction that does not pay the base fee, or less than `least_price` in all, holds back those behind it.
+        """
+        least_tip = max(least_price - base_fee, 0)
         heap = []
         for queue in self.senders.values():
             if queue.end > queue.start:
                 item = queue.by_nonce[queue.start]
                 tip = item.tip(base_fee)
-                if tip >= 0:
+                if tip >= least_tip:
                     heap.append((-tip, item.sequence, item, queue))
         heapify(heap)
         while heap:
@@ -167,7 +171,7 @@ class Queue:
             if following < queue.end:
                 item = queue.by_nonce[following]
                 tip = item.tip(base_fee)
-                if tip >= 0:
+                if tip >= least_tip:
                     heappush(heap, (-tip, item.sequence, item, queue))
 
     def evict(self) -> list[PooledTransaction]:

@@ -12,6 +12,7 @@ import pytest
 from ophion.chain.block import decode_block
 from ophion.chain.events import ChainBlock
 from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine import Wishes
 from ophion.testing.core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
@@ -67,6 +68,40 @@ def test_candidates_that_cannot_be_built_are_named_and_leave_the_pool(tmp_path: 
         assert len(core.pool) == 0
 
     told(tmp_path, story)
+
+
+def test_what_follows_a_candidate_that_cannot_be_built_waits(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        await core.send(
+            legacy_transaction(B, 0, value=89_999 * 10**18),
+            legacy_transaction(B, 1, value=10**18),
+            legacy_transaction(B, 2),
+            legacy_transaction(B, 3),
+        )
+        header = await core.seal()
+        assert header.header.gas_used == 21_000
+        assert [item.nonce for item in core.pool.transactions()] == [2, 3]
+        assert core.pool.counts() == (0, 2)
+
+    told(tmp_path, story)
+
+
+def test_what_does_not_fit_waits_for_the_next_block(tmp_path: Path) -> None:
+    genesis = parse_genesis(
+        b'{"config":{"chainId":2018,"petersburgBlock":0,"ethash":{"fixeddifficulty":1}},"difficulty":"0x1",'
+        b'"gasLimit":"100000","alloc":{"627306090abab3a6e1400e9345bc60c78a8bef57":{"balance":"90000000000000000000"},'
+        b'"f17f52151ebef6c7334fad080c5704d77216b732":{"balance":"90000000000000000000"}}}'
+    )
+
+    async def story(core: TestCore) -> None:
+        raws = [legacy_transaction(B, nonce, gas_price=2 * 10**9) for nonce in range(6)]
+        await core.send(*raws, legacy_transaction(C, 0, gas=90_000))
+        built = await core.core.assembler.assemble(1.0)
+        assert built.body.transaction_count == 4
+        assert built.skipped == ()
+        assert len(core.pool) == 7
+
+    told(tmp_path, story, genesis=genesis)
 
 
 def test_an_empty_block_can_be_built_on_any_parent(tmp_path: Path) -> None:

@@ -64,6 +64,12 @@ def test_a_sender_that_does_not_pay_the_base_fee_holds_back_its_later_transactio
     assert names(queue, base_fee=50) == []
 
 
+def test_what_pays_less_than_the_least_price_waits() -> None:
+    queue = filled(pooled(A, 0, price=10), pooled(B, 0, price=40, tip=5), pooled(C, 0, price=40, tip=30))
+    assert [chr(item.sender[0]) for item in queue.best(0, least_price=10)] == ["C", "A"]
+    assert [chr(item.sender[0]) for item in queue.best(5, least_price=10)] == ["C", "A", "B"]
+
+
 def test_putting_the_same_nonce_replaces() -> None:
     first = pooled(A, 0, 10)
     queue = filled(first)
