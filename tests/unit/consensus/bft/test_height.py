@@ -1,4 +1,4 @@
-"""One height: rounds, votes, timers and what is refused (scenarios I-06, I-10 to I-15 and Q-01 to Q-05 at one machine)."""
+"""One height: rounds, votes, timers and what is refused (scenarios I-06, I-10 to I-15, Q-01 to Q-05, Q-08)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address
 from tests.unit.consensus.bft.ledger import KEYS, Ledger, genesis_of
 
-both = pytest.mark.parametrize("protocol", ("ibft2", "qbft"))
+both = pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
 ADDRESSES = tuple(key.address for key in KEYS)
 NEW = PrivateKey((5).to_bytes(32, "big"))
 CONTRACT = bytes(19) + b"\x77"

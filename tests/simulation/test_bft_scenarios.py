@@ -1,0 +1,434 @@
+"""Scenarios of consensus.md 6.2 and 6.3 that need a whole network, played with both dialects where both have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from ophion.consensus.bft.dialect import Rules
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.messages import Commit, RoundChange
+from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.status import Phase, status_of
+from ophion.consensus.bft.timing import Timing
+from ophion.testing.simulation.conditions import Link, Misconduct
+from ophion.testing.simulation.trace import Trace
+from ophion.testing.simulation.world import Letter, Network, World
+
+IBFT2, QBFT = Ibft2(), Qbft()
+both = pytest.mark.parametrize("rules", [IBFT2, QBFT], ids=["ibft2", "qbft"])
+PATIENT = Timing(2.0, 4.0, 64.0)
+
+
+def world(
+    rules: Rules,
+    validators: int = 4,
+    timing: Timing = PATIENT,
+    misconduct: dict[int, tuple[Misconduct, ...]] | None = None,
+    faulty: tuple[int, ...] = (),
+    standby: int = 0,
+    epoch_length: int = 30_000,
+) -> World:
+    network = Network(rules, validators, timing, standby=standby, epoch_length=epoch_length)
+    found = World(network, 7, misconduct, faulty)
+    found.start()
+    return found
+
+
+def safe(found: World) -> None:
+    assert found.checker.violations == []
+
+
+def reached(found: World, height: int, members: tuple[int, ...] | None = None) -> Callable[[], bool]:
+    chosen = found.members if members is None else [found.members[index] for index in members]
+    return lambda: all(member.height >= height for member in chosen)
+
+
+def rounds(found: World) -> list[int]:
+    """In which round each block was decided."""
+    return [found.checker.finals[height].round for height in sorted(found.checker.finals)]
+
+
+# --- the good case ------------------------------------------------------------------------------
+
+
+@both
+def test_i_01_a_single_validator_makes_a_block_each_period_without_messages(rules: Rules) -> None:
+    found = World(Network(rules, 1, PATIENT), trace=Trace(1))
+    found.start()
+    found.run(20.5)
+    assert found.heights() == [10]
+    assert [block.timestamp for block in found.members[0].chain[1:]] == list(range(2, 21, 2))
+    assert found.trace is not None
+    assert all("Proposal" not in row.cells.values() for row in found.trace.rows)
+    safe(found)
+
+
+@both
+def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(rules: Rules) -> None:
+    found = world(rules)
+    found.run(20.5)
+    assert found.heights() == [10] * 4
+    chain = found.members[0].chain[1:]
+    assert rounds(found) == [0] * 10
+    assert all(len(block.seals) >= 3 for block in chain)
+    assert [block.builder for block in chain[:8]] == [member.address for member in found.members] * 2
+    safe(found)
+
+
+# --- validators that stop -----------------------------------------------------------------------
+
+
+@both
+def test_i_03_one_crashed_validator_costs_a_time_out_on_its_turns(rules: Rules) -> None:
+    found = world(rules)
+    found.crash(2)
+    found.run(60.0)
+    live = [found.members[index] for index in (0, 1, 3)]
+    chain = live[0].chain[1:]
+    assert len(chain) > 15
+    for before, block in pairwise(chain):
+        its_turn = before.builder == found.members[1].address
+        assert block.round == (1 if its_turn else 0)
+        if its_turn:
+            assert block.builder == found.members[3].address
+            delay = block.timestamp - before.timestamp
+            assert delay in ((4, 5) if rules is IBFT2 else (6, 7))
+    safe(found)
+
+
+@both
+def test_i_04_two_crashed_of_four_halt_with_growing_time_outs_until_one_returns(rules: Rules) -> None:
+    found = world(rules)
+    found.run(5.0)
+    height = found.members[0].height
+    found.crash(2)
+    found.crash(3)
+    found.run(7.0)  # the block is due, round 0 has begun in both dialects
+    lengths = []
+    for _ in range(5):
+        state = found.members[0].machine
+        assert state is not None
+        assert state.height is not None
+        expires = state.height.expires_at
+        assert expires is not None
+        found.run(expires + 0.1)
+        assert state.height.expires_at is not None
+        lengths.append(round(state.height.expires_at - expires))
+    assert lengths == [8, 16, 32, 64, 64]
+    assert found.members[0].height <= height + 1
+    halted = max(found.heights())
+    state = found.members[0].machine
+    assert state is not None
+    verdict = status_of(state, found.now)
+    assert verdict.is_quorum_reachable is False
+    assert verdict.phase is Phase.WAITING_FOR_ROUND_CHANGES
+    found.restart(2)
+    assert found.run(found.now + 3 * 64.0, reached(found, halted + 3, (0, 1, 2)))
+    safe(found)
+
+
+@both
+@pytest.mark.parametrize("keeps_disk", [True, False])
+def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: Rules, keeps_disk: bool) -> None:
+    """With their disks validators repeat the round they had asked for and meet there; without, they meet in round 0.
+
+    Beginning at round 0 again with promises on disk would break them: see `ophion.consensus.bft.memory`.
+    """
+    found = world(rules, faulty=() if keeps_disk else (0, 1, 2, 3))
+    found.run(5.0)
+    found.divide((0, 0, 1, 1))
+    found.run(300.0)
+    halted = max(found.heights())
+    machine = found.members[0].machine
+    assert machine is not None
+    assert machine.height is not None
+    assert machine.height.current >= 4
+    for member in found.members:
+        found.crash(member.index)
+    found.run(found.now + 1.0)
+    found.reunite()
+    for member in found.members:
+        found.restart(member.index, keeps_disk)
+    started = found.now
+    assert found.run(started + 20.0, reached(found, halted + 1 if keeps_disk else 1))
+    assert found.now - started < (1.0 if keeps_disk else 3.0)
+    safe(found)
+
+
+@both
+def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_by_the_others(rules: Rules) -> None:
+    found = world(rules)
+    found.filter = lambda _from, _to, letter: not (isinstance(letter, Commit) and letter.round == 0)
+    found.run(2.5)
+    first = found.members[1].machine
+    assert first is not None
+    assert first.height is not None
+    prepared = first.height.memory.prepared
+    assert prepared is not None
+    found.crash(0)
+    assert found.run(12.0, reached(found, 1, (1, 2, 3)))
+    block = found.checker.finals[1]
+    assert block.hash == prepared.block.hash
+    assert block.round == 1
+    assert block.builder == found.members[0].address
+    safe(found)
+
+
+def locked_and_restarted(rules: Rules, keeps_disk: bool) -> tuple[World, bytes]:
+    """I-07: A, B and C commit, A alone decides and is cut off, B and C restart, D has seen nothing."""
+    found = world(rules, faulty=() if keeps_disk else (1, 2))
+    a, d = 0, 3
+
+    def story(sender: int, receiver: int, letter: Letter) -> bool:
+        if d in (sender, receiver) or not hasattr(letter, "author"):
+            return False
+        return not isinstance(letter, Commit) or receiver == a
+
+    found.filter = story
+    found.run(2.5)
+    assert found.heights() == [1, 0, 0, 0]
+    decided = found.members[a].head.hash
+    found.divide((1, 0, 0, 0))
+    found.filter = None
+    for index in (1, 2):
+        found.crash(index)
+        found.restart(index, keeps_disk)
+    found.run(40.0, reached(found, 1, (1, 2, 3)))
+    return found, decided
+
+
+@both
+def test_i_07_a_locked_block_survives_the_restart_of_those_who_locked_it(rules: Rules) -> None:
+    found, decided = locked_and_restarted(rules, keeps_disk=True)
+    assert found.members[3].head.hash == decided
+    safe(found)
+    found.reunite()
+    assert found.run(found.now + 30.0, reached(found, 4))
+    safe(found)
+
+
+@both
+def test_i_07_without_memory_the_same_story_ends_in_a_fork(rules: Rules) -> None:
+    """What happens to validators that keep nothing; the reason for keeping it."""
+    found, decided = locked_and_restarted(rules, keeps_disk=False)
+    assert found.members[3].height == 1
+    assert found.members[3].head.hash != decided
+
+
+# --- networks that fall apart -------------------------------------------------------------------
+
+
+@both
+def test_i_08_halves_halt_and_go_on_together(rules: Rules) -> None:
+    found = world(rules)
+    found.run(7.0)
+    found.divide((0, 0, 1, 1))
+    found.run(60.0)
+    halted = max(found.heights())
+    assert halted <= 4
+    found.reunite()
+    assert found.run(found.now + 130.0, reached(found, halted + 2))
+    safe(found)
+
+
+@both
+def test_i_09_a_majority_goes_on_and_the_one_cut_off_catches_up_and_rejoins(rules: Rules) -> None:
+    found = world(rules)
+    found.run(3.0)
+    found.divide((0, 0, 0, 1))
+    found.run(60.0)
+    majority, minority = found.members[0].height, found.members[3].height
+    assert majority > minority + 8
+    found.reunite()
+    assert found.run(found.now + 1.0, reached(found, majority))
+    start = found.members[3].height
+    assert found.run(found.now + 40.0, reached(found, start + 6))
+    sealed = [found.members[3].address in block.sealers for block in found.members[0].chain[start + 2 :]]
+    assert any(sealed)
+    safe(found)
+
+
+@both
+def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: Rules) -> None:
+    for seed in range(8):
+        network = Network(rules, 4, PATIENT)
+        found = World(network, seed, {0: (Misconduct.DOUBLE_PROPOSAL, Misconduct.EQUIVOCATION)})
+        found.start()
+        assert found.run(120.0, reached(found, 12, (1, 2, 3)))
+        safe(found)
+
+
+# --- messages and clocks ------------------------------------------------------------------------
+
+
+@both
+def test_i_14_messages_slower_than_the_time_out_cost_rounds_but_not_the_chain(rules: Rules) -> None:
+    found = world(rules, timing=Timing(1.0, 1.5, 64.0))
+    found.link = Link(1.4, 1.6)
+    assert found.run(120.0, reached(found, 3))
+    assert max(rounds(found)) >= 1
+    safe(found)
+
+
+@both
+def test_i_15_doubled_and_reordered_messages_change_nothing(rules: Rules) -> None:
+    found = world(rules)
+    found.link = Link(0.001, 0.4, duplication=0.5)
+    found.run(41.0)
+    assert min(found.heights()) >= 19
+    assert set(rounds(found)) == {0}
+    safe(found)
+
+
+@both
+def test_i_17_a_fast_clock_loses_its_turns_and_a_slow_one_does_not(rules: Rules) -> None:
+    for skew, loses in ((2.5, True), (-1.0, False)):
+        found = World(Network(rules, 4, PATIENT), 7)
+        found.members[0].skew_s = skew
+        found.start()
+        found.run(80.0)
+        chain = found.members[1].chain[1:]
+        own = [block for block in chain if block.builder == found.members[0].address and block.round == 0]
+        assert len(chain) > 10
+        assert bool(own) is not loses
+        safe(found)
+
+
+def test_i_18_a_time_out_below_the_period_makes_every_block_need_a_round_change() -> None:
+    timing = Timing(4.0, 2.0, 64.0)
+    assert timing.warnings(starts_on_block_timer=False)
+    found = world(IBFT2, timing=timing)
+    found.run(100.0)
+    assert min(found.heights()) > 5
+    assert min(rounds(found)) >= 1
+    safe(found)
+
+
+# --- members that come and go -------------------------------------------------------------------
+
+
+@both
+def test_i_19_a_fifth_validator_is_voted_in_and_takes_part(rules: Rules) -> None:
+    found = world(rules, standby=1)
+    new = found.members[4]
+    for index in range(3):
+        found.members[index].proposals.propose(new.address, True)
+    found.run(60.0)
+    chain = found.members[0].chain
+    grown = next(block.height for block in chain if new.address in block.tally.validators)
+    assert grown == 3
+    assert all(len(block.seals) >= 4 for block in chain[grown + 1 :])
+    assert any(block.builder == new.address for block in chain)
+    assert any(new.address in block.sealers for block in chain)
+    assert len(set(found.heights())) == 1
+    safe(found)
+
+
+@both
+def test_i_20_a_validator_voted_out_stops_and_the_turns_close_over_it(rules: Rules) -> None:
+    found = world(rules)
+    gone = found.members[2]
+    for index in (0, 1, 3):
+        found.members[index].proposals.propose(gone.address, False)
+    found.run(40.0)
+    chain = found.members[0].chain
+    removed = next(block.height for block in chain if gone.address not in block.tally.validators)
+    assert all(block.builder != gone.address for block in chain[removed + 1 :])
+    assert set(rounds(found)) == {0}
+    assert gone.height >= found.members[0].height - 1
+    safe(found)
+
+
+@both
+def test_i_21_half_collected_votes_do_not_survive_an_epoch(rules: Rules) -> None:
+    found = world(rules, standby=1, epoch_length=3)
+    new = found.members[4]
+    for index in (0, 1, 2):
+        found.members[index].proposals.propose(new.address, True)
+    found.run(6.5)
+    assert found.members[0].height == 3
+    assert len(found.members[0].head.tally.validators) == 4
+    assert found.members[0].head.tally.adds == {}
+    found.run(60.0)
+    safe(found)
+
+
+@both
+def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> None:
+    found = world(rules)
+    found.crash(3)
+    found.run(60.0)
+    behind = found.members[0].height
+    found.restart(3)
+    assert found.run(found.now + 1.0, reached(found, behind))
+    found.run(found.now + 24.5)
+    recent = found.members[0].chain[behind + 3 :]
+    assert len(recent) >= 7
+    assert {block.round for block in recent} == {0}
+    assert any(block.builder == found.members[3].address for block in recent)
+    safe(found)
+
+
+@both
+def test_i_23_consensus_does_not_pass_through_a_node_that_is_no_validator(rules: Rules) -> None:
+    found = World(Network(rules, 2, PATIENT, standby=1), 7)
+    found.missing_links = {frozenset((0, 1))}
+    found.start()
+    found.run(60.0)
+    assert max(found.heights()) == 0
+    found.missing_links = set()
+    found.introduce_all()
+    assert found.run(found.now + 130.0, reached(found, 3))
+    safe(found)
+
+
+# --- QBFT ---------------------------------------------------------------------------------------
+
+
+def test_q_02_round_1_begins_after_period_and_time_out() -> None:
+    found = world(QBFT, timing=Timing(5.0, 2.0, 64.0))
+    found.crash(0)
+    found.run(6.9)
+    asked: list[float] = []
+
+    def note(_from: int, _to: int, letter: Letter) -> bool:
+        if isinstance(letter, RoundChange):
+            asked.append(found.now)
+        return True
+
+    found.filter = note
+    found.run(9.0)
+    assert round(min(asked), 3) == 7.0
+    safe(found)
+
+
+def test_q_08_empty_blocks_come_every_ten_seconds_and_full_ones_every_second() -> None:
+    found = world(QBFT, timing=Timing(1.0, 20.0, 64.0, empty_period_s=10.0))
+    found.has_load = False
+    found.run(45.0)
+    times = [block.timestamp for block in found.members[0].chain[1:]]
+    assert times == [10, 20, 30, 40]
+    found.has_load = True
+    found.run(61.0)
+    assert found.members[0].height >= 18
+    assert set(rounds(found)) == {0}
+    safe(found)
+
+
+# --- kill and restart ---------------------------------------------------------------------------
+
+
+@both
+def test_x_04_a_validator_killed_at_any_moment_never_signs_two_things_in_one_round(rules: Rules) -> None:
+    """The checker compares everything a validator says with what it said before it was killed."""
+    found = world(rules, timing=Timing(1.0, 1.5, 6.0))
+    for step in range(60):
+        index = step % 4
+        found.at(1.0 + 0.37 * step, lambda index=index: found.begin_outage(index))  # type: ignore[misc]
+        found.at(1.6 + 0.37 * step, lambda index=index: found.restart(index))  # type: ignore[misc]
+    found.run(30.0)
+    assert min(found.heights()) >= 2
+    safe(found)
