@@ -9,6 +9,8 @@ create_exception!(_native, StorageError, NativeError, "The database cannot be op
 create_exception!(_native, DecodeError, NativeError, "Bytes that are not what they should be.");
 create_exception!(_native, InvalidBody, NativeError, "A transaction of a block breaks a rule.");
 create_exception!(_native, MissingState, NativeError, "The state of this root is not in the database.");
+create_exception!(_native, TimedOut, NativeError, "A trace was stopped: its time was up, or nobody read it.");
+create_exception!(_native, CallRefused, NativeError, "A simulated transaction breaks a rule: a code, a colon, the reason.");
 
 /// What can go wrong on purpose. A panic, by contrast, is a bug.
 #[derive(Debug, Clone)]
@@ -17,6 +19,8 @@ pub enum Error {
     Decode(String),
     InvalidBody(String),
     MissingState(String),
+    Timeout(String),
+    Refused(String),
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -35,6 +39,7 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::Storage(m) | Error::Decode(m) | Error::InvalidBody(m) | Error::MissingState(m) => f.write_str(m),
+            Error::Timeout(m) | Error::Refused(m) => f.write_str(m),
         }
     }
 }
@@ -49,6 +54,8 @@ impl From<Error> for PyErr {
             Error::Decode(m) => DecodeError::new_err(m),
             Error::InvalidBody(m) => InvalidBody::new_err(m),
             Error::MissingState(m) => MissingState::new_err(m),
+            Error::Timeout(m) => TimedOut::new_err(m),
+            Error::Refused(m) => CallRefused::new_err(m),
         }
     }
 }
@@ -73,5 +80,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("StorageError", py.get_type::<StorageError>())?;
     module.add("DecodeError", py.get_type::<DecodeError>())?;
     module.add("InvalidBody", py.get_type::<InvalidBody>())?;
-    module.add("MissingState", py.get_type::<MissingState>())
+    module.add("MissingState", py.get_type::<MissingState>())?;
+    module.add("TimedOut", py.get_type::<TimedOut>())?;
+    module.add("CallRefused", py.get_type::<CallRefused>())
 }

@@ -1,29 +1,40 @@
-//! The database: opening it, snapshots for reading, and the one function that writes blocks.
+//! The database: what is kept in memory beside it, and the one function that writes blocks.
+//!
+//! | file         | question it answers                                  |
+//! |--------------|------------------------------------------------------|
+//! | opening.rs   | how is it opened, and what can be wrong with it      |
+//! | snapshot.rs  | how are blocks, bodies and receipts read             |
+//! | flat.rs      | how do the tables of the head's state follow it      |
+//! | log_index.rs | what does the index of logs hold                     |
+
+mod flat;
+mod log_index;
+mod opening;
+mod snapshot;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
-use alloy_consensus::Header;
-use alloy_primitives::map::{B256Map, HashMap};
-use alloy_primitives::{Address, B256, Bytes, U256};
-use alloy_rlp::Decodable;
-use heed::types::Bytes as Raw;
-use heed::{CommitOrAbort, Env, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{B256, Bytes, U256};
+use heed::{Env, RoTxn, RwTxn, WithoutTls};
 use revm::state::Bytecode;
 
-use crate::account::{Account, FlatAccount, Slot};
-use crate::body::{BodyData, Known, decode_body};
+pub use flat::{FlatChanges, storage_key};
+pub use log_index::fold;
+pub use snapshot::{Nodes, Snapshot, decode_header, split_body};
+
+use crate::account::Account;
+use crate::body::BodyData;
 use crate::errors::{Error, Result};
 use crate::execute::ExecutionData;
-use crate::receipts::{self, ReceiptData};
-use crate::state::StateData;
+use crate::receipts;
 use crate::tables::{Table, Tables, meta};
-use crate::trie::{Child, EMPTY_ROOT, Saver, Source, Trie, save_root};
+use crate::trie::{Child, EMPTY_ROOT, Saver, Trie, save_root};
+use log_index::folds;
+use snapshot::{HEADER_AT, number, read_body, read_header, read_receipts};
 
-/// Virtual size of the map; halved while the system refuses it. Only what is used takes memory or disk.
-const MAP_SIZE: usize = 1 << 38;
-const SMALLEST_MAP: usize = 1 << 30;
 /// Contract codes kept analysed, so that a call does not look for jump destinations again.
 const CODES_KEPT: usize = 2048;
 /// Accounts and slots touched since the head's trie was last let go of; bounds the memory of cached nodes.
@@ -38,14 +49,7 @@ pub struct Inner {
     touches: Mutex<usize>,
     /// One writer at a time, and the reason why no more may be written.
     writer: Mutex<Option<String>>,
-    durable: bool,
     closed: AtomicBool,
-}
-
-/// A consistent view of the database for as long as it lives; keep it short.
-pub struct Snapshot {
-    txn: RoTxn<'static, WithoutTls>,
-    pub inner: Arc<Inner>,
 }
 
 /// A block ready to be written.
@@ -58,116 +62,18 @@ pub struct BlockRecord {
     pub total_difficulty: U256,
 }
 
-/// Where the trie reads its nodes in the database.
-pub struct Nodes<'t> {
-    pub table: Table,
-    pub txn: &'t RoTxn<'t>,
-}
-
-impl Source for Nodes<'_> {
-    fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
-        match self.table.get(self.txn, &id.to_be_bytes())? {
-            Some(bytes) => read(bytes),
-            None => Err(Error::damaged(format!("trie node {id} is missing"))),
-        }
-    }
-}
-
 impl Inner {
     pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result<Arc<Self>> {
-        let place = path.display();
-        if create && !read_only {
-            std::fs::create_dir_all(path).map_err(|cause| Error::Storage(format!("cannot create {place}: {cause}")))?;
-        } else if !path.join("data.mdb").exists() {
-            return Err(Error::Storage(format!("there is no database in {place}")));
-        }
-        let mut flags = EnvFlags::empty();
-        if read_only {
-            flags |= EnvFlags::READ_ONLY;
-        }
-        if !durable {
-            flags |= EnvFlags::NO_SYNC;
-        }
-        let env = Self::open_env(path, flags)?;
-        env.clear_stale_readers()?;
-        let tables = Self::open_tables(&env, read_only)?;
-        let inner = Arc::new(Inner {
+        let (env, tables) = opening::open(path, create, read_only, durable)?;
+        Ok(Arc::new(Inner {
             tables,
             env,
             codes: RwLock::default(),
             live: Mutex::new(None),
             touches: Mutex::new(0),
             writer: Mutex::new(None),
-            durable,
             closed: AtomicBool::new(false),
-        });
-        inner.check_layout(read_only)?;
-        Ok(inner)
-    }
-
-    fn open_env(path: &Path, flags: EnvFlags) -> Result<Env<WithoutTls>> {
-        let mut size = MAP_SIZE;
-        loop {
-            let mut options = EnvOpenOptions::new().read_txn_without_tls();
-            options.map_size(size).max_dbs(Tables::COUNT).max_readers(1024);
-            // SAFETY: the data directory's lock keeps other processes out, and the flags used here never
-            // weaken what a reader sees.
-            let opened = unsafe { options.flags(flags).open(path) };
-            match opened {
-                Ok(env) => return Ok(env),
-                Err(heed::Error::Io(cause)) if cause.raw_os_error() == Some(12) && size > SMALLEST_MAP => size /= 2,
-                Err(cause) => {
-                    return Err(Error::Storage(format!("cannot open the database in {}: {cause}", path.display())));
-                }
-            }
-        }
-    }
-
-    fn open_tables(env: &Env<WithoutTls>, read_only: bool) -> Result<Tables> {
-        let mut names = Vec::new();
-        Tables::open(|name| -> Result<Table> {
-            names.push(name);
-            let missing = || Error::Storage(format!("the database has no table '{name}'"));
-            let database = if read_only {
-                let txn = env.read_txn()?;
-                env.open_databases_and_commit(txn, |opener, txn| {
-                    opener.open_database::<Raw, Raw>(txn, Some(name)).map(CommitOrAbort::<_, ()>::Commit)
-                })?
-                .unwrap_commit()
-                .ok_or_else(missing)?
-            } else {
-                let txn = env.write_txn()?;
-                env.create_databases_and_commit(txn, |opener, txn| {
-                    opener.create_database::<Raw, Raw>(txn, Some(name)).map(CommitOrAbort::<_, ()>::Commit)
-                })?
-                .unwrap_commit()
-            };
-            // SAFETY: only the lifetime changes. The handle is a number that stays valid while the environment is
-            // open, and `Inner` owns both.
-            Ok(Table::new(unsafe {
-                std::mem::transmute::<heed::Database<'_, Raw, Raw>, heed::Database<'static, Raw, Raw>>(database)
-            }))
-        })
-    }
-
-    fn check_layout(&self, read_only: bool) -> Result<()> {
-        let txn = self.env.read_txn()?;
-        let found = self.tables.meta.get(&txn, meta::LAYOUT)?.map(<[u8]>::to_vec);
-        drop(txn);
-        match found {
-            Some(version) if version == meta::LAYOUT_VERSION => Ok(()),
-            Some(version) => Err(Error::Storage(format!(
-                "the database has layout {}, this program knows layout {}: use a newer Ophion or another data path",
-                version.first().copied().unwrap_or(0),
-                meta::LAYOUT_VERSION[0]
-            ))),
-            None if read_only => Ok(()),
-            None => {
-                let mut txn = self.env.write_txn()?;
-                self.tables.meta.put(&mut txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
-                Ok(txn.commit()?)
-            }
-        }
+        }))
     }
 
     pub fn snapshot(self: &Arc<Self>) -> Result<Snapshot> {
@@ -413,18 +319,10 @@ impl Inner {
         let id = id.ok_or_else(|| Error::MissingState(format!("the state {root} is not in the database")))?;
         Ok(Trie { root: Some(Child::Stored { hash: root, id }) })
     }
-
-    pub fn is_durable(&self) -> bool {
-        self.durable
-    }
 }
 
 fn unknown(hash: B256) -> Error {
     Error::Storage(format!("block {hash} is not in the database"))
-}
-
-fn number(bytes: &[u8]) -> u64 {
-    bytes.try_into().map_or(0, u64::from_be_bytes)
 }
 
 /// Appends nodes; they are collected first because saving a trie borrows no transaction.
@@ -449,208 +347,5 @@ impl NodeWriter {
             self.table.append(txn, &id.to_be_bytes(), &stored)?;
         }
         Ok(())
-    }
-}
-
-/// Changes of one block to the flat tables, by hashed keys.
-#[derive(Default)]
-pub struct FlatChanges {
-    pub accounts: B256Map<Option<FlatAccount>>,
-    /// Accounts whose whole storage went away before `storage` applies.
-    pub wiped: Vec<B256>,
-    pub storage: HashMap<(B256, B256), U256>,
-}
-
-impl FlatChanges {
-    /// Put the changes of the next block on top of these.
-    fn follow(&mut self, next: &FlatChanges) {
-        for wiped in &next.wiped {
-            self.storage.retain(|(account, _), _| account != wiped);
-            self.wiped.push(*wiped);
-        }
-        self.accounts.extend(next.accounts.iter().map(|(hash, account)| (*hash, *account)));
-        self.storage.extend(next.storage.iter().map(|(key, value)| (*key, *value)));
-    }
-
-    fn between(before: &Trie<Account>, after: &Trie<Account>, nodes: &Nodes<'_>) -> Result<Self> {
-        let mut changes = FlatChanges::default();
-        for (key, old, new) in before.difference(after, nodes)? {
-            let account = B256::from_slice(&key.pack());
-            changes.accounts.insert(account, new.as_ref().map(FlatAccount::from));
-            let Some(new) = new else {
-                changes.wiped.push(account);
-                continue;
-            };
-            let old_storage = old.map_or_else(Trie::default, |old| old.storage);
-            for (slot, _, value) in old_storage.difference(&new.storage, nodes)? {
-                let value: Option<Slot> = value;
-                changes
-                    .storage
-                    .insert((account, B256::from_slice(&slot.pack())), value.map_or(U256::ZERO, |slot| slot.0));
-            }
-        }
-        Ok(changes)
-    }
-
-    fn write(self, txn: &mut RwTxn<'_>, tables: &Tables) -> Result<()> {
-        for account in &self.wiped {
-            tables.storage.delete_prefix(txn, account.as_slice())?;
-        }
-        let mut accounts: Vec<_> = self.accounts.into_iter().collect();
-        accounts.sort_unstable_by_key(|(hash, _)| *hash);
-        for (hash, account) in accounts {
-            match account {
-                Some(account) => tables.accounts.put(txn, hash.as_slice(), &account.store())?,
-                None => {
-                    tables.accounts.delete(txn, hash.as_slice())?;
-                }
-            }
-        }
-        let mut storage: Vec<_> = self.storage.into_iter().collect();
-        storage.sort_unstable_by_key(|(key, _)| *key);
-        for ((account, slot), value) in storage {
-            let key = storage_key(&account, &slot);
-            if value.is_zero() {
-                tables.storage.delete(txn, &key)?;
-            } else {
-                tables.storage.put(txn, &key, &value.to_be_bytes_trimmed_vec())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-pub fn storage_key(account: &B256, slot: &B256) -> [u8; 64] {
-    let mut key = [0u8; 64];
-    key[..32].copy_from_slice(account.as_slice());
-    key[32..].copy_from_slice(slot.as_slice());
-    key
-}
-
-/// Eight bytes that stand for an address or topic in the log index. Two values may share them: the index names
-/// candidates, the receipts decide.
-pub fn fold(value: &[u8]) -> u64 {
-    value.chunks(8).fold(0x9e37_79b9_7f4a_7c15, |state: u64, chunk| {
-        let mut word = [0u8; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        (state ^ u64::from_be_bytes(word)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29)
-    })
-}
-
-fn folds(receipts: &[ReceiptData]) -> Vec<u64> {
-    let mut found = Vec::new();
-    for log in receipts.iter().flat_map(|receipt| &receipt.logs) {
-        found.push(fold(log.address.as_slice()));
-        found.extend(log.data.topics().iter().map(|topic| fold(topic.as_slice())));
-    }
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-pub fn decode_header(mut rlp: &[u8]) -> Result<Header> {
-    Header::decode(&mut rlp).map_err(|cause| Error::decode("header", cause))
-}
-
-/// Where the RLP begins in a record of the table `headers`.
-const HEADER_AT: usize = 8 + 32 + 16;
-
-/// Number, total difficulty and RLP of a header.
-pub fn read_header<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<(u64, U256, &'t [u8])>> {
-    match tables.headers.get(txn, hash.as_slice())? {
-        Some(record) if record.len() > HEADER_AT => {
-            Ok(Some((number(&record[..8]), U256::from_be_slice(&record[8..40]), &record[HEADER_AT..])))
-        }
-        Some(_) => Err(Error::damaged(format!("the header of block {hash} is too short"))),
-        None => Ok(None),
-    }
-}
-
-pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<BodyData>> {
-    let Some(record) = tables.bodies.get(txn, hash.as_slice())? else { return Ok(None) };
-    let (known, payload) = split_body(record, hash)?;
-    let body = decode_body(payload).map_err(|cause| Error::damaged(format!("body of block {hash}: {cause}")))?;
-    if known.len() != body.txs.len() {
-        return Err(Error::damaged(format!("the body of block {hash} names {} senders", known.len())));
-    }
-    Ok(Some(body.with_known(known)))
-}
-
-/// Senders and hashes of a stored body's transactions, and its RLP.
-pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
-    let damaged = || Error::damaged(format!("the body of block {hash} is too short"));
-    let count = record.get(..4).ok_or_else(damaged)?;
-    let count = u32::from_be_bytes(count.try_into().expect("four bytes")) as usize;
-    let (known, payload) = record[4..].split_at_checked(count * KNOWN_LENGTH).ok_or_else(damaged)?;
-    let one = |entry: &[u8]| Known { sender: Address::from_slice(&entry[..20]), hash: B256::from_slice(&entry[20..]) };
-    Ok((known.chunks_exact(KNOWN_LENGTH).map(one).collect(), payload))
-}
-
-/// Sender and hash of one transaction in a stored body.
-const KNOWN_LENGTH: usize = 20 + 32;
-
-pub fn read_receipts(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Vec<ReceiptData>>> {
-    tables.receipts.get(txn, hash.as_slice())?.map(receipts::restore).transpose()
-}
-
-impl Snapshot {
-    pub fn txn(&self) -> &RoTxn<'static> {
-        &self.txn
-    }
-
-    pub fn tables(&self) -> &Tables {
-        &self.inner.tables
-    }
-
-    pub fn nodes(&self) -> Nodes<'_> {
-        Nodes { table: self.inner.tables.nodes, txn: &self.txn }
-    }
-
-    pub fn head(&self) -> Result<Option<(B256, u64)>> {
-        Ok(self
-            .tables()
-            .meta
-            .get(&self.txn, meta::HEAD)?
-            .map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))
-    }
-
-    pub fn flat_root(&self) -> Result<B256> {
-        Ok(self.tables().meta.get(&self.txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice))
-    }
-
-    pub fn canonical_hash(&self, at: u64) -> Result<Option<B256>> {
-        Ok(self.tables().canonical.get(&self.txn, &at.to_be_bytes())?.map(B256::from_slice))
-    }
-
-    pub fn header(&self, hash: &B256) -> Result<Option<(u64, U256, &[u8])>> {
-        read_header(self.tables(), &self.txn, hash)
-    }
-
-    /// Price of blob gas in a block, from Cancun on.
-    pub fn blob_price(&self, hash: &B256) -> Result<Option<u128>> {
-        let record = self.tables().headers.get(&self.txn, hash.as_slice())?;
-        let price = record.and_then(|record| record.get(40..HEADER_AT));
-        let price = price.map(|bytes| u128::from_be_bytes(bytes.try_into().expect("sixteen bytes")));
-        Ok(price.filter(|price| *price > 0))
-    }
-
-    pub fn body(&self, hash: &B256) -> Result<Option<BodyData>> {
-        read_body(self.tables(), &self.txn, hash)
-    }
-
-    pub fn receipts(&self, hash: &B256) -> Result<Option<Vec<ReceiptData>>> {
-        read_receipts(self.tables(), &self.txn, hash)
-    }
-
-    /// Number of the block and index in it of a transaction on the canonical chain.
-    pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
-        let Some(place) = self.tables().positions.get(&self.txn, transaction.as_slice())? else { return Ok(None) };
-        let damaged = || Error::damaged(format!("the place of transaction {transaction} cannot be read"));
-        let place: [u8; 12] = place.try_into().map_err(|_| damaged())?;
-        Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
-    }
-
-    pub fn state(&self, root: B256) -> Result<StateData> {
-        Ok(StateData::at(self.inner.clone(), root, self.inner.trie(root, self)?))
     }
 }

@@ -92,11 +92,14 @@ macro_rules! tables {
         pub struct Tables { $(pub $name: Table,)* }
 
         impl Tables {
-            pub const COUNT: u32 = [$(stringify!($name)),*].len() as u32;
+            pub const NAMES: [&'static str; [$(stringify!($name)),*].len()] = [$(stringify!($name)),*];
+            /// Position of the table `meta` among the names.
+            pub const META: usize = 0;
 
-            /// `open` is asked for each table by its name.
-            pub fn open(mut open: impl FnMut(&'static str) -> Result<Table>) -> Result<Self> {
-                Ok(Tables { $($name: open(stringify!($name))?,)* })
+            /// From handles in the order of the names.
+            pub fn of(handles: [Table; Self::NAMES.len()]) -> Self {
+                let [$($name),*] = handles;
+                Tables { $($name),* }
             }
 
             pub fn each(&self) -> Vec<(&'static str, Table)> {

@@ -1,0 +1,148 @@
+//! Reading: one consistent view of the database, and the records in it.
+
+use std::sync::Arc;
+
+use alloy_consensus::Header;
+use alloy_primitives::{Address, B256, U256};
+use alloy_rlp::Decodable;
+use heed::{RoTxn, WithoutTls};
+
+use super::Inner;
+use crate::body::{BodyData, Known, decode_body};
+use crate::errors::{Error, Result};
+use crate::receipts::{self, ReceiptData};
+use crate::state::StateData;
+use crate::tables::{Table, Tables, meta};
+use crate::trie::{EMPTY_ROOT, Source};
+
+/// A consistent view of the database for as long as it lives; keep it short.
+pub struct Snapshot {
+    pub(super) txn: RoTxn<'static, WithoutTls>,
+    pub inner: Arc<Inner>,
+}
+
+/// Where the trie reads its nodes in the database.
+pub struct Nodes<'t> {
+    pub table: Table,
+    pub txn: &'t RoTxn<'t>,
+}
+
+impl Source for Nodes<'_> {
+    fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        match self.table.get(self.txn, &id.to_be_bytes())? {
+            Some(bytes) => read(bytes),
+            None => Err(Error::damaged(format!("trie node {id} is missing"))),
+        }
+    }
+}
+
+pub fn number(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_be_bytes)
+}
+
+pub fn decode_header(mut rlp: &[u8]) -> Result<Header> {
+    Header::decode(&mut rlp).map_err(|cause| Error::decode("header", cause))
+}
+
+/// Where the RLP begins in a record of the table `headers`.
+pub const HEADER_AT: usize = 8 + 32 + 16;
+
+/// Number, total difficulty and RLP of a header.
+pub fn read_header<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<(u64, U256, &'t [u8])>> {
+    match tables.headers.get(txn, hash.as_slice())? {
+        Some(record) if record.len() > HEADER_AT => {
+            Ok(Some((number(&record[..8]), U256::from_be_slice(&record[8..40]), &record[HEADER_AT..])))
+        }
+        Some(_) => Err(Error::damaged(format!("the header of block {hash} is too short"))),
+        None => Ok(None),
+    }
+}
+
+pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<BodyData>> {
+    let Some(record) = tables.bodies.get(txn, hash.as_slice())? else { return Ok(None) };
+    let (known, payload) = split_body(record, hash)?;
+    let body = decode_body(payload).map_err(|cause| Error::damaged(format!("body of block {hash}: {cause}")))?;
+    if known.len() != body.txs.len() {
+        return Err(Error::damaged(format!("the body of block {hash} names {} senders", known.len())));
+    }
+    Ok(Some(body.with_known(known)))
+}
+
+/// Senders and hashes of a stored body's transactions, and its RLP.
+pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
+    let damaged = || Error::damaged(format!("the body of block {hash} is too short"));
+    let count = record.get(..4).ok_or_else(damaged)?;
+    let count = u32::from_be_bytes(count.try_into().expect("four bytes")) as usize;
+    let (known, payload) = record[4..].split_at_checked(count * KNOWN_LENGTH).ok_or_else(damaged)?;
+    let one = |entry: &[u8]| Known { sender: Address::from_slice(&entry[..20]), hash: B256::from_slice(&entry[20..]) };
+    Ok((known.chunks_exact(KNOWN_LENGTH).map(one).collect(), payload))
+}
+
+/// Sender and hash of one transaction in a stored body.
+const KNOWN_LENGTH: usize = 20 + 32;
+
+pub fn read_receipts(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Vec<ReceiptData>>> {
+    tables.receipts.get(txn, hash.as_slice())?.map(receipts::restore).transpose()
+}
+
+impl Snapshot {
+    pub fn txn(&self) -> &RoTxn<'static> {
+        &self.txn
+    }
+
+    pub fn tables(&self) -> &Tables {
+        &self.inner.tables
+    }
+
+    pub fn nodes(&self) -> Nodes<'_> {
+        Nodes { table: self.inner.tables.nodes, txn: &self.txn }
+    }
+
+    pub fn head(&self) -> Result<Option<(B256, u64)>> {
+        Ok(self
+            .tables()
+            .meta
+            .get(&self.txn, meta::HEAD)?
+            .map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))
+    }
+
+    pub fn flat_root(&self) -> Result<B256> {
+        Ok(self.tables().meta.get(&self.txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice))
+    }
+
+    pub fn canonical_hash(&self, at: u64) -> Result<Option<B256>> {
+        Ok(self.tables().canonical.get(&self.txn, &at.to_be_bytes())?.map(B256::from_slice))
+    }
+
+    pub fn header(&self, hash: &B256) -> Result<Option<(u64, U256, &[u8])>> {
+        read_header(self.tables(), &self.txn, hash)
+    }
+
+    /// Price of blob gas in a block, from Cancun on.
+    pub fn blob_price(&self, hash: &B256) -> Result<Option<u128>> {
+        let record = self.tables().headers.get(&self.txn, hash.as_slice())?;
+        let price = record.and_then(|record| record.get(40..HEADER_AT));
+        let price = price.map(|bytes| u128::from_be_bytes(bytes.try_into().expect("sixteen bytes")));
+        Ok(price.filter(|price| *price > 0))
+    }
+
+    pub fn body(&self, hash: &B256) -> Result<Option<BodyData>> {
+        read_body(self.tables(), &self.txn, hash)
+    }
+
+    pub fn receipts(&self, hash: &B256) -> Result<Option<Vec<ReceiptData>>> {
+        read_receipts(self.tables(), &self.txn, hash)
+    }
+
+    /// Number of the block and index in it of a transaction on the canonical chain.
+    pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
+        let Some(place) = self.tables().positions.get(&self.txn, transaction.as_slice())? else { return Ok(None) };
+        let damaged = || Error::damaged(format!("the place of transaction {transaction} cannot be read"));
+        let place: [u8; 12] = place.try_into().map_err(|_| damaged())?;
+        Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
+    }
+
+    pub fn state(&self, root: B256) -> Result<StateData> {
+        Ok(StateData::at(self.inner.clone(), root, self.inner.trie(root, self)?))
+    }
+}
