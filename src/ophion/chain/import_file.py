@@ -31,8 +31,8 @@ _CHUNK_TRANSACTIONS: Final = 1_000
 _CHUNK_BYTES: Final = 4 << 20
 _CHUNKS_AHEAD: Final = 3
 _BATCH_BLOCKS: Final = 256
-_BATCH_TRANSACTIONS: Final = 6_000
-_BATCH_S: Final = 2.0
+_BATCH_TRANSACTIONS: Final = 4_000
+_BATCH_S: Final = 1.0
 
 
 @dataclass(slots=True)

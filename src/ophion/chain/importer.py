@@ -14,7 +14,7 @@ from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.fork_choice import HeadChange
-from ophion.chain.import_core import ImportCore
+from ophion.chain.import_core import HeaderCheck, ImportCore
 from ophion.native.executor import Execution
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
@@ -56,9 +56,12 @@ class Importer:
         """Blocks that broke a rule since the start."""
         return self._core.bad_blocks
 
-    async def check(self, block: ChainBlock) -> Execution:
-        """Verify and execute a block without committing it: what a validator does with a proposal."""
-        staged = await self._lanes.write.run(lambda: self._core.check(block.header, block.body))
+    async def check(self, block: ChainBlock, verify: HeaderCheck | None = None) -> Execution:
+        """Verify and execute a block without committing it: what a validator does with a proposal.
+
+        `verify` takes the place of the engine's check of sealed headers.
+        """
+        staged = await self._lanes.write.run(lambda: self._core.check(block.header, block.body, verify=verify))
         return staged.execution
 
     async def import_block(self, block: ChainBlock) -> Imported:

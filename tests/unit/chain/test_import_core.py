@@ -9,6 +9,7 @@ import pytest
 
 from ophion.chain.events import ChainBlock
 from ophion.chainspec.dev import dev_genesis
+from ophion.consensus.engine import HeaderReader
 from ophion.errors import InvalidBlock, InvalidHeader, UnknownParent
 from ophion.native.crypto import keccak256
 from ophion.native.transactions import Body, Withdrawal
@@ -271,3 +272,23 @@ def test_ommers_earn_a_reward_that_the_state_root_shows(tmp_path: Path) -> None:
         with pytest.raises(InvalidBlock, match="state root"):
             # an ommer earns a reward, which the template of the block did not know
             shop.put(ChainBlock(block.header, body))
+
+
+def test_a_proposal_is_checked_by_rules_of_its_own_and_a_partial_hash_is_never_called_bad(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        good = shop.branch(1)[0]
+        asked: list[HashedHeader] = []
+
+        def refuse(header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
+            asked.append(header)
+            raise InvalidHeader("seals")
+
+        partial = ChainBlock(HashedHeader(good.header.header, b"\x0f" * 32), good.body)
+        with pytest.raises(InvalidHeader, match="seals"):
+            shop.core.check(partial.header, partial.body, verify=refuse)
+        assert asked == [partial.header]
+        assert shop.core.bad_blocks.recent() == []
+        shop.core.check(partial.header, partial.body, verify=lambda header, parent, chain, now: None)
+        with pytest.raises(InvalidHeader, match="seals"):
+            shop.core.check(good.header, good.body, verify=refuse)
+        assert [bad.header for bad in shop.core.bad_blocks.recent()] == [good.header]
