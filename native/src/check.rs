@@ -2,11 +2,13 @@
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, U256, b256, keccak256};
 use alloy_trie::Nibbles;
+use rayon::prelude::*;
 
 use crate::account::{Account, FlatAccount, Slot};
+use crate::body::Known;
 use crate::errors::Result;
 use crate::receipts;
-use crate::store::{Snapshot, decode_header, storage_key};
+use crate::store::{Snapshot, decode_header, folds, storage_key};
 use crate::trie::{Child, EMPTY_ROOT, Source, Trie, Value, stored_children};
 
 /// Headers of IBFT 2.0 and QBFT carry this mix hash, and hash by a rule that the consensus room knows.
@@ -34,6 +36,7 @@ pub fn check(snapshot: &Snapshot, limit: usize) -> Result<Vec<String>> {
     let mut findings = Findings { lines: Vec::new(), limit: limit.max(1) };
     let Some((head, number)) = snapshot.head()? else { return Ok(findings.lines) };
     check_chain(snapshot, head, number, &mut findings)?;
+    check_preimages(snapshot, &mut findings)?;
     let root = match snapshot.header(&head)? {
         Some((_, _, header)) => decode_header(header)?.state_root,
         None => return Ok(findings.lines),
@@ -59,7 +62,7 @@ fn check_chain(snapshot: &Snapshot, head: B256, number: u64, findings: &mut Find
             }
             None => findings.add(format!("block {at}: the canonical chain has no entry")),
         }
-        let Some((stored_number, _, rlp)) = snapshot.header(&expected)? else {
+        let Some((stored_number, total, rlp)) = snapshot.header(&expected)? else {
             findings.add(format!("block {at}: header {expected} is missing"));
             return Ok(());
         };
@@ -74,6 +77,11 @@ fn check_chain(snapshot: &Snapshot, head: B256, number: u64, findings: &mut Find
             findings.add(format!("block {at}: the header says it is block {}", header.number));
         }
         check_contents(snapshot, at, &expected, &header, findings)?;
+        if let Some((_, parent_total, _)) = snapshot.header(&header.parent_hash)?
+            && parent_total.wrapping_add(header.difficulty) != total
+        {
+            findings.add(format!("block {at}: the total difficulty is not the sum of what it should be"));
+        }
         expected = header.parent_hash;
     }
     Ok(())
@@ -94,10 +102,20 @@ fn check_contents(
             if body.ommers_hash() != header.ommers_hash {
                 findings.add(format!("block {at}: the ommers do not match their hash"));
             }
-            for (index, transaction) in body.hashes().iter().enumerate() {
-                if snapshot.position(transaction)? != Some((at, index as u32)) {
+            if body.withdrawals_root() != header.withdrawals_root {
+                findings.add(format!("block {at}: the withdrawals do not match their root"));
+            }
+            let known = body.known()?;
+            for (index, Known { hash, .. }) in known.iter().enumerate() {
+                if snapshot.position(hash)? != Some((at, index as u32)) {
                     findings.add(format!("block {at}: transaction {index} is not in the index"));
                 }
+            }
+            let wrong = body.txs.par_iter().zip(known).position_any(|(tx, known)| {
+                tx.hash() != known.hash || tx.recover().is_ok_and(|sender| sender != known.sender)
+            });
+            if let Some(index) = wrong {
+                findings.add(format!("block {at}: hash or sender stored for transaction {index} is wrong"));
             }
         }
         Ok(None) => findings.add(format!("block {at}: the body is missing")),
@@ -108,9 +126,29 @@ fn check_contents(
             if at > 0 && receipts::root_and_bloom(&all).0 != header.receipts_root {
                 findings.add(format!("block {at}: the receipts do not match their root"));
             }
+            for fold in folds(&all) {
+                let key = [fold.to_be_bytes(), at.to_be_bytes()].concat();
+                if snapshot.tables().logs.get(snapshot.txn(), &key)?.is_none() {
+                    findings.add(format!("block {at}: the log index is incomplete"));
+                    break;
+                }
+            }
         }
         Ok(None) => findings.add(format!("block {at}: the receipts are missing")),
         Err(cause) => findings.add(format!("block {at}: the receipts cannot be read: {cause}")),
+    }
+    Ok(())
+}
+
+fn check_preimages(snapshot: &Snapshot, findings: &mut Findings) -> Result<()> {
+    for entry in snapshot.tables().preimages.from(snapshot.txn(), &[])? {
+        let (hash, preimage) = entry?;
+        if keccak256(preimage).as_slice() != hash {
+            findings.add(format!("the preimage of {} is wrong", alloy_primitives::hex::encode_prefixed(hash)));
+        }
+        if findings.full() {
+            break;
+        }
     }
     Ok(())
 }

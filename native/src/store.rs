@@ -22,7 +22,7 @@ use heed::{Env, RoTxn, RwTxn, WithoutTls};
 use revm::state::Bytecode;
 
 pub use flat::{FlatChanges, storage_key};
-pub use log_index::fold;
+pub use log_index::{fold, folds};
 pub use snapshot::{Nodes, Snapshot, decode_header, split_body};
 
 use crate::account::Account;
@@ -32,7 +32,6 @@ use crate::execute::ExecutionData;
 use crate::receipts;
 use crate::tables::{Table, Tables, meta};
 use crate::trie::{Child, EMPTY_ROOT, Saver, Trie, save_root};
-use log_index::folds;
 use snapshot::{HEADER_AT, number, read_body, read_header, read_receipts};
 
 /// Contract codes kept analysed, so that a call does not look for jump destinations again.

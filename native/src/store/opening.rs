@@ -69,17 +69,27 @@ fn open_env(path: &Path, flags: EnvFlags) -> Result<Env<WithoutTls>> {
     }
 }
 
-/// All tables, and the layout's version, in one transaction: either everything is there or nothing.
+/// All tables, and the layout's version, in one transaction: either everything is there or nothing. In a database
+/// that is in use a missing table is damage, and making an empty one would hide it.
 fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     let txn = env.write_txn()?;
     let databases = env
-        .create_databases_and_commit(txn, |opener, txn| -> heed::Result<_> {
+        .create_databases_and_commit(txn, |opener, txn| -> Result<_> {
+            let in_use = match opener.open_database::<Raw, Raw>(txn, Some(Tables::NAMES[Tables::META]))? {
+                Some(meta_table) => meta_table.get(txn, meta::LAYOUT)?.is_some(),
+                None => false,
+            };
             let mut databases = Vec::with_capacity(Tables::NAMES.len());
             for name in Tables::NAMES {
-                databases.push(opener.create_database::<Raw, Raw>(txn, Some(name))?);
+                let missing = || Error::damaged(format!("the table '{name}' is missing"));
+                databases.push(if in_use {
+                    opener.open_database::<Raw, Raw>(txn, Some(name))?.ok_or_else(missing)?
+                } else {
+                    opener.create_database::<Raw, Raw>(txn, Some(name))?
+                });
             }
             let databases: [_; Tables::NAMES.len()] = databases.try_into().ok().expect("one for each name");
-            if databases[Tables::META].get(txn, meta::LAYOUT)?.is_none() {
+            if !in_use {
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
             }
             Ok(CommitOrAbort::<_, ()>::Commit(databases))
