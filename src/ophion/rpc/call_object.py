@@ -26,9 +26,9 @@ from ophion.rpc.wire_types import (
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class Call:
-    """A call object. Not frozen: making a frozen one would cost more than running a small call."""
+    """A call object. Neither frozen nor slotted: its decoder fills in only what was given, the rest are defaults."""
 
     sender: Address | None = None
     to: Address | None = None
@@ -51,9 +51,17 @@ class Call:
         Only a caller that is named must be able to pay: nobody in particular has no balance to speak of. Where both
         forms of fees are given, those of EIP-1559 win.
         """
+        sender = self.sender
+        pays = sender is not None and self.is_strict
+        if sender is None:
+            sender = ZERO_ADDRESS
+        if self.__dict__.keys() <= _PLAIN:
+            return CallRequest(
+                sender=sender, to=self.to, gas=gas, value=self.value, input=self.input, check_balance=pays
+            )
         has_new_fees = self.max_fee_per_gas is not None or self.max_priority_fee_per_gas is not None
         return CallRequest(
-            sender=ZERO_ADDRESS if self.sender is None else self.sender,
+            sender=sender,
             to=self.to,
             gas=gas,
             value=self.value,
@@ -66,8 +74,12 @@ class Call:
             blob_hashes=self.blob_hashes,
             access_list=self.access_list,
             authorizations=self.authorizations,
-            check_balance=self.is_strict and self.sender is not None,
+            check_balance=pays,
         )
+
+
+_PLAIN: Final = frozenset({"sender", "to", "gas", "value", "input"})
+"""Members of a call that most calls make do with."""
 
 
 def _narrow(bits: int) -> Callable[[Any], int]:
@@ -142,9 +154,12 @@ def decode_call(value: object) -> Call:
             continue
         field, decode = member
         decoded = decode(raw)
-        if fields.setdefault(field, decoded) != decoded:
+        if field == "input" and fields.get(field, decoded) != decoded:
             raise invalid_params("call: data and input differ")
-    return Call(**fields)
+        fields[field] = decoded
+    call = Call.__new__(Call)
+    call.__dict__ = fields
+    return call
 
 
 def decode_state_overrides(value: object) -> tuple[AccountOverride, ...]:

@@ -260,7 +260,9 @@ SlotParam = Annotated[
 DataParam = Annotated[bytes, Wire("data", "bytes in hexadecimal", {"type": "string", "pattern": _HEX}, decode_data)]
 QuantityParam = Annotated[int, Wire("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, decode_quantity)]
 IndexParam = Annotated[int, Wire("index", "position, counted from 0", _QUANTITY_SCHEMA, decode_index)]
-IntegerParam = Annotated[int, Wire("integer", "JSON integer", {"type": "integer"}, decode_integer)]
+IntegerParam = Annotated[
+    int, Wire("integer", "number", {"anyOf": [{"type": "integer"}, _QUANTITY_SCHEMA]}, decode_integer)
+]
 BooleanParam = Annotated[bool, Wire("boolean", "true or false", {"type": "boolean"}, decode_boolean)]
 TextParam = Annotated[str, Wire("string", "text", {"type": "string"}, decode_text)]
 BlockNumberParam = Annotated[

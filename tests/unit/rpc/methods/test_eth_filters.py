@@ -1,0 +1,165 @@
+"""Logs, polling filters and subscriptions through their methods."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ophion.rpc.dispatcher import Dispatcher
+from ophion.rpc.registry import HTTP, WEBSOCKET
+from ophion.rpc.services import method_table
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.rpc.contracts import LOGGING, deploying
+from tests.unit.rpc.interface import Interface
+
+ZERO = "0x" + "00" * 32
+ONE = "0x" + f"{1:064x}"
+
+
+class Listener:
+    """A connection that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def notify(self, message: bytes) -> None:
+        self.heard.append(json.loads(message))
+
+    def close(self) -> None:
+        self.heard.append("closed")
+
+
+@pytest.fixture
+def contract(dev: Interface) -> str:
+    """A contract that logs whenever it is called; deployed in block 1."""
+    create = legacy_transaction(DEV_KEYS[1], 0, to=None, gas=300_000, data=deploying(LOGGING))
+    _, (created,) = dev.run(dev.node.mine(create))
+    address: str = dev.ask("eth_getTransactionReceipt", "0x" + created.hex())["contractAddress"]
+    return address
+
+
+def log(dev: Interface, contract: str, nonce: int) -> Any:
+    return legacy_transaction(DEV_KEYS[1], nonce, to=bytes.fromhex(contract[2:]), gas=100_000)
+
+
+def test_logs_are_found_by_range_address_and_topics(dev: Interface, contract: str) -> None:
+    dev.run(dev.node.mine(log(dev, contract, 1), log(dev, contract, 2)))
+    dev.run(dev.node.seal())
+    everything = {"fromBlock": "0x0", "toBlock": "latest"}
+    found = dev.ask("eth_getLogs", everything)
+    assert [(one["blockNumber"], one["logIndex"], one["topics"]) for one in found] == [
+        ("0x2", "0x0", [ZERO]),
+        ("0x2", "0x1", [ONE]),
+    ]
+    assert {"removed": False, "address": contract, "data": "0x" + f"{42:064x}"}.items() <= found[0].items()
+    assert "blockTimestamp" in found[0]
+    assert dev.ask("eth_getLogs", {**everything, "address": contract}) == found
+    assert dev.ask("eth_getLogs", {**everything, "address": ["0x" + "11" * 20, contract]}) == found
+    assert dev.ask("eth_getLogs", {**everything, "address": "0x" + "11" * 20}) == []
+    assert dev.ask("eth_getLogs", {**everything, "topics": [ONE]}) == found[1:]
+    assert dev.ask("eth_getLogs", {**everything, "topics": [[ONE, ZERO]]}) == found
+    assert dev.ask("eth_getLogs", {**everything, "topics": [None]}) == found
+    assert dev.ask("eth_getLogs", {**everything, "topics": [None, None]}) == []
+    assert dev.ask("eth_getLogs", {**everything, "topics": ONE}) == found[1:]
+    assert dev.ask("eth_getLogs", {"blockHash": found[0]["blockHash"]}) == found
+
+
+def test_ranges_that_name_nothing_give_nothing(dev: Interface, contract: str) -> None:
+    dev.run(dev.node.mine(log(dev, contract, 1)))
+    dev.run(dev.node.seal())
+    for query in (
+        {},
+        {"fromBlock": "latest"},
+        {"fromBlock": "0x2", "toBlock": "0x1"},
+        {"fromBlock": "0x0", "toBlock": "0x63"},
+        {"fromBlock": "-1", "toBlock": "latest"},
+        {"blockHash": "0x" + "ab" * 32},
+    ):
+        assert dev.ask("eth_getLogs", query) == [], query
+    assert len(dev.ask("eth_getLogs", {"fromBlock": "0x2", "toBlock": "0x2"})) == 1
+
+
+def test_a_range_that_is_too_long_is_refused(sample: Interface) -> None:
+    context = replace(sample.context, limits=replace(sample.context.limits, max_logs_range=10))
+    narrow = Dispatcher(method_table(context, ("eth",), HTTP), sample.loop)
+    body = b'{"id":1,"method":"eth_getLogs","params":[{"fromBlock":"0x0","toBlock":"0x%x"}]}'
+    assert "result" in sample.message(body % 10, narrow)
+    assert sample.message(body % 11, narrow)["error"] == {
+        "code": -32005, "message": "Requested range exceeds maximum RPC range limit",
+    }  # fmt: skip
+
+
+def test_a_log_filter_gives_new_logs_and_all_of_its_range(dev: Interface, contract: str) -> None:
+    dev.run(dev.node.mine(log(dev, contract, 1)))
+    found = dev.ask("eth_newFilter", {"fromBlock": "0x0", "address": contract})
+    assert dev.ask("eth_getFilterChanges", found) == []
+    for nonce in (2, 3):
+        dev.run(dev.node.mine(log(dev, contract, nonce)))
+    dev.run(dev.node.seal())
+    assert [one["blockNumber"] for one in dev.ask("eth_getFilterChanges", found)] == ["0x3", "0x4"]
+    assert dev.ask("eth_getFilterChanges", found) == []
+    assert [one["blockNumber"] for one in dev.ask("eth_getFilterLogs", found)] == ["0x2", "0x3", "0x4"]
+    assert dev.ask("eth_uninstallFilter", found) is True
+    assert dev.ask("eth_uninstallFilter", found) is False
+    assert dev.error("eth_getFilterChanges", found) == (-32000, "Filter not found")
+    assert dev.error("eth_getFilterLogs", found) == (-32000, "Logs filter not found")
+
+
+def test_block_and_pending_filters_give_hashes(dev: Interface) -> None:
+    blocks, pending = dev.ask("eth_newBlockFilter"), dev.ask("eth_newPendingTransactionFilter")
+    header, (sent,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0)))
+    assert dev.ask("eth_getFilterChanges", blocks) == ["0x" + header.hash.hex()]
+    assert dev.ask("eth_getFilterChanges", pending) == ["0x" + sent.hex()]
+    assert dev.ask("eth_getFilterChanges", pending) == []
+    assert dev.error("eth_getFilterLogs", blocks) == (-32000, "Logs filter not found")
+
+
+def test_filters_need_a_filter(dev: Interface) -> None:
+    assert dev.error("eth_newFilter")[0] == -32602
+    assert dev.error("eth_newFilter", {"address": ["foo"]})[0] == -32602
+    assert dev.error("eth_uninstallFilter")[0] == -32602
+    assert dev.error("eth_getFilterChanges", 5)[0] == -32602
+
+
+# --- subscriptions -------------------------------------------------------------------------------
+
+
+def ask(dev: Interface, caller: Listener, name: str, *params: Any) -> Any:
+    body = json.dumps({"id": 1, "method": name, "params": params}).encode()
+    return dev.message(body, dev.dispatcher_for(WEBSOCKET, ("web3",)), caller)
+
+
+def test_subscriptions_are_there_whichever_groups_are_on_and_not_over_http(dev: Interface) -> None:
+    assert ask(dev, Listener(), "eth_subscribe", "newHeads")["result"] == "0x1"
+    assert ask(dev, Listener(), "eth_blockNumber")["error"]["code"] == -32604
+    assert dev.error("eth_subscribe", "newHeads") == (-32604, "Method not enabled")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        [],
+        ["nonsense"],
+        [5],
+        ["logs", {"address": "foo"}],
+        ["newHeads", {"includeTransactions": "perhaps"}],
+        ["logs", 5],
+    ],
+)
+def test_a_bad_subscription_is_an_invalid_request(dev: Interface, params: list[Any]) -> None:
+    assert ask(dev, Listener(), "eth_subscribe", *params)["error"]["code"] == -32600
+
+
+def test_a_subscription_ends_with_its_own_connection_only(dev: Interface) -> None:
+    mine, other = Listener(), Listener()
+    found = ask(dev, mine, "eth_subscribe", "newHeads")["result"]
+    assert ask(dev, other, "eth_unsubscribe", found)["error"] == {
+        "code": -32000, "message": "Subscription not found",
+    }  # fmt: skip
+    assert ask(dev, mine, "eth_unsubscribe", found)["result"] is True
+    assert ask(dev, mine, "eth_unsubscribe", found)["error"]["code"] == -32000
+    for wrong in ("xyz", 5, None):
+        assert ask(dev, mine, "eth_unsubscribe", wrong)["error"]["code"] == -32600

@@ -1,0 +1,67 @@
+"""Chain id, prices, sync status."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ophion.rpc.context import SyncStatus
+from ophion.rpc.dispatcher import Dispatcher
+from ophion.rpc.registry import HTTP
+from ophion.rpc.services import method_table
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.rpc.interface import Interface
+
+
+def test_simple_facts(dev: Interface) -> None:
+    assert dev.ask("eth_chainId") == "0x7e2"
+    assert dev.ask("eth_protocolVersion") == "0x44"
+    assert dev.ask("eth_accounts") == []
+    assert dev.ask("eth_syncing") is False
+    assert dev.ask("eth_blockNumber") == "0x0"
+    dev.run(dev.node.seal())
+    assert dev.ask("eth_blockNumber") == "0x1"
+
+
+def test_a_node_that_is_behind_says_how_far(dev: Interface) -> None:
+    context = replace(dev.context, sync_status=lambda: SyncStatus(1, 16, 300))
+    behind = Dispatcher(method_table(context, ("eth",), HTTP), dev.loop)
+    answer = dev.message(b'{"id":1,"method":"eth_syncing"}', behind)
+    assert answer["result"] == {"startingBlock": "0x1", "currentBlock": "0x10", "highestBlock": "0x12c"}
+
+
+def test_the_gas_price_is_the_median_of_recent_blocks_and_not_below_the_floor(dev: Interface) -> None:
+    assert dev.ask("eth_gasPrice") == "0x3e8"
+    raws = [legacy_transaction(DEV_KEYS[1], nonce, gas_price=price) for nonce, price in enumerate((5000, 6000, 7000))]
+    dev.run(dev.node.mine(*raws))
+    assert dev.ask("eth_gasPrice") == hex(6000)
+    dev.ask("miner_setMinGasPrice", "0x1f40")
+    assert dev.ask("eth_gasPrice") == "0x1f40"
+
+
+@pytest.mark.parametrize("count", [0, 1025, "0x0", "x", None])
+def test_a_fee_history_of_no_or_too_many_blocks_is_refused(sample: Interface, count: Any) -> None:
+    assert sample.error("eth_feeHistory", count, "latest")[0] == -32602
+
+
+@pytest.mark.parametrize("percentiles", [[101], [-1], [50, 10], ["x"], list(range(101)), 5])
+def test_percentiles_must_rise_from_0_to_100(sample: Interface, percentiles: Any) -> None:
+    assert sample.error("eth_feeHistory", 1, "latest", percentiles)[0] == -32602
+
+
+def test_a_fee_history_reaches_back_to_genesis_at_most(sample: Interface) -> None:
+    history = sample.ask("eth_feeHistory", 1024, "0x2", [0, 100])
+    assert history["oldestBlock"] == "0x0"
+    assert len(history["gasUsedRatio"]) == len(history["reward"]) == 3
+    assert len(history["baseFeePerGas"]) == len(history["baseFeePerBlobGas"]) == 4
+    assert history["reward"][0] == ["0x0", "0x0"]
+    assert "reward" not in sample.ask("eth_feeHistory", "0x1", "pending")
+    assert sample.error("eth_feeHistory", 1, "0x99")[0] == -32602
+
+
+def test_fees_of_later_forks_are_no_methods_before_them(sample: Interface) -> None:
+    assert sample.error("eth_baseFee") == (-32601, "Method not found")
+    assert sample.error("eth_blobBaseFee") == (-32601, "Method not found")
+    assert sample.ask("eth_maxPriorityFeePerGas") == "0x3e8"

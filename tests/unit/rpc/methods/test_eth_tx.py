@@ -1,0 +1,211 @@
+"""Sending transactions, running calls, estimating gas."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.rpc.contracts import CALLER, HEAVY, NUMBER, REVERTING, SLOT, deploying
+from tests.unit.rpc.interface import Interface
+
+RICH = "0x" + DEV_KEYS[1].address.hex()
+POOR = "0x" + "99" * 20
+CONTRACT = "0x" + "cc" * 20
+REVERT_DATA = "0x08c379a0" + f"{32:064x}" + f"{3:064x}" + "6e6f21".ljust(64, "0")
+
+
+def at(code: bytes) -> dict[str, Any]:
+    """State overrides that put code where the tests call it."""
+    return {CONTRACT: {"code": "0x" + code.hex()}}
+
+
+def send(dev: Interface, raw: bytes) -> dict[str, Any]:
+    answer: dict[str, Any] = dev.request("eth_sendRawTransaction", "0x" + raw.hex())
+    return answer
+
+
+# --- sending -------------------------------------------------------------------------------------
+
+
+def test_a_good_transaction_is_pooled_and_its_hash_given(dev: Interface) -> None:
+    raw = legacy_transaction(DEV_KEYS[1], 0)
+    name = send(dev, raw)["result"]
+    assert dev.ask("eth_getTransactionByHash", name)["hash"] == name
+
+
+def test_each_refusal_has_its_code(dev: Interface) -> None:
+    key = DEV_KEYS[1]
+    refused = {
+        -32009: legacy_transaction(key, 0, gas_price=1),
+        -32003: legacy_transaction(key, 0, gas=20_999),
+        -32005: legacy_transaction(key, 0, gas=2**53),
+        -32004: legacy_transaction(key, 0, value=10**24),
+        -32000: legacy_transaction(key, 0, chain_id=5),
+    }
+    for code, raw in refused.items():
+        assert send(dev, raw)["error"]["code"] == code
+    dev.run(dev.node.mine(legacy_transaction(key, 0)))
+    assert send(dev, legacy_transaction(key, 0))["error"] == {"code": -32001, "message": "Nonce too low"}
+
+
+def test_known_and_underpriced_transactions_are_told_apart(dev: Interface) -> None:
+    key = DEV_KEYS[1]
+    raw = legacy_transaction(key, 5, gas_price=10**9)
+    assert "result" in send(dev, raw)
+    assert send(dev, raw)["error"]["message"] == "Known transaction"
+    assert send(dev, legacy_transaction(key, 5, gas_price=10**9 + 1))["error"]["message"] == (
+        "Replacement transaction underpriced"
+    )
+    assert "result" in send(dev, legacy_transaction(key, 5, gas_price=2 * 10**9))
+
+
+@pytest.mark.parametrize("params", [[], ["0x"], ["0x1"], ["zz"], ["0xc0"], [5], ["0x" + "00" * 9], [None]])
+def test_what_is_no_transaction_is_invalid_params(dev: Interface, params: list[Any]) -> None:
+    assert dev.error("eth_sendRawTransaction", *params) == (-32602, "Invalid params")
+
+
+def test_exactly_one_parameter_is_taken(dev: Interface) -> None:
+    raw = "0x" + legacy_transaction(DEV_KEYS[1], 0).hex()
+    assert dev.error("eth_sendRawTransaction", raw, "more")[0] == -32602
+
+
+def test_the_node_signs_nothing(dev: Interface) -> None:
+    code, message = dev.error("eth_sendTransaction", {})
+    assert code == -32604
+    assert message.startswith("The method eth_sendTransaction is not supported. Use eth_sendRawTransaction to send")
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+
+def test_a_call_returns_what_the_contract_returns(dev: Interface) -> None:
+    caller = dev.ask("eth_call", {"to": CONTRACT, "from": RICH}, "latest", at(CALLER))
+    assert caller == "0x" + "00" * 12 + RICH[2:]
+    assert dev.ask("eth_call", {"to": CONTRACT}, "latest", at(CALLER)) == "0x" + "00" * 32
+    assert dev.ask("eth_call", {"to": POOR}) == "0x"
+    assert dev.ask("eth_call", {"to": POOR, "value": "0x1"}) == "0x"
+
+
+def test_a_call_without_a_recipient_creates_a_contract(dev: Interface) -> None:
+    assert dev.ask("eth_call", {"input": "0x" + deploying(CALLER).hex()}) == "0x" + CALLER.hex()
+
+
+def test_a_revert_is_error_3_with_its_reason_and_data(dev: Interface) -> None:
+    answer = dev.request("eth_call", {"to": CONTRACT}, "latest", at(REVERTING))
+    assert answer["error"] == {"code": 3, "message": "execution reverted: no!", "data": REVERT_DATA}
+
+
+def test_other_failures_name_what_happened(dev: Interface) -> None:
+    assert dev.error("eth_call", {"to": CONTRACT}, "latest", at(b"\xfe")) == (-32000, "invalid opcode")
+    code, message = dev.error("eth_call", {"to": CONTRACT, "gas": "0x186a0"}, "latest", at(HEAVY))
+    assert (code, message) == (-32000, "out of gas")
+
+
+def test_a_named_caller_must_be_able_to_pay(dev: Interface) -> None:
+    upfront = (-32004, "Upfront cost exceeds account balance")
+    assert dev.error("eth_call", {"from": POOR, "to": RICH, "value": "0x1"}) == upfront
+    assert dev.error("eth_call", {"from": POOR, "to": RICH, "gasPrice": "0x3b9aca00"}) == upfront
+    assert dev.ask("eth_call", {"from": POOR, "to": RICH, "value": "0x1", "strict": False}) == "0x"
+    rich = {POOR: {"balance": "0xde0b6b3a7640000"}}
+    assert dev.ask("eth_call", {"from": POOR, "to": RICH, "value": "0x1"}, "latest", rich) == "0x"
+    assert dev.error("eth_call", {"from": RICH, "to": POOR, "gas": "0x0"}) == (
+        -32003, "Intrinsic gas exceeds gas limit",
+    )  # fmt: skip
+
+
+def test_overrides_replace_state_and_block(dev: Interface) -> None:
+    seven = {CONTRACT: {"code": "0x" + SLOT.hex(), "stateDiff": {"0x0": "0x7"}}}
+    assert dev.ask("eth_call", {"to": CONTRACT}, "latest", seven) == "0x" + f"{7:064x}"
+    number = dev.ask("eth_call", {"to": CONTRACT}, "latest", at(NUMBER), {"number": "0x1234"})
+    assert number == "0x" + f"{0x1234:064x}"
+
+
+def test_a_call_sees_the_block_it_is_made_at(dev: Interface) -> None:
+    for _ in range(3):
+        dev.run(dev.node.seal())
+    for block, number in (("0x1", 1), ("latest", 3), ("earliest", 0), ("pending", 4)):
+        assert dev.ask("eth_call", {"to": CONTRACT}, block, at(NUMBER)) == "0x" + f"{number:064x}"
+    assert dev.ask("eth_call", {"to": CONTRACT}, "0x99", at(NUMBER)) is None
+
+
+@pytest.mark.parametrize("params", [[], ["latest"], ["0x8"], [{}, {}], [{"to": "x"}], [{}, "latest", 5]])
+def test_bad_call_parameters_are_refused(dev: Interface, params: list[Any]) -> None:
+    assert dev.error("eth_call", *params)[0] == -32602
+
+
+def test_calls_change_nothing(dev: Interface) -> None:
+    before = dev.ask("eth_getBlockByNumber", "latest")
+    dev.ask("eth_call", {"from": RICH, "to": POOR, "value": "0x5"})
+    assert dev.ask("eth_getBalance", POOR) == "0x0"
+    assert dev.ask("eth_getBlockByNumber", "latest") == before
+
+
+def test_a_light_call_is_answered_at_once_the_second_time(dev: Interface) -> None:
+    body = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b"},"latest"]}' % (b"99" * 20)
+    dev.message(body)
+
+    async def at_once() -> bool:
+        return isinstance(dev.dispatcher.handle(body), bytes)
+
+    assert dev.run(at_once())
+    assert dev.context.light_calls.knows(bytes.fromhex("99" * 20), b"")
+
+
+# --- estimates and access lists ------------------------------------------------------------------
+
+
+def test_estimates(dev: Interface) -> None:
+    assert dev.ask("eth_estimateGas", {"from": RICH, "to": POOR, "value": "0x1"}) == "0x5208"
+    assert dev.ask("eth_estimateGas", {"to": POOR, "gas": "0x1"}) == "0x5208"
+    assert dev.ask("eth_estimateGas", {"from": RICH, "to": POOR}, "latest") == "0x5208"
+    assert int(dev.ask("eth_estimateGas", {}), 16) > 53_000
+    assert dev.error("eth_estimateGas", {"from": POOR, "to": RICH, "value": "0x1"})[0] == -32004
+    assert dev.error("eth_estimateGas", {"to": POOR}, "0x99") == (-32000, "Block not found")
+    assert dev.error("eth_estimateGas", {"to": POOR}, "-1")[0] == -32602
+    answer = dev.request("eth_estimateGas", {"to": CONTRACT}, "latest", at(REVERTING))
+    assert answer["error"] == {"code": 3, "message": "execution reverted: no!", "data": REVERT_DATA}
+    assert dev.error("eth_estimateGas", {"to": CONTRACT}, "latest", at(b"\xfe")) == (
+        -32000,
+        "Transaction processing could not be completed due to an exception (invalid opcode)",
+    )
+
+
+def test_an_estimate_is_enough(dev: Interface) -> None:
+    data = deploying(CALLER)
+    gas = int(dev.ask("eth_estimateGas", {"from": RICH, "data": "0x" + data.hex()}), 16)
+    _, (sent,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0, to=None, gas=gas, data=data)))
+    receipt = dev.ask("eth_getTransactionReceipt", "0x" + sent.hex())
+    assert receipt["status"] == "0x1"
+    assert int(receipt["gasUsed"], 16) <= gas < int(receipt["gasUsed"], 16) * 1.1
+
+
+def test_an_access_list_names_touched_storage_even_of_a_failing_call(dev: Interface) -> None:
+    found = dev.ask("eth_createAccessList", {"from": RICH, "to": CONTRACT}, "latest", at(SLOT))
+    assert found["accessList"] == [{"address": CONTRACT, "storageKeys": ["0x" + "00" * 32]}]
+    assert "error" not in found
+    failing = dev.ask("eth_createAccessList", {"to": CONTRACT}, "latest", at(REVERTING))
+    assert failing["error"] == "execution reverted: no!"
+    assert dev.ask("eth_createAccessList", {"from": RICH, "to": POOR, "value": "0xa"}, "pending") == {
+        "accessList": [], "gasUsed": "0x5208",
+    }  # fmt: skip
+
+
+def test_transactions_of_one_turn_are_admitted_together(dev: Interface) -> None:
+    async def story() -> list[bytes]:
+        loop = asyncio.get_running_loop()
+        answers = []
+        for nonce in range(5):
+            raw = legacy_transaction(DEV_KEYS[1], nonce).hex().encode()
+            reply = dev.dispatcher.handle(
+                b'{"id":%d,"method":"eth_sendRawTransaction","params":["0x%b"]}' % (nonce, raw)
+            )
+            answer = loop.create_future()
+            reply.deliver = answer.set_result  # type: ignore[union-attr]
+            answers.append(answer)
+        return list(await asyncio.gather(*answers))
+
+    assert all(b'"result":"0x' in answer for answer in dev.run(story()))
+    assert dev.ask("txpool_status") == {"pending": "0x5", "queued": "0x0"}
