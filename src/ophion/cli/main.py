@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -27,9 +28,7 @@ EXIT_INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the return value is the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a narrow locale must not turn a dash into a failure
+    _prepare_streams()
     try:
         code = _run(tokens, os.environ)
         sys.stdout.flush()
@@ -37,14 +36,42 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("Interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; keep the interpreter from complaining about it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # whoever read our output has gone
+        _abandon_output()
         return EXIT_FAILURE
     except SystemExit:
         raise
+    except OSError as error:
+        if not _is_of_output(error):
+            return _report(error, _wants_traceback(tokens, os.environ))
+        _abandon_output()
+        print(f"Unable to write to standard output: {error.strerror}", file=sys.stderr)
+        return EXIT_FAILURE
     except BaseException as error:  # noqa: BLE001 - the last line of defence; a Rust panic is a BaseException
         return _report(error, _wants_traceback(tokens, os.environ))
     return code
+
+
+def _prepare_streams() -> None:
+    """A narrow locale must not turn a dash into a failure, nor a stream that was closed before the start."""
+    # the interpreter has no stream at all where the descriptor was closed
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Whether this is what a full disk under standard output says: an error of any other file names the file."""
+    return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def _abandon_output() -> None:
+    """Keep the interpreter from complaining once more, at exit, about output that nobody can have."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Misused(ConfigError):
