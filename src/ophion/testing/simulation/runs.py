@@ -18,12 +18,15 @@ from ophion.consensus.bft.dialect import Rules
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.timing import Timing
+from ophion.testing.simulation.clique_runs import run_clique_seed
 from ophion.testing.simulation.conditions import CALM, Conditions, draw_conditions
 from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.trace import Trace
 from ophion.testing.simulation.world import DEFAULT_TIMING, Network, World
 
 RULES: Final[dict[str, Rules]] = {"ibft2": Ibft2(), "qbft": Qbft()}
+CLIQUE: Final = "clique"
+PROTOCOLS: Final = (*RULES, CLIQUE)
 BLOCKS_AFTER_HEALING: Final = 3
 _SEEDS_PER_TASK: Final = 8
 
@@ -104,6 +107,9 @@ def conditions_of(seed: int, options: SeedOptions) -> Conditions:
 
 def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> SeedOutcome:
     """Play one seed to its end, or to the first rule that is broken."""
+    if options.protocol == CLIQUE:
+        outcome = run_clique_seed(seed, options.validators, options.byzantine, options.storm_s, trace)
+        return SeedOutcome(seed, outcome.blocks, outcome.steps, outcome.violations, 0, outcome.healing_s)
     conditions = conditions_of(seed, options)
     network = Network(RULES[options.protocol], options.validators, options.timing)
     world = World(network, seed, conditions.misconduct, conditions.faulty, trace)

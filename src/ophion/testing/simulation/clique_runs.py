@@ -1,0 +1,84 @@
+"""One seed of a Clique network: a storm, then calm, then whether everybody follows one chain that grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from ophion.primitives.types import Hash32
+from ophion.testing.simulation.clique import DELAY_UNIT_S, CliqueWorld
+from ophion.testing.simulation.conditions import CALM, Conditions, draw_conditions
+from ophion.testing.simulation.invariants import Violation
+from ophion.testing.simulation.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class CliqueOutcome:
+    """What became of one seed."""
+
+    blocks: int
+    steps: int
+    violations: tuple[Violation, ...]
+    healing_s: float
+
+
+def spare_signers(signers: int) -> int:
+    """How many signers may fail: floor(n/2)+1 of them keep a chain going (consensus.md 1.5)."""
+    return signers - (signers // 2 + 1)
+
+
+def run_clique_seed(
+    seed: int, signers: int, byzantine: int | None, storm_s: float, trace: Trace | None = None
+) -> CliqueOutcome:
+    """Play one seed to its end, or to the first rule that is broken."""
+    rng = Random(f"clique/{signers}/{seed}")
+    dishonest = rng.randint(0, spare_signers(signers)) if byzantine is None else byzantine
+    conditions = draw_conditions(rng, signers, dishonest, storm_s)
+    world = CliqueWorld(signers, seed, dishonest=conditions.misconduct, trace=trace)
+    _prepare(world, conditions)
+    world.start()
+    world.run(storm_s)
+    healing_s = 0.0 if world.violations else _heal(world)
+    blocks = max(member.head.number for member in world.honest)
+    return CliqueOutcome(blocks, world.steps, tuple(world.violations), healing_s)
+
+
+def _prepare(world: CliqueWorld, conditions: Conditions) -> None:
+    """Clique keeps everything it needs on its chain, so every outage is one with its disk."""
+    world.link = conditions.link
+    for partition in conditions.partitions:
+        world.at(partition.start_s, lambda groups=partition.groups: world.divide(groups))  # type: ignore[misc]
+        world.at(partition.end_s, world.reunite)
+    for outage in conditions.outages:
+        world.at(outage.start_s, lambda index=outage.member: world.crash(index))  # type: ignore[misc]
+        world.at(outage.end_s, lambda index=outage.member: world.restart(index))  # type: ignore[misc]
+
+
+def _heal(world: CliqueWorld) -> float:
+    """End the storm; how long it took until all honest signers had one chain, newer than the storm."""
+    world.link = CALM
+    world.run(world.now + 5.0)
+    for member in world.members:
+        world.restart(member.index)
+    world.reunite()
+    healed_at = world.now
+    count = len(world.members)
+    depth = count
+    start = max(member.head.number for member in world.honest)
+    # the slowest block comes out of turn, after its whole random delay
+    per_block_s = world.period_s + (count // 2 + 1) * DELAY_UNIT_S + 10 * CALM.max_delay_s
+    limit_s = (2 * depth + count) * per_block_s
+    grown = world.run(
+        world.now + limit_s, lambda: all(member.head.number >= start + 2 * depth for member in world.honest)
+    )
+    if not world.violations:
+        if not grown:
+            heads = " ".join(f"{member.name}:{member.head.number}" for member in world.honest)
+            world.report("height grows after healing", f"no {2 * depth} blocks within {limit_s:g} s ({heads})")
+        elif len(_agreed(world, start + depth)) != 1:
+            world.report("heads converge after healing", f"different blocks {depth} below the head")
+    return world.now - healed_at
+
+
+def _agreed(world: CliqueWorld, number: int) -> set[Hash32]:
+    return {world.chain(member)[number].hash for member in world.honest}

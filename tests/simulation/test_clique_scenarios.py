@@ -1,0 +1,237 @@
+"""Clique scenarios of consensus.md 6.1 that are about whole networks: turns, outages, partitions, forks and clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from ophion.consensus.clique import IN_TURN, OUT_OF_TURN
+from ophion.testing.simulation.clique import CliqueWorld
+
+
+def world(signers: int, seed: int = 3, **options: int) -> CliqueWorld:
+    found = CliqueWorld(signers, seed, **options)  # type: ignore[arg-type]
+    found.start()
+    return found
+
+
+def reached(found: CliqueWorld, number: int) -> Callable[[], bool]:
+    return lambda: all(member.head.number >= number for member in found.members if member.is_up)
+
+
+def authors(found: CliqueWorld, member: int = 0) -> list[int]:
+    return [found.author(block) for block in found.chain(found.members[member])[1:]]
+
+
+def heads(found: CliqueWorld) -> set[bytes]:
+    return {member.head.hash for member in found.members if member.is_up}
+
+
+def test_c_01_a_single_signer_makes_a_block_each_period_always_in_turn() -> None:
+    found = world(1, period_s=2)
+    found.run(20.5)
+    chain = found.chain(found.members[0])[1:]
+    assert [block.timestamp for block in chain] == list(range(2, 21, 2))
+    assert {block.header.difficulty for block in chain} == {IN_TURN}
+
+
+def test_c_02_three_signers_take_turns_without_forks() -> None:
+    found = world(3)
+    found.run(30.5)
+    assert reached(found, 30)()
+    assert authors(found) == [number % 3 for number in range(1, 31)]
+    assert {block.header.difficulty for block in found.chain(found.members[0])[1:]} == {IN_TURN}
+    assert sum(member.reorgs for member in found.members) == 0
+    assert found.violations == []
+
+
+def test_c_03_the_turns_of_a_dead_signer_are_taken_by_others_out_of_turn() -> None:
+    found = world(3)
+    found.crash(1)
+    found.run(60.0)
+    chain = found.chain(found.members[0])[1:]
+    assert len(chain) > 30
+    for block in chain:
+        dead_turn = block.number % 3 == 1
+        if dead_turn:
+            assert block.header.difficulty == OUT_OF_TURN
+    assert 1 not in authors(found)
+    assert found.violations == []
+
+
+def test_c_04_one_of_three_makes_at_most_one_more_block() -> None:
+    found = world(3)
+    found.run(5.5)
+    before = found.members[0].head.number
+    found.crash(1)
+    found.crash(2)
+    found.run(30.0)
+    assert found.members[0].head.number <= before + 1
+    found.restart(1)
+    assert found.run(found.now + 20.0, reached(found, before + 6))
+    assert found.violations == []
+
+
+def test_c_05_four_signers_need_three() -> None:
+    found = world(4)
+    found.run(5.5)
+    before = found.members[0].head.number
+    found.crash(2)
+    found.crash(3)
+    found.run(60.0)
+    assert found.members[0].head.number <= before + 2
+
+
+def test_c_06_two_signers_halt_without_one_and_a_restarted_one_does_not_sign_twice_in_a_row() -> None:
+    found = world(2)
+    found.run(6.5)
+    before = found.members[0].head.number
+    found.crash(1)
+    found.run(20.0)
+    assert found.members[0].head.number <= before + 1
+    found.restart(1)
+    assert found.run(found.now + 20.0, reached(found, before + 5))
+    made = authors(found)
+    assert all(first != second for first, second in pairwise(made))
+
+
+def test_c_07_two_halves_of_four_halt_and_one_branch_wins() -> None:
+    found = world(4)
+    found.run(5.5)
+    before = max(member.head.number for member in found.members)
+    found.divide((0, 0, 1, 1))
+    found.run(40.0)
+    assert all(member.head.number <= before + 2 for member in found.members)
+    found.reunite()
+    assert found.run(found.now + 40.0, lambda: reached(found, before + 8)() and len(heads(found)) == 1)
+    assert found.violations == []
+
+
+def test_c_08_three_of_five_go_on_and_the_two_reorganise() -> None:
+    found = world(5)
+    found.run(5.5)
+    before = max(member.head.number for member in found.members)
+    found.divide((0, 0, 0, 1, 1))
+    found.run(60.0)
+    assert found.members[0].head.number > before + 10
+    assert found.members[3].head.number <= before + 2
+    lonely = found.members[3].head
+    found.reunite()
+    assert found.run(found.now + 20.0, lambda: len(heads(found)) == 1)
+    if lonely.number > before:
+        assert lonely.hash not in [block.hash for block in found.chain(found.members[3])]
+        assert found.members[3].reorgs >= 1
+    assert found.violations == []
+
+
+def test_c_09_two_blocks_of_equal_weight_are_settled_the_same_way_everywhere() -> None:
+    settled = 0
+    for seed in range(20):
+        found = world(5, seed)
+        found.crash(found.members[0].index)
+        found.link = type(found.link)(0.4, 0.6)
+        found.run(30.0)
+        rivals: dict[int, set[bytes]] = {}
+        for block in found.blocks.values():
+            if block.hash in found.totals and block.header.difficulty == OUT_OF_TURN:
+                rivals.setdefault(block.number, set()).add(block.hash)
+        settled += any(len(blocks) > 1 for blocks in rivals.values())
+        found.link = type(found.link)(0.001, 0.002)
+        live = [member for member in found.members if member.is_up]
+        found.run(found.now + 10.0)
+        low = min(member.head.number for member in live) - 1
+        assert len({found.chain(member)[low].hash for member in live}) == 1
+        assert found.violations == []
+    assert settled > 0, "no seed produced two blocks of equal weight"
+
+
+def test_c_10_the_least_number_of_signers_gets_out_of_a_tie() -> None:
+    """Eight signers of which five live, split in two: after healing somebody may sign on the branch all agree on."""
+    for seed in range(10):
+        found = world(8, seed)
+        for index in (5, 6, 7):
+            found.crash(index)
+        found.run(8.0)
+        found.divide((0, 0, 1, 1, 0, 0, 0, 0))
+        found.run(40.0)
+        before = max(member.head.number for member in found.members)
+        found.reunite()
+        assert found.run(found.now + 60.0, reached(found, before + 6)), seed
+        assert found.violations == []
+
+
+def test_c_11_of_two_blocks_by_one_signer_at_one_height_one_is_chosen() -> None:
+    found = CliqueWorld(4, 5, dishonest=(0,))
+    found.start()
+    found.run(80.0)
+    honest = found.honest
+    low = min(member.head.number for member in honest) - 4
+    assert low > 30
+    assert len({found.chain(member)[low].hash for member in honest}) == 1
+    doubled: dict[int, set[bytes]] = {}
+    for block in found.blocks.values():
+        if block.number and block.hash in found.totals and found.author(block) == 0:
+            doubled.setdefault(block.number, set()).add(block.hash)
+    assert any(len(blocks) > 1 for blocks in doubled.values()), "the liar never signed twice"
+    assert found.violations == []
+
+
+def test_c_14_standing_votes_vanish_at_an_epoch_and_are_cast_again_after_it() -> None:
+    found = CliqueWorld(5, 3, epoch_length=10, listed=(0, 1, 2, 3))
+    found.start()
+    found.run(8.5)
+    target = found.members[4]
+    for index in range(3):
+        found.members[index].proposals.propose(target.address, True)
+    found.run(10.8)
+    epoch = found.chain(found.members[0])[10]
+    assert found.engine.snapshot(epoch, found).votes == ()
+    assert target.address not in found.engine.members(epoch, found)
+    found.run(20.5)
+    assert target.address in found.engine.members(found.members[0].head, found)
+    found.run(40.0)
+    assert 4 in authors(found)
+    assert found.violations == []
+
+
+def test_c_15_turns_are_counted_with_the_smaller_set_after_a_removal() -> None:
+    found = world(4)
+    for index in (0, 1, 2):
+        found.members[index].proposals.propose(found.members[3].address, False)
+    found.run(30.5)
+    chain = found.chain(found.members[0])
+    gone = next(block for block in chain if len(found.engine.members(block, found)) == 3)
+    for block in chain[gone.number + 1 :]:
+        assert found.author(block) != 3
+        if block.header.difficulty == IN_TURN:
+            assert found.author(block) == block.number % 3
+    assert found.violations == []
+
+
+def test_c_17_a_clock_five_seconds_ahead_is_tolerated_and_fifteen_are_not() -> None:
+    for skew, used in ((5.0, True), (15.0, False)):
+        found = CliqueWorld(3, 3)
+        found.members[0].skew_s = skew
+        found.start()
+        found.run(40.0)
+        assert min(member.head.number for member in found.members[1:]) > 10
+        assert (0 in authors(found, 1)[:10]) is used
+        assert found.violations == []
+
+
+def test_c_18_a_clock_behind_releases_late_and_others_fill_in() -> None:
+    found = CliqueWorld(3, 3)
+    found.members[0].skew_s = -4.0
+    found.start()
+    found.run(60.0)
+    assert found.members[1].head.number > 30
+    assert found.violations == []
+
+
+def test_c_23_turns_follow_addresses_whatever_the_order_in_genesis() -> None:
+    sorted_list = CliqueWorld(3, 3, listed=(0, 1, 2))
+    shuffled = CliqueWorld(3, 3, listed=(2, 0, 1))
+    for found in (sorted_list, shuffled):
+        found.start()
+        found.run(9.5)
+        assert authors(found) == [number % 3 for number in range(1, 10)]
