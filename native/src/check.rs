@@ -141,7 +141,7 @@ fn check_contents(
 }
 
 fn check_preimages(snapshot: &Snapshot, findings: &mut Findings) -> Result<()> {
-    for entry in snapshot.tables().preimages.from(snapshot.txn(), &[])? {
+    for entry in snapshot.tables().preimages.from(snapshot.txn(), &[0])? {
         let (hash, preimage) = entry?;
         if keccak256(preimage).as_slice() != hash {
             findings.add(format!("the preimage of {} is wrong", alloy_primitives::hex::encode_prefixed(hash)));
