@@ -10,9 +10,9 @@ process that is killed loses at most one batch and continues from there.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -114,8 +114,8 @@ class BlockFileImport:
             file = path.open("rb")
         except OSError as error:
             raise CommandError(f"Could not read file to import: {path}: {error.strerror}") from error
-        with file:
-            for chunk in _ahead(self._prepared(file, path)):
+        with file, closing(_ahead(self._prepared(file, path))) as chunks:
+            for chunk in chunks:
                 for ready in chunk.blocks:
                     self._take(ready)
                     self._progress.bytes_done = done + ready.end
@@ -204,7 +204,7 @@ class BlockFileImport:
             return chain.store.number_of(block_hash) is not None
 
 
-def _ahead(chunks: Iterator[_Chunk]) -> Iterator[_Chunk]:
+def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
     """The chunks in order, the next ones being made by a thread while one is used."""
     executor = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     pending: deque[Future[_Chunk]] = deque()
