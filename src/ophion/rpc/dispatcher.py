@@ -7,8 +7,9 @@ no task is made, nothing is scheduled, and the reply comes back as plain `bytes`
 wait by hand and becomes a task only there. What could not be finished is returned as a `Pending`, which calls back
 once.
 
-Three kinds of reply, so that the usual one costs nothing: `bytes` is a complete answer with status 200; an `Answer` has
-another status or several parts (a large rendered result is not copied into an envelope); a `Pending` comes later.
+Four kinds of reply, so that the usual one costs nothing: `bytes` is a complete answer with status 200; an `Answer` has
+another status or several parts (a large rendered result is not copied into an envelope); a `StreamedAnswer` is still
+being made while it is sent (streaming.py); a `Pending` comes later.
 Statuses mean something to HTTP only and are ignored elsewhere (json-rpc.md 1.4). This is one of the five places of the
 node that catch everything: a handler's failure is an answer, never the end of the node.
 """
@@ -37,6 +38,7 @@ from ophion.rpc.errors import (
     as_rpc_error,
 )
 from ophion.rpc.registry import Bound, Caller
+from ophion.rpc.streaming import Streamed, StreamedAnswer, collected
 
 logger = logging.getLogger(__name__)
 
@@ -88,8 +90,8 @@ class Pending:
         self._abandon()
 
 
-Complete: TypeAlias = bytes | Answer
-Reply: TypeAlias = bytes | Answer | Pending
+Complete: TypeAlias = bytes | Answer | StreamedAnswer
+Reply: TypeAlias = bytes | Answer | StreamedAnswer | Pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +293,8 @@ class _Batch:
                 self._answers[position] = failure(_NULL, INVALID_REQUEST())
                 continue
             reply = self._request(message, self._caller)
+            if isinstance(reply, StreamedAnswer):
+                reply = self._whole(reply)
             if isinstance(reply, Pending):
                 self._open.add(reply)
                 reply.deliver = self._receiver(position, reply)
@@ -303,10 +307,28 @@ class _Batch:
     def _receiver(self, position: int, pending: Pending) -> Callable[[Complete], None]:
         def receive(reply: Complete) -> None:
             self._open.discard(pending)
+            if isinstance(reply, StreamedAnswer):
+                whole = self._whole(reply)
+                self._open.add(whole)
+                whole.deliver = self._receiver(position, whole)
+                return
             self._answers[position] = _body_of(reply)
             self._continue()
 
         return receive
+
+    def _whole(self, answer: StreamedAnswer) -> Pending:
+        """A streamed answer put together: the members of a batch leave in one piece."""
+        task = self._loop.create_task(collected(answer))
+        pending = Pending(task.cancel)
+
+        def finish(done: asyncio.Task[bytes]) -> None:
+            if not done.cancelled():
+                error = done.exception()
+                pending.resolve(failure(answer.id_text, _known(error)) if error is not None else done.result())
+
+        task.add_done_callback(finish)
+        return pending
 
     def _continue(self) -> None:
         if self._pending is None or self._pending.is_done:
@@ -330,8 +352,11 @@ def _success(id_text: bytes, result: bytes) -> Complete:
     return _large(id_text, result)
 
 
-def _large(id_text: bytes, result: bytes) -> Answer:
+def _large(id_text: bytes, result: bytes | Streamed) -> Complete:
     """A result so large that copying it into its envelope would cost more than writing three parts."""
+    if isinstance(result, Streamed):
+        head = b'{"jsonrpc":"2.0","id":%b,"result":%b' % (id_text, result.first)
+        return StreamedAnswer(id_text, head, result, b"}")
     return Answer(OK, (b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}"))
 
 
@@ -343,7 +368,11 @@ def failure(id_text: bytes, error: RpcError) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id_text, orjson.dumps(body))
 
 
-def _body_of(reply: Complete) -> bytes:
+def _known(error: BaseException) -> RpcError:
+    return as_rpc_error(error) or INTERNAL_ERROR()
+
+
+def _body_of(reply: bytes | Answer) -> bytes:
     return reply if isinstance(reply, bytes) else reply.join()
 
 

@@ -20,7 +20,8 @@ import httptools
 
 from ophion.rpc.access import HostList, OriginList
 from ophion.rpc.dispatcher import Answer, Complete, Pending, Reply
-from ophion.rpc.http_wire import CONTINUE, JSON, Request, Response, json_head, preflight, response_head
+from ophion.rpc.http_wire import CONTINUE, JSON, Request, Response, chunked_head, json_head, preflight, response_head
+from ophion.rpc.streaming import Pump, StreamedAnswer, chunk, collected
 
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_PIPELINED: Final = 32
@@ -99,7 +100,7 @@ class HttpPolicy:
 class _Slot:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("extra", "is_old", "keep_alive", "parts", "pending")
+    __slots__ = ("extra", "is_old", "keep_alive", "parts", "pending", "stream")
 
     def __init__(self, keep_alive: bool, is_old: bool, extra: bytes) -> None:
         self.keep_alive = keep_alive
@@ -107,6 +108,7 @@ class _Slot:
         self.extra = extra
         self.parts: tuple[bytes, ...] | None = None
         self.pending: Pending | None = None
+        self.stream: StreamedAnswer | None = None
 
     def fill(self, result: Complete | Response) -> None:
         """The answer is there: make its bytes."""
@@ -117,6 +119,10 @@ class _Slot:
                 self.parts = (json_head(len(result)), result)
                 return
             response = Response(200, (result,), JSON if result else None)
+        elif type(result) is StreamedAnswer:
+            self.stream = result
+            self.parts = (chunked_head(self.extra, self.keep_alive),)
+            return
         else:
             answer = cast(Answer, result)
             response = Response(answer.status, answer.parts, JSON)
@@ -139,6 +145,7 @@ class HttpConnection(asyncio.Protocol):
         self._must_linger = False
         self._has_sent_eof = False
         self._is_paused = False
+        self._pump: Pump | None = None
         self._is_reading = True
         self._was_active = True
         self._quiet_s = 0.0
@@ -169,9 +176,14 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._policy.closed(self)
         self._is_ending, self._is_plain = True, False
+        if self._pump is not None:
+            self._pump.abandon()
+            self._pump = None
         for slot in self._queue:
             if slot.pending is not None:
                 slot.pending.abandon()
+            elif slot.stream is not None:
+                slot.stream.body.close()
         self._queue.clear()
 
     def data_received(self, data: bytes) -> None:
@@ -199,9 +211,13 @@ class HttpConnection(asyncio.Protocol):
         self._is_paused, self._is_plain = True, False
         self._quiet_s = 0.0
         self._set_reading(False)
+        if self._pump is not None:
+            self._pump.pause()
 
     def resume_writing(self) -> None:
         self._is_paused = False
+        if self._pump is not None:
+            self._pump.resume()
         self._settle()
 
     # --- called by the service -------------------------------------------------------------------
@@ -348,19 +364,47 @@ class HttpConnection(asyncio.Protocol):
             result.deliver = self._receiver(slot)
             self._queue.append(slot)
             return
+        if type(result) is StreamedAnswer and slot.is_old:
+            self._answer(self._whole(result))
+            return
         slot.fill(cast("Complete | Response", result))
-        if self._queue:
+        if self._queue or slot.stream is not None:
             self._queue.append(slot)
         else:
             self._put(cast("tuple[bytes, ...]", slot.parts))
 
     def _receiver(self, slot: _Slot) -> Callable[[Complete], None]:
         def receive(reply: Complete) -> None:
+            if type(reply) is StreamedAnswer and slot.is_old:
+                slot.pending = self._whole(reply)
+                slot.pending.deliver = receive
+                return
             slot.pending = None
             slot.fill(reply)
             self._flush()
 
         return receive
+
+    def _whole(self, answer: StreamedAnswer) -> Pending:
+        """A streamed answer for a client that knows no chunks: put together, or the end of the connection."""
+        task = asyncio.get_running_loop().create_task(collected(answer))
+        pending = Pending(task.cancel)
+
+        def finish(done: asyncio.Task[bytes]) -> None:
+            if not done.cancelled():
+                if done.exception() is None:
+                    pending.resolve(done.result())
+                else:
+                    self._transport.abort()
+
+        task.add_done_callback(finish)
+        return pending
+
+    def _streamed(self) -> None:
+        """The answer at the head of the queue has been sent."""
+        self._pump = None
+        self._queue.popleft()
+        self._flush()
 
     def _put(self, parts: tuple[bytes, ...]) -> None:
         """Bytes for the next write; behind answers that are not there yet they wait for their turn."""
@@ -374,13 +418,21 @@ class HttpConnection(asyncio.Protocol):
     def _flush(self) -> None:
         queue, out = self._queue, self._out
         while queue and queue[0].parts is not None:
+            if queue[0].stream is not None:
+                break
             out.extend(queue.popleft().parts or ())
+        stream = None
+        if queue and queue[0].parts is not None and queue[0].stream is not None:
+            out.extend(queue[0].parts)
+            queue[0].parts, stream = None, queue[0].stream
         if out:
             if len(out) == 1:
                 self._transport.write(out[0])
             else:
                 self._transport.writelines(out)
             self._out = []
+        if stream is not None:
+            self._pump = Pump(self._transport, stream, chunk, self._streamed)
         self._settle()
 
     def _settle(self) -> None:

@@ -60,6 +60,13 @@ def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bo
     return lines + response.headers + extra + b"\r\n"
 
 
+def chunked_head(extra: bytes, keep_alive: bool) -> bytes:
+    """The head of a JSON answer whose length is not known yet."""
+    ending = b"" if keep_alive else b"Connection: close\r\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
+    return head + ending + extra + b"\r\n"
+
+
 def preflight() -> Response:
     """The answer to a browser that asks before a cross-origin request (json-rpc.md 1.7)."""
     return Response(

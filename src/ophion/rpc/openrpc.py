@@ -17,14 +17,14 @@ from ophion.rpc.wire_types import Wire
 
 _SPECIFICATION: Final = "1.3.2"
 _GROUPS: Final[Mapping[str, str]] = {
-    "admin": "The operator's methods",
-    "clique": "Signers and votes on networks with Clique",
-    "eth": "Chain, state, transactions, logs",
-    "miner": "Block production",
-    "net": "The network",
-    "rpc": "The interface itself",
-    "txpool": "Pending transactions",
-    "web3": "The client",
+    "admin": "the operator's methods",
+    "clique": "signers and votes on networks with Clique",
+    "eth": "chain, state, transactions, logs",
+    "miner": "block production",
+    "net": "the network",
+    "rpc": "the interface itself",
+    "txpool": "pending transactions",
+    "web3": "the client",
 }
 
 
@@ -97,13 +97,13 @@ def _index(groups: Mapping[str, Sequence[MethodSpec]]) -> str:
         "than eth, net and web3 are off until they are named in `--rpc-http-api` or `--rpc-ws-api`.",
     ]
     for group, specs in groups.items():
-        lines += ["", f"## {group}: {_GROUPS[group].lower()}", "", "| Method | |", "| --- | --- |"]
+        lines += ["", f"## {group}: {_GROUPS[group]}", "", "| Method | |", "| --- | --- |"]
         lines += [f"| [`{spec.name}`]({group}.md#{_anchor(spec.name)}) | {spec.summary} |" for spec in specs]
     return "\n".join(lines) + "\n"
 
 
 def _page(group: str, specs: Sequence[MethodSpec]) -> str:
-    lines = [f"# {group}: {_GROUPS[group].lower()}", "", "[All methods](README.md)"]
+    lines = [f"# {group}: {_GROUPS[group]}", "", "[All methods](README.md)"]
     for spec in specs:
         lines += ["", f"## {spec.name}", "", spec.summary]
         if spec.description:

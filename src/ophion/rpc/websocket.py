@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
@@ -34,6 +35,7 @@ from ophion.rpc.access import HostList
 from ophion.rpc.dispatcher import Complete, Dispatcher, Pending
 from ophion.rpc.http_wire import TEXT, Response, response_head
 from ophion.rpc.server import listen
+from ophion.rpc.streaming import Pump, StreamedAnswer, fragments
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +87,8 @@ class WebSocketConnection(asyncio.Protocol):
         self._message_bytes = 0
         self._frame_bytes = 0
         self._requests: set[Pending] = set()
+        self._pump: Pump | None = None
+        self._behind: deque[Complete] = deque()
         self._silent_s = 0.0
 
     # --- called by the loop ----------------------------------------------------------------------
@@ -100,6 +104,10 @@ class WebSocketConnection(asyncio.Protocol):
         for pending in tuple(self._requests):
             pending.abandon()
         self._requests.clear()
+        if self._pump is not None:
+            self._pump.abandon()
+            self._pump = None
+        self._behind.clear()
         self._policy.closed(self)
 
     def data_received(self, data: bytes) -> None:
@@ -120,10 +128,14 @@ class WebSocketConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_paused = True
+        if self._pump is not None:
+            self._pump.pause()
         self._settle()
 
     def resume_writing(self) -> None:
         self._is_paused = False
+        if self._pump is not None:
+            self._pump.resume()
         self._settle()
 
     # --- called by the service and by subscriptions ----------------------------------------------
@@ -132,11 +144,12 @@ class WebSocketConnection(asyncio.Protocol):
         """Send a message the client did not ask for just now; one that lets them pile up is cut off."""
         if not self._is_open:
             return
-        if self._transport.get_write_buffer_size() > self._policy.limits.max_unread_bytes:
+        unread = self._transport.get_write_buffer_size() + sum(len(one) for one in self._behind if type(one) is bytes)
+        if unread > self._policy.limits.max_unread_bytes:
             logger.warning("websocket client cut off: it does not read its notifications")
             self._transport.abort()
             return
-        self._transport.writelines((text_frame_head(len(message)), message))
+        self._send(message)
 
     def tick(self, seconds: float) -> None:
         """Some time has passed: see whether the client is still there."""
@@ -219,10 +232,23 @@ class WebSocketConnection(asyncio.Protocol):
     def _send(self, reply: Complete) -> None:
         if not self._is_open:
             return
+        if self._pump is not None:
+            # the fragments of one message must not be interrupted by another
+            self._behind.append(reply)
+            return
+        if isinstance(reply, StreamedAnswer):
+            self._pump = Pump(self._transport, reply, fragments(), self._streamed)
+            return
         parts = (reply,) if isinstance(reply, bytes) else reply.parts
         size = sum(map(len, parts))
         if size:
             self._transport.writelines((text_frame_head(size), *parts))
+
+    def _streamed(self) -> None:
+        """A streamed answer has been sent: now what came in between."""
+        self._pump = None
+        while self._behind and self._pump is None:
+            self._send(self._behind.popleft())
 
     def _settle(self) -> None:
         if self._is_closed or self._transport.is_closing():

@@ -1,0 +1,185 @@
+"""Answers that are still being made while they are sent.
+
+    Rust thread -> bounded channel -> TraceStream.next() in the trace lane -> Streamed -> transport, chunk by chunk
+
+A handler opens its stream with `opened`. A result that fits into the first piece comes back as plain `bytes` and takes
+the usual road; a longer one comes back as a `Streamed`, which the dispatcher puts into an envelope without looking at
+it (`StreamedAnswer`) and a transport sends piece by piece (`Pump`): the next piece is asked for when the socket has
+taken the one before, so a slow client costs no memory, and the work stops when the client goes away.
+
+An error before the first piece is an answer like any other. An error after it cannot be told any more, since the answer
+has begun: the connection is cut off, which no client takes for a complete answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from ophion.errors import OphionError, RpcError
+from ophion.native.failures import NativeError
+from ophion.rpc.errors import SERVER_ERROR_CODE
+from ophion.runtime.lanes import Lane
+
+logger = logging.getLogger(__name__)
+
+MAX_COLLECTED_BYTES: Final = 64 * 1024 * 1024
+"""Most of a streamed result that is put together where it cannot be streamed: inside a batch, to HTTP/1.0."""
+_LONGER_THAN_ANYTHING: Final = 1 << 62
+
+
+class Source(Protocol):
+    """Something that is read piece by piece; `next` may block."""
+
+    def next(self) -> bytes | None: ...
+    def close(self) -> None: ...
+
+
+class Streamed:
+    """A result of which the first piece is there."""
+
+    __slots__ = ("_lane", "_source", "first")
+
+    def __init__(self, first: bytes, source: Source, lane: Lane) -> None:
+        self.first = first
+        self._source = source
+        self._lane = lane
+
+    def __len__(self) -> int:
+        """More than any result that is handed over in one piece (`Dispatcher` looks at this alone)."""
+        return _LONGER_THAN_ANYTHING
+
+    async def next(self) -> bytes | None:
+        """The next piece; None after the last."""
+        return await self._lane.run(self._source.next)
+
+    def close(self) -> None:
+        """Stop the work: nobody wants the rest."""
+        self._source.close()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedAnswer:
+    """An answer around a result that is still being made."""
+
+    id_text: bytes
+    head: bytes
+    """Everything up to and including the first piece."""
+    body: Streamed
+    tail: bytes
+
+
+async def opened(lane: Lane, start: Callable[[], Source]) -> bytes | Streamed:
+    """Start the work in the lane and wait for its first piece; the whole result when there is no second."""
+    sources: list[Source] = []
+    is_wanted = True
+
+    def begin() -> tuple[bytes, bytes | None]:
+        if not is_wanted:
+            return b"", None
+        source = start()
+        sources.append(source)
+        return source.next() or b"", source.next()
+
+    try:
+        first, second = await lane.run(begin)
+    except asyncio.CancelledError:
+        is_wanted = False
+        for source in sources:
+            source.close()
+        raise
+    return first if second is None else Streamed(first + second, sources[0], lane)
+
+
+async def collected(answer: StreamedAnswer) -> bytes:
+    """The whole answer in one piece; `RpcError` when it is too long for that."""
+    parts, size = [answer.head], len(answer.head)
+    try:
+        while (piece := await answer.body.next()) is not None:
+            parts.append(piece)
+            size += len(piece)
+            if size > MAX_COLLECTED_BYTES:
+                raise RpcError(SERVER_ERROR_CODE, "The answer is too large here. Ask for it in a request of its own")
+    finally:
+        answer.body.close()
+    return b"".join((*parts, answer.tail))
+
+
+class Pump:
+    """Moves one streamed answer to one transport.
+
+    `frame` dresses a piece for the wire (HTTP chunks, WebSocket fragments); its second argument says whether this is the
+    last piece. `done` is called once when everything has been written.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        answer: StreamedAnswer,
+        frame: Callable[[bytes, bool], tuple[bytes, ...]],
+        done: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self._answer = answer
+        self._frame = frame
+        self._done = done
+        self._room: asyncio.Event = asyncio.Event()
+        self._room.set()
+        self._task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._run(), name="streamed answer")
+
+    def pause(self) -> None:
+        """The transport's buffer is full."""
+        self._room.clear()
+
+    def resume(self) -> None:
+        """There is room again."""
+        self._room.set()
+
+    def abandon(self) -> None:
+        """The client is gone."""
+        self._answer.body.close()
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        answer = self._answer
+        try:
+            piece: bytes | None = answer.head
+            while piece is not None:
+                self._transport.writelines(self._frame(piece, False))
+                await self._room.wait()
+                piece = await answer.body.next()
+            self._transport.writelines(self._frame(answer.tail, True))
+        except (OphionError, NativeError) as error:
+            logger.warning("streamed answer cut off: %s", error)
+            self._transport.abort()
+            return
+        finally:
+            answer.body.close()
+        self._done()
+
+
+def chunk(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
+    """A piece of a chunked HTTP body."""
+    size = b"%x\r\n" % len(piece)
+    return (size, piece, b"\r\n0\r\n\r\n" if is_last else b"\r\n")
+
+
+def fragments() -> Callable[[bytes, bool], tuple[bytes, ...]]:
+    """Pieces of one WebSocket text message: the first is a text frame, the others continue it."""
+    is_first = True
+
+    def frame(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
+        nonlocal is_first
+        opcode = (0x01 if is_first else 0x00) | (0x80 if is_last else 0x00)
+        is_first = False
+        size = len(piece)
+        if size < 126:
+            return bytes((opcode, size)), piece
+        if size < 1 << 16:
+            return bytes((opcode, 126)) + size.to_bytes(2, "big"), piece
+        return bytes((opcode, 127)) + size.to_bytes(8, "big"), piece
+
+    return frame
