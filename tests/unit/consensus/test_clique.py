@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -80,6 +81,73 @@ def test_c04_one_survivor_of_three_makes_one_block_and_halts() -> None:
     story.play("A")
     with pytest.raises(InvalidHeader, match="recently signed"):
         story.play("A")
+
+
+def halted(story: CliqueStory, live: str) -> bool:
+    """Whether none of these signers may make the next block."""
+    snapshot = story.engine.snapshot(story.chain.head, story.chain)
+    return not any(snapshot.may_sign(address_of(letter), story.chain.head.number + 1) for letter in live)
+
+
+def test_c05_two_survivors_of_four_halt() -> None:
+    story = CliqueStory("ABCD")
+    story.play("C D A B")
+    assert halted(story, "AB")
+    assert not halted(story, "ABC")
+
+
+def test_c06_one_of_two_never_signs_twice_in_a_row() -> None:
+    story = CliqueStory("AB")
+    story.play("A B A")
+    assert halted(story, "A")
+    story.play("B A")
+    assert halted(story, "A")
+
+
+def test_c07_both_halves_of_four_make_a_couple_of_blocks_and_one_branch_wins_after_healing() -> None:
+    story = CliqueStory("ABCD")
+    story.play("A B C D")
+    split = story.chain.head
+    tips = []
+    for half in ("AB", "CD"):
+        story.chain.head = split
+        made = 0
+        while not halted(story, half):
+            snapshot = story.engine.snapshot(story.chain.head, story.chain)
+            author = next(x for x in half if snapshot.may_sign(address_of(x), story.chain.head.number + 1))
+            story.play(author)
+            made += 1
+        assert made <= 2
+        tips.append(tip(story, story.chain.head))
+    # every node prefers the same branch, whichever it has seen first
+    assert story.engine.prefers(tips[0], tips[1], story.chain) != story.engine.prefers(tips[1], tips[0], story.chain)
+
+
+def test_c08_three_of_five_continue_and_two_halt() -> None:
+    story = CliqueStory("ABCDE")
+    story.play("A B C D E")
+    split = story.chain.head
+    story.play("A B C A B C A B C")
+    assert not halted(story, "ABC")
+    story.chain.head = split
+    # both are among the last who signed, so the smaller side cannot go on at all
+    assert halted(story, "DE")
+
+
+def test_c10_of_any_two_branches_every_node_prefers_the_same() -> None:
+    story = CliqueStory("ABCDEFGH")
+    branches = [
+        story.chain.extend(story.sealed(letter, story.chain.genesis, timestamp=time))
+        for letter in "ABCDEFGH"
+        for time in (1, 2)
+    ]
+    tips = [tip(story, branch) for branch in branches]
+    for one, other in combinations(tips, 2):
+        assert story.engine.prefers(one, other, story.chain) != story.engine.prefers(other, one, story.chain)
+    best = [
+        one for one in tips if not any(story.engine.prefers(other, one, story.chain) for other in tips if other != one)
+    ]
+    assert len(best) == 1
 
 
 def test_c11_both_blocks_of_a_double_signer_are_valid_and_bar_it_on_either_branch() -> None:
