@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,22 +16,62 @@ from ophion.testing.process import MINING, NodeProcess
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
+def run(command: list[str], folder: Path, **variables: str) -> str:
+    ran = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "HARDHAT_DISABLE_TELEMETRY_PROMPT": "true", **variables},
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def javascript(name: str) -> Path:
+    """The folder of an example with its packages, fetched by lock file when they are not there; skips without Node."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("Node.js is not installed")
+    folder = EXAMPLES / name
+    if not (folder / "node_modules").exists():
+        fetched = subprocess.run(
+            ["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, timeout=300, check=False
+        )
+        if fetched.returncode != 0:
+            shutil.rmtree(folder / "node_modules", ignore_errors=True)
+            pytest.skip("npm packages cannot be fetched here")
+    return folder
+
+
+def url(node: NodeProcess) -> str:
+    return f"http://127.0.0.1:{node.ports['json-rpc']}"
+
+
 @pytest.mark.skipif(importlib.util.find_spec("web3") is None, reason="web3.py is not installed (pip install web3)")
 def test_the_python_client_deploys_and_uses_a_contract(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", *MINING) as node:
-        ran = subprocess.run(
-            [
-                sys.executable,
-                str(EXAMPLES / "python-client" / "deploy.py"),
-                f"http://127.0.0.1:{node.ports['json-rpc']}",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "counted to 42 by 0x627306090abaB3A6e1400e9345bC60c78a8BEf57" in ran.stdout
-    assert "count() answers 42" in ran.stdout
-    assert "events found: 1" in ran.stdout
-    assert "add(1000) reverts: 0x" in ran.stdout
+        shown = run([sys.executable, "deploy.py", url(node)], EXAMPLES / "python-client")
+    assert "counted to 42 by 0x627306090abaB3A6e1400e9345bC60c78a8BEf57" in shown
+    assert "count() answers 42" in shown
+    assert "events found: 1" in shown
+    assert "add(1000) reverts: 0x" in shown
+
+
+@pytest.mark.parametrize("script", ["with-ethers.mjs", "with-viem.mjs"])
+def test_a_javascript_client_deploys_and_uses_a_contract(tmp_path: Path, script: str) -> None:
+    folder = javascript("javascript-client")
+    with NodeProcess(tmp_path / "data", *MINING) as node:
+        shown = run(["node", script, url(node)], folder)
+    assert "counted to 42 by 0x" in shown
+    assert "count() answers 42" in shown
+    assert "events found: 1" in shown
+    assert "add(1000) reverts: TooMuch(1000)" in shown
+
+
+def test_a_hardhat_project_deploys_and_tests_a_contract(tmp_path: Path) -> None:
+    folder = javascript("hardhat-project")
+    with NodeProcess(tmp_path / "data", *MINING) as node:
+        shown = run(["npx", "hardhat", "test"], folder, OPHION_URL=url(node))
+    assert "3 passing" in shown

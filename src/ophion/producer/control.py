@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from ophion.chain.fees import FeeFloor
 from ophion.errors import OphionError
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.assembly import MinerSettings
+from ophion.producer.instant import InstantSealer
 from ophion.producer.pow_miner import Work, WorkDesk
 from ophion.runtime.options import at_least, option
 
@@ -209,6 +210,14 @@ class MiningControl:
         while self._is_wanted:
             self._changed.clear()
             await self._changed.wait()
+
+    def mined(self, hash: Hash32) -> Awaitable[None] | None:
+        """Something to wait for before saying that a pooled transaction has no receipt yet.
+
+        None where blocks do not come at once: there "not yet" is the answer, and the next block will bring another one.
+        """
+        sealer = self._sealer
+        return sealer.mined(hash) if self._is_wanted and isinstance(sealer, InstantSealer) else None
 
     # --- settings -------------------------------------------------------------------------------
 

@@ -33,9 +33,13 @@ def test_mining_starts_and_stops_while_the_service_runs(tmp_path: Path) -> None:
         await ready.wait()
         assert not core.mining.is_mining
         await core.send(legacy_transaction(B, 0))
+        assert core.mining.mined(bytes(32)) is None
         core.mining.start()
         core.mining.start()
         assert core.mining.is_mining
+        waiting = core.mining.mined(bytes(32))
+        assert waiting is not None
+        await waiting
         await until(lambda: core.queries.head_number == 1)
         core.mining.stop()
         assert not core.mining.is_mining

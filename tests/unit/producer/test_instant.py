@@ -21,8 +21,8 @@ def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options:
         return asyncio.run(story(core))  # type: ignore[arg-type]
 
 
-async def sealing(core: TestCore, story: Callable[[], Awaitable[None]]) -> None:
-    running = asyncio.create_task(InstantSealer(core.core.assembler).run())
+async def sealing(core: TestCore, story: Callable[[], Awaitable[None]], sealer: InstantSealer | None = None) -> None:
+    running = asyncio.create_task((sealer or InstantSealer(core.core.assembler)).run())
     try:
         await story()
     finally:
@@ -111,5 +111,37 @@ def test_a_transaction_that_no_block_can_hold_is_dropped_and_sealing_goes_on(tmp
             await until(mined(core, hashes))
 
         await sealing(core, body)
+
+    told(tmp_path, story)
+
+
+def test_whoever_asks_right_after_sending_can_wait_for_the_block(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        sealer = InstantSealer(core.core.assembler)
+
+        async def body() -> None:
+            await asyncio.sleep(0.01)
+            hashes = await core.send(*(legacy_transaction(B, nonce) for nonce in range(30)))
+            await asyncio.gather(*(sealer.mined(hash) for hash in hashes))
+            assert mined(core, hashes)()
+            await sealer.mined(hashes[0])
+            await sealer.mined(bytes(32))
+
+        await sealing(core, body, sealer)
+
+    told(tmp_path, story, lanes=ThreadLanes())
+
+
+def test_nobody_waits_for_a_transaction_that_is_not_about_to_be_mined(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        sealer = InstantSealer(core.core.assembler)
+
+        async def body() -> None:
+            [hash] = await core.send(legacy_transaction(B, 5))
+            async with asyncio.timeout(0.4):
+                await sealer.mined(hash)
+            assert core.pool.get(hash) is not None
+
+        await sealing(core, body, sealer)
 
     told(tmp_path, story)
