@@ -81,7 +81,7 @@ def build_core(
     journal = Journal(data_path / JOURNAL_NAME) if data_path is not None and config.pool.save else None
     pool = TxPool(config.pool, floor, lanes, clock, pool_head(queries), is_permitted, journal)
     chain.events.listen(lambda event: pool.on_chain_event(event, pool_head(queries)))
-    settings = MinerSettings(config.miner.coinbase, config.miner.extra_data, config.miner.target_gas_limit)
+    settings = MinerSettings(config.miner.coinbase, config.miner.extra_data or b"", config.miner.target_gas_limit)
     builder = Builder(chain, keeps_revert_data)
     assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor)
     pool.events.listen(lambda event: queries.forget_pending())

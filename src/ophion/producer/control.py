@@ -64,9 +64,9 @@ class MinerConfig:
         metavar="WEI",
         help="Least priority fee that this node takes into its pool and its blocks.",
     )
-    extra_data: bytes = option(
+    extra_data: bytes | None = option(
         "--miner-extra-data",
-        default=b"",
+        default=None,
         parse=_read_extra_data,
         metavar="HEX",
         needs="--miner-enabled",

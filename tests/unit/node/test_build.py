@@ -1,0 +1,74 @@
+"""The rooms are connected in the right order, and each network gets its way of making blocks."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.chainspec.genesis import parse_genesis
+from ophion.errors import ConfigError
+from ophion.node.build import pool_head
+from ophion.node.config import NodeConfig
+from ophion.producer.control import MinerConfig, ProductionUnavailable
+from ophion.producer.instant import InstantSealer
+from ophion.producer.interval import IntervalSealer
+from ophion.producer.pow_miner import PowMiner
+from ophion.testing.core import COINBASE, open_core
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+
+ETHASH = b'{"config":{"chainId":9,"londonBlock":0,"ethash":{}},"difficulty":"0x1","gasLimit":"0x1000000"}'
+MERGED = (
+    b'{"config":{"chainId":9,"londonBlock":0,"terminalTotalDifficulty":0,"ethash":{}},'
+    b'"difficulty":"0x0","gasLimit":"0x1000000"}'
+)
+
+
+def test_the_pool_agrees_with_the_head_when_others_hear_of_it(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    async def story() -> None:
+        core.chain.events.listen(lambda event: seen.append((core.queries.head_number, len(core.pool))))
+        await core.mine(legacy_transaction(DEV_KEYS[1], 0))
+
+    with open_core(tmp_path) as core:
+        asyncio.run(story())
+    assert seen == [(1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("genesis", "period", "sealer"),
+    [(None, 0.0, InstantSealer), (None, 2.0, IntervalSealer), (ETHASH, 0.0, PowMiner)],
+)
+def test_each_network_has_its_way_of_making_blocks(
+    tmp_path: Path, genesis: bytes | None, period: float, sealer: type[Any]
+) -> None:
+    config = NodeConfig(miner=MinerConfig(coinbase=COINBASE, block_period_s=period))
+    with open_core(tmp_path, config, genesis and parse_genesis(genesis)) as core:
+        assert isinstance(core.mining._sealer, sealer)
+
+
+def test_a_merged_network_is_followed_but_not_extended(tmp_path: Path) -> None:
+    with open_core(tmp_path, genesis=parse_genesis(MERGED)) as core, pytest.raises(ProductionUnavailable):
+        core.mining.start()
+
+
+def test_a_block_period_belongs_to_the_dev_network(tmp_path: Path) -> None:
+    config = NodeConfig(miner=MinerConfig(block_period_s=1.0))
+    with (
+        pytest.raises(ConfigError, match="--block-period belongs to --network=dev"),
+        open_core(tmp_path, config, parse_genesis(ETHASH)),
+    ):
+        pass
+
+
+def test_the_pool_is_told_the_rules_of_the_next_block(tmp_path: Path) -> None:
+    with open_core(tmp_path / "dev") as core:
+        head = pool_head(core.queries)
+        assert (head.fork, head.chain_id, head.base_fee, head.gas_limit) == ("osaka", 2018, 0, 0x1FFFFFFFFFFFFF)
+        assert head.init_code_limit == 2 * 2147483647
+    with open_core(tmp_path / "london", genesis=parse_genesis(ETHASH)) as core:
+        head = pool_head(core.queries)
+        assert (head.fork, head.base_fee, head.init_code_limit) == ("london", 875_000_000, None)

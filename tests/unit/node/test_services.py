@@ -1,0 +1,36 @@
+"""The services that the options ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ophion.chainspec.dev import dev_genesis
+from ophion.node.config import NodeConfig
+from ophion.node.interface_options import HttpConfig, WebSocketConfig
+from ophion.node.services import Interface, build_interface
+from ophion.runtime.clock import SystemEntropy
+from ophion.runtime.lanes import InlineLanes
+from ophion.testing.core import open_core
+from ophion.testing.signing import DEV_KEYS
+
+
+def interface(tmp_path: Path, config: NodeConfig) -> Interface:
+    with open_core(tmp_path) as core:
+        return build_interface(
+            config, dev_genesis(), core.core, DEV_KEYS[0], InlineLanes(), core.clock, SystemEntropy()
+        )
+
+
+def test_nothing_listens_unless_asked_to(tmp_path: Path) -> None:
+    built = interface(tmp_path, NodeConfig())
+    assert built.ports() == {}
+    assert [service.name for service in built.services] == ["subscriptions"]
+    assert built.enode == f"enode://{DEV_KEYS[0].public_key.hex()}@127.0.0.1:30303"
+
+
+def test_every_service_that_is_on_has_a_port_and_an_address(tmp_path: Path) -> None:
+    config = NodeConfig(http=HttpConfig(enabled=True), websocket=WebSocketConfig(enabled=True, port=9))
+    built = interface(tmp_path, config)
+    assert built.ports() == {"json-rpc": 8545, "ws-rpc": 9}
+    assert built.urls() == {"HTTP": "http://127.0.0.1:8545", "WebSocket": "ws://127.0.0.1:9"}
+    assert len(built.services) == 3

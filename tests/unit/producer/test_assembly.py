@@ -1,0 +1,64 @@
+"""What every way of sealing has in common."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from ophion.producer import assembly
+from ophion.testing.core import TestCore, open_core
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+
+B, C = DEV_KEYS[1:]
+
+
+def test_a_block_is_logged_with_transactions_gas_and_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def story(core: TestCore) -> bytes:
+        header, _ = await core.mine(legacy_transaction(B, 0), legacy_transaction(C, 0))
+        return header.hash
+
+    with open_core(tmp_path) as core, caplog.at_level(logging.INFO, "ophion.producer.assembly"):
+        hash = asyncio.run(story(core))
+    assert (
+        f"Produced and imported block #1 / 2 tx / 0 om / 42000 (0.0%) gas / (0x{hash.hex()}) in 0.000s" in caplog.text
+    )
+
+
+def test_a_block_stays_within_the_size_that_others_accept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(core: TestCore) -> int:
+        await core.send(*(legacy_transaction(B, nonce, data=bytes(4000), gas=200_000) for nonce in range(5)))
+        built = await core.core.assembler.assemble(1.0)
+        return built.body.transaction_count
+
+    monkeypatch.setattr(assembly, "MAX_BLOCK_SIZE", assembly._HEADER_ROOM + 13_000)
+    with open_core(tmp_path) as core:
+        assert asyncio.run(story(core)) == 3
+
+
+def test_a_cancelled_producer_finishes_the_block_that_is_on_its_way(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        await core.send(legacy_transaction(B, 0))
+        built = await core.core.assembler.assemble(1.0)
+        gate = asyncio.Event()
+        importer = core.core.importer
+        direct = importer.import_built
+
+        async def slow(*arguments: object) -> object:
+            await gate.wait()
+            return await direct(*arguments)  # type: ignore[arg-type]
+
+        importer.import_built = slow  # type: ignore[method-assign, assignment]
+        committing = asyncio.create_task(core.core.assembler.commit(built.header, built, 0.0))
+        await asyncio.sleep(0)
+        committing.cancel()
+        await asyncio.sleep(0)
+        gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await committing
+        assert core.queries.head_number == 1
+
+    with open_core(tmp_path) as core:
+        asyncio.run(story(core))
