@@ -116,17 +116,26 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Call a contract of the protocol; nothing happens where it is not deployed.
-    fn system_call(&mut self, contract: Address, input: Bytes) -> Result<Option<Bytes>> {
+    /// Call a contract of the protocol; nothing happens where it is not deployed. Whether it may fail is the caller's
+    /// to say: a failed call has changed nothing.
+    fn system_call(&mut self, contract: Address, input: Bytes) -> Result<Option<ExecutionResult>> {
         let code = evm::db(&mut self.evm).info(&contract)?.is_some_and(|info| !info.is_empty_code_hash());
         if !code {
             return Ok(None);
         }
         match self.evm.system_call_commit(contract, input) {
-            Ok(ExecutionResult::Success { output, .. }) => Ok(Some(output.into_data())),
-            Ok(_) => Err(Error::InvalidBody(format!("the system call to {contract} failed"))),
+            Ok(result) => Ok(Some(result)),
             Err(EVMError::Database(cause)) => Err(cause),
             Err(cause) => Err(Error::InvalidBody(format!("the system call to {contract} failed: {cause}"))),
+        }
+    }
+
+    /// What a contract that collects requests hands over (EIP-7002, EIP-7251); its failure makes the block invalid.
+    fn requests_of(&mut self, contract: Address) -> Result<Option<Bytes>> {
+        match self.system_call(contract, Bytes::new())? {
+            None => Ok(None),
+            Some(ExecutionResult::Success { output, .. }) => Ok(Some(output.into_data())),
+            Some(_) => Err(Error::InvalidBody(format!("the system call to {contract} failed"))),
         }
     }
 
@@ -204,6 +213,11 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// The state as it is now, for whoever goes on in another way (tracing).
+    pub fn into_db(self) -> ExecDb {
+        self.evm.ctx.journaled_state.database
+    }
+
     pub fn gas_left(&self) -> u64 {
         self.env.gas_limit - self.gas_used
     }
@@ -260,8 +274,8 @@ impl<'a> Run<'a> {
         let rules = &self.env.rules;
         let mut all = Requests::default();
         let deposits = requests::deposits(rules.deposit_contract, &self.receipts)?;
-        let withdrawals = self.system_call(rules.withdrawal_request_contract, Bytes::new())?;
-        let consolidations = self.system_call(rules.consolidation_request_contract, Bytes::new())?;
+        let withdrawals = self.requests_of(rules.withdrawal_request_contract)?;
+        let consolidations = self.requests_of(rules.consolidation_request_contract)?;
         let found = [(0u8, Some(deposits)), (1, withdrawals), (2, consolidations)];
         for (kind, data) in found {
             if let Some(data) = data.filter(|data| !data.is_empty()) {

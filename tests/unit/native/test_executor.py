@@ -8,14 +8,18 @@ import pytest
 
 from ophion.native.executor import (
     AccountOverride,
+    BlockEnv,
     CallRequest,
+    ChainRules,
     build,
     call,
     create_access_list,
     estimate_gas,
     execute,
+    genesis_state,
 )
 from ophion.native.failures import InvalidBody, NativeError
+from ophion.native.store import open_store
 from ophion.native.transactions import Body, decode_transactions
 from tests.unit.native.worlds import ADDRESSES, CHAIN_ID, KEYS, World, decoded, signed
 
@@ -128,3 +132,25 @@ def test_wrong_lengths_are_refused_before_anything_runs(world: World) -> None:
         world.store.latest().balance(b"\x01")
     with pytest.raises(NativeError, match="32 bytes expected"):
         world.store.state(b"\x01")
+
+
+def test_a_beacon_root_contract_that_reverts_does_not_spoil_the_block(tmp_path: Path) -> None:
+    beacon_roots = bytes.fromhex("000f3df6d732807ef1319fb7b8bb8522d0beac02")
+    store = open_store(tmp_path / "db", durable=False)
+    before = genesis_state(store, [(beacon_roots, 1, 0, bytes.fromhex("5f5ffd"), [])])
+    env = BlockEnv(
+        rules=ChainRules(chain_id=CHAIN_ID),
+        fork="cancun",
+        number=1,
+        timestamp=1,
+        beneficiary=ADDRESSES[4],
+        gas_limit=30_000_000,
+        difficulty=0,
+        mix_hash=bytes(32),
+        base_fee=0,
+        excess_blob_gas=0,
+        parent_beacon_root=b"\x01" * 32,
+        parent_hash=bytes(32),
+    )
+    after = execute(before.state, env, Body.of([], [], []), [], False)
+    assert after.state_root == before.state_root
