@@ -47,8 +47,11 @@ T = TypeVar("T")
 
 def gas_for(ctx: RpcContext, wanted: Call, block_gas_limit: int) -> int:
     """Gas a call runs with: what it asks for or the block's limit, below the cap of this node."""
-    gas = block_gas_limit if wanted.gas is None else wanted.gas
-    return min(gas, ctx.limits.gas_cap or block_gas_limit)
+    gas = wanted.gas
+    cap = ctx.limits.gas_cap or block_gas_limit
+    if gas is None:
+        gas = block_gas_limit
+    return gas if gas < cap else cap
 
 
 def run_call(
@@ -59,7 +62,10 @@ def run_call(
     accounts = overrides or ()
     if ctx.light_calls.knows(wanted.to, wanted.input):
         outcome = call(state, env, request, accounts, INLINE_S)
-        if outcome.kind != "timeout":
+        kind = outcome.kind
+        if kind == "returned":
+            return outcome.output
+        if kind != "timeout":
             return output_of(outcome)
     return _call_in_lane(ctx, state, env, request, wanted, accounts)
 
@@ -116,7 +122,7 @@ def failure_of(outcome: CallOutcome, halted: str) -> RpcError:
     if outcome.kind == "timeout":
         return TIMEOUT_EXPIRED()
     if outcome.kind == "invalid":
-        return _invalid(outcome.reason)
+        return refused(outcome.reason)
     return RpcError(SERVER_ERROR_CODE, halted)
 
 
@@ -129,7 +135,7 @@ _INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
 }
 
 
-def _invalid(reason: str) -> RpcError:
+def refused(reason: str) -> RpcError:
     """A call that breaks a rule of transactions: `code: reason` from the extension."""
     code, _, text = reason.partition(": ")
     answer = _INVALID.get(code)

@@ -233,9 +233,29 @@ async def _pending_transaction(ctx: RpcContext, index: int) -> bytes | None:
 
 
 @method("eth_getTransactionReceipt", needs={"chain"}, examples=[Example(["0x" + "00" * 32], None)])
-def get_transaction_receipt(ctx: RpcContext, transaction_hash: HashParam) -> ReceiptJson | None:
-    """The receipt of a mined transaction; null for unknown and pending ones."""
+def get_transaction_receipt(
+    ctx: RpcContext, transaction_hash: HashParam
+) -> ReceiptJson | None | Awaitable[ReceiptJson | None]:
+    """The receipt of a mined transaction; null for unknown and pending ones.
+
+    Where blocks are made at once, a transaction that has just been sent is waited for: clients that ask again only with
+    the next block would wait for ever on a chain that makes none without transactions.
+    """
+    receipt = _receipt(ctx, transaction_hash)
+    if receipt is None and ctx.pool.get(transaction_hash) is not None:
+        soon = ctx.mining.mined(transaction_hash)
+        if soon is not None:
+            return _receipt_after(ctx, transaction_hash, soon)
+    return receipt
+
+
+def _receipt(ctx: RpcContext, transaction_hash: Hash32) -> bytes | None:
     return ctx.queries.receipt_json(transaction_hash, ctx.limits.shows_revert_reason)
+
+
+async def _receipt_after(ctx: RpcContext, transaction_hash: Hash32, soon: Awaitable[None]) -> bytes | None:
+    await soon
+    return _receipt(ctx, transaction_hash)
 
 
 @method("eth_getBlockReceipts", needs={"chain"}, examples=[Example(["0x0"], [])])
