@@ -1,0 +1,153 @@
+"""What a JSON-RPC request costs before any method does any work: python bench/rpc_transport.py
+
+Drives the HTTP connection object in process, without sockets, and prints CPU microseconds per request: for a head that
+has been seen before, for one that is parsed, and for the dispatcher alone. With `--wrk` it also serves the same methods
+on a port and lets wrk (a Debian package) ask over 32 connections, as ../shared/bench/side_by_side.py does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+
+import uvloop
+
+from ophion.primitives.types import BlockTag
+from ophion.rpc.access import HostList, OriginList
+from ophion.rpc.dispatcher import Dispatcher, Reply
+from ophion.rpc.http_connection import HttpConnection, HttpLimits, HttpPolicy, PlainHeads, Result
+from ophion.rpc.http_wire import Request, Response
+from ophion.rpc.registry import HTTP, Registry, method
+from ophion.rpc.wire_types import AddressParam, BlockParam, Quantity
+
+BODIES = {
+    "eth_blockNumber": b'{"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}',
+    "eth_getBalance": b'{"jsonrpc": "2.0", "id": 1, "method": "eth_getBalance", '
+    b'"params": ["0xFE3B557E8Fb62b89F4916B721be55cEb828dBd73", "latest"]}',
+}
+
+
+class Context:
+    """A chain of one number."""
+
+    head = 0x4D2
+
+    def provides(self, service: str) -> bool:
+        return True
+
+
+@method("eth_blockNumber")
+def block_number(ctx: Context) -> Quantity:
+    """A constant."""
+    return ctx.head
+
+
+@method("eth_getBalance")
+def get_balance(ctx: Context, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Quantity:
+    """A constant, behind two decoders."""
+    return 10**20
+
+
+class Service:
+    """Two methods and nothing else."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.plain: Callable[[bytes], Reply] | None = dispatcher.handle
+
+    def respond(self, request: Request) -> Result:
+        return Response(404)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class Sink(asyncio.Transport):
+    """A transport that forgets what it is given."""
+
+    def write(self, data: object) -> None:
+        pass
+
+    def writelines(self, list_of_data: object) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def policy(dispatcher: Dispatcher) -> HttpPolicy:
+    hosts, origins = HostList(["localhost", "127.0.0.1"]), OriginList([])
+    return HttpPolicy(
+        Service(dispatcher), hosts, origins, HttpLimits(), PlainHeads(), lambda opened: True, lambda closed: None
+    )
+
+
+def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
+    registry = Registry(getattr(one, "__rpc__") for one in (block_number, get_balance))  # noqa: B009
+    return Dispatcher(registry.bind(Context(), {"eth"}, HTTP), loop)
+
+
+def microseconds(work: Callable[[], object], count: int = 50_000, rounds: int = 7) -> float:
+    """Least CPU time of one call over some rounds: what others do on the machine does not count."""
+    best = float("inf")
+    for _ in range(rounds):
+        began = time.thread_time()
+        for _ in range(count):
+            work()
+        best = min(best, (time.thread_time() - began) / count)
+    return best * 1e6
+
+
+def in_process() -> None:
+    loop = asyncio.new_event_loop()
+    dispatch = dispatcher(loop)
+    shared = policy(dispatch)
+    connection = HttpConnection(shared)
+    connection.connection_made(Sink())
+    for name, body in BODIES.items():
+        head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        request = head % len(body) + body
+
+        def parsed(request: bytes = request) -> None:
+            shared.heads.sizes.clear()
+            connection.data_received(request)
+
+        connection.data_received(request)
+        known = microseconds(lambda request=request: connection.data_received(request))
+        unknown = microseconds(parsed, 10_000)
+        alone = microseconds(lambda body=body: dispatch.handle(body))
+        print(f"{name:16} known head {known:5.2f} us   parsed {unknown:5.2f} us   dispatcher alone {alone:5.2f} us")
+    loop.close()
+
+
+async def with_wrk(seconds: int) -> None:
+    loop = asyncio.get_running_loop()
+    shared = policy(dispatcher(loop))
+    server = await loop.create_server(lambda: HttpConnection(shared), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    for name, body in BODIES.items():
+        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+            script.write(
+                f'wrk.method="POST"\nwrk.headers["Content-Type"]="application/json"\nwrk.body=[==[{body.decode()}]==]\n'
+            )
+            script.flush()
+            command = ["wrk", "-t1", "-c32", f"-d{seconds}s", "-s", script.name, f"http://127.0.0.1:{port}/"]
+            began = time.process_time()
+            text = await loop.run_in_executor(None, lambda command=command: subprocess.check_output(command, text=True))
+            used = time.process_time() - began
+        count = next(int(line.split()[0]) for line in text.splitlines() if "requests in" in line)
+        print(f"{name:16} {count / seconds:9,.0f} requests/s   {used / count * 1e6:5.2f} us CPU each, sockets included")
+    server.close()
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    arguments.add_argument("--wrk", action="store_true", help="also over sockets, with wrk")
+    arguments.add_argument("--seconds", type=int, default=4)
+    chosen = arguments.parse_args()
+    in_process()
+    if chosen.wrk:
+        uvloop.run(with_wrk(chosen.seconds))
