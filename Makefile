@@ -19,8 +19,8 @@ help: ## Show this list
 
 build: $(BUILT) ## Build everything: leaves a working .venv/bin/ophion
 
-run: build ## Start Ophion
-	@scripts/run $(BIN)/ophion
+run: build ## Start a development node
+	@$(BIN)/ophion dev
 
 test: test-rust test-python ## Run all tests
 
