@@ -144,6 +144,12 @@ def _pool_rejected(error: PoolRejected) -> RpcError:
     return fault() if fault is not None else RpcError(SERVER_ERROR_CODE, error.message)
 
 
+def _storage_failed(error: StorageError) -> RpcError:
+    """A search that hit one of its limits says so with `limit:`; everything else is trouble with the database."""
+    kind, _, detail = error.message.partition(": ")
+    return RANGE_TOO_LARGE(detail) if kind == "limit" else INTERNAL_ERROR(error.message)
+
+
 def _itself(error: RpcError) -> RpcError:
     return error
 
@@ -157,7 +163,7 @@ _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
     (DeadlineExceeded, lambda error: TIMEOUT_EXPIRED()),
     (MissingStateError, lambda error: RpcError(SERVER_ERROR_CODE, "World state unavailable")),
     (DecodeError, lambda error: invalid_params(error.message)),
-    (StorageError, lambda error: RpcError(INTERNAL_ERROR_CODE, "Internal error", error.message)),
+    (StorageError, _storage_failed),
     (OphionError, lambda error: RpcError(SERVER_ERROR_CODE, error.message)),
 )
 

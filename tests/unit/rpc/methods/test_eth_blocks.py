@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from ophion.node.interface_options import AccessConfig
 from ophion.rpc import render
 from ophion.rpc.context import RpcLimits
+from ophion.rpc.dispatcher import Pending
+from ophion.testing.core import DEV_CONFIG
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import REVERTING, deploying
-from tests.unit.rpc.interface import Interface
+from tests.unit.rpc.interface import Interface, open_interface
 
 NOWHERE = "0x" + "ab" * 32
 
@@ -117,13 +124,33 @@ def test_an_uncle_is_a_block_without_transactions(dev: Interface) -> None:
     assert b'"totalDifficulty":"0x5"' in shown
 
 
-def test_the_revert_reason_is_shown_where_it_is_asked_for(dev: Interface) -> None:
-    _, (created,) = dev.run(
-        dev.node.mine(legacy_transaction(DEV_KEYS[1], 0, to=None, gas=300_000, data=deploying(REVERTING)))
-    )
-    contract = bytes.fromhex(dev.ask("eth_getTransactionReceipt", "0x" + created.hex())["contractAddress"][2:])
-    _, (failed,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 1, to=contract, gas=100_000)))
-    receipt = dev.ask("eth_getTransactionReceipt", "0x" + failed.hex())
-    assert receipt["status"] == "0x0"
-    assert "revertReason" not in receipt
-    assert RpcLimits().shows_revert_reason is False
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_revert_reason_is_shown_where_it_is_asked_for(tmp_path: Path, is_kept: bool) -> None:
+    config = replace(DEV_CONFIG, access=AccessConfig(revert_reason_enabled=is_kept))
+    create = legacy_transaction(DEV_KEYS[1], 0, to=None, gas=300_000, data=deploying(REVERTING))
+    with open_interface(tmp_path, config=config, limits=RpcLimits(shows_revert_reason=is_kept)) as node:
+        _, (created,) = node.run(node.node.mine(create))
+        contract = bytes.fromhex(node.ask("eth_getTransactionReceipt", "0x" + created.hex())["contractAddress"][2:])
+        _, (failed,) = node.run(node.node.mine(legacy_transaction(DEV_KEYS[1], 1, to=contract, gas=100_000)))
+        receipt = node.ask("eth_getTransactionReceipt", "0x" + failed.hex())
+        assert receipt["status"] == "0x0"
+        assert receipt.get("revertReason", "")[:10] == ("0x08c379a0" if is_kept else "")
+
+
+def test_where_blocks_come_at_once_a_receipt_is_waited_for(dev: Interface) -> None:
+    async def story() -> None:
+        mining = asyncio.create_task(dev.node.mining.run(lambda: None))
+        dev.node.mining.start()
+        (sent,) = await dev.node.send(legacy_transaction(DEV_KEYS[1], 0))
+        reply = dev.dispatcher.handle(
+            b'{"id":1,"method":"eth_getTransactionReceipt","params":["0x%b"]}' % sent.hex().encode()
+        )
+        if isinstance(reply, Pending):
+            answer = asyncio.get_running_loop().create_future()
+            reply.deliver = answer.set_result
+            reply = await asyncio.wait_for(answer, 10)
+        assert b'"status":"0x1"' in (reply if isinstance(reply, bytes) else reply.join())
+        mining.cancel()
+        await asyncio.gather(mining, return_exceptions=True)
+
+    dev.run(story())
