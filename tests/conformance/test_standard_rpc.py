@@ -14,8 +14,8 @@ from tests.conformance.comparison import answer_differences, shape_differences
 from tests.conftest import shared_files, shared_path
 from tests.unit.rpc.interface import Interface, import_chain, open_interface
 
-NOT_BUILT = ("debug_", "eth_simulateV1", "testing_", "eth_config")
-"""Methods of later versions (tracing, simulation) and the two that the public set calls optional."""
+NOT_BUILT = ("debug_", "eth_simulateV1", "testing_")
+"""Methods of later versions (tracing, simulation) and those that the public set calls optional."""
 
 DEVIATIONS: dict[str, str] = {}
 """Cases that are answered otherwise on purpose, and the line that decides it."""

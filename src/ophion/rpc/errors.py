@@ -69,6 +69,7 @@ LOGS_FILTER_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Logs filter not found")
 SUBSCRIPTION_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Subscription not found")
 NO_WORK: Final = Fault(SERVER_ERROR_CODE, "No mining work available yet")
 COINBASE_UNKNOWN: Final = Fault(SERVER_ERROR_CODE, "Coinbase must be explicitly specified")
+STATE_UNAVAILABLE: Final = Fault(SERVER_ERROR_CODE, "World state unavailable")
 BLOCK_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Block not found")
 INVALID_INPUT: Final = Fault(SERVER_ERROR_CODE, "Invalid input")
 UNKNOWN_BLOCK: Final = Fault(-39001, "Unknown block")
@@ -161,7 +162,7 @@ _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
     (UnknownBlock, lambda error: UNKNOWN_BLOCK()),
     (LaneFull, lambda error: RpcError(-32005, error.message)),
     (DeadlineExceeded, lambda error: TIMEOUT_EXPIRED()),
-    (MissingStateError, lambda error: RpcError(SERVER_ERROR_CODE, "World state unavailable")),
+    (MissingStateError, lambda error: STATE_UNAVAILABLE()),
     (DecodeError, lambda error: invalid_params(error.message)),
     (StorageError, _storage_failed),
     (OphionError, lambda error: RpcError(SERVER_ERROR_CODE, error.message)),

@@ -6,7 +6,7 @@ used. Matching itself happens in the extension; `matches` is the same rule for t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias
 
 from ophion.primitives.types import Address, BlockTag, Hash32
@@ -36,28 +36,28 @@ class LogQuery:
 
 
 def decode_log_query(value: object) -> LogQuery:
-    """A filter object; unknown members are ignored."""
+    """A filter object as filters and subscriptions read it: no block hash, and unknown members are ignored."""
     if type(value) is not dict:
         raise invalid_params("filter: an object is expected")
-    block_hash = value.get("blockHash", value.get("blockhash"))
     from_block, to_block = value.get("fromBlock"), value.get("toBlock")
     return LogQuery(
         from_block=BlockTag.LATEST if from_block is None else decode_block_number(from_block),
         to_block=BlockTag.LATEST if to_block is None else decode_block_number(to_block),
-        block_hash=None if block_hash is None else decode_hash(block_hash),
         addresses=decode_addresses(value.get("address")),
         topics=decode_topics(value.get("topics")),
     )
 
 
 def decode_ranged_or_hashed(value: object) -> LogQuery:
-    """As `eth_getLogs` reads it: a block hash and a range exclude each other."""
+    """As `eth_getLogs` reads it: a block hash in place of a range, never beside one."""
     query = decode_log_query(value)
-    if query.block_hash is not None and isinstance(value, dict):
-        ends = [value.get("fromBlock"), value.get("toBlock")]
-        if any(end is not None for end in ends):
-            raise invalid_params("filter: blockHash cannot go together with fromBlock or toBlock")
-    return query
+    assert isinstance(value, dict)
+    block_hash = value.get("blockHash", value.get("blockhash"))
+    if block_hash is None:
+        return query
+    if value.get("fromBlock") is not None or value.get("toBlock") is not None:
+        raise invalid_params("filter: blockHash cannot go together with fromBlock or toBlock")
+    return replace(query, block_hash=decode_hash(block_hash))
 
 
 def decode_addresses(value: Any) -> tuple[Address, ...]:

@@ -199,6 +199,24 @@ FeeHistoryResult = Annotated[
         ),
     ),
 ]
+_FORK_CONFIG: Final = _object(
+    {
+        "activationTime": _NUMBER,
+        "blobSchedule": _or_null(_object({"target": _NUMBER, "max": _NUMBER, "baseFeeUpdateFraction": _NUMBER})),
+        "chainId": _QUANTITY,
+        "forkId": _DATA,
+        "precompiles": {"type": "object", "additionalProperties": _ADDRESS},
+        "systemContracts": {"type": "object", "additionalProperties": _ADDRESS},
+    }
+)
+ForkConfigResult = Annotated[
+    dict[str, Any],
+    object_result(
+        "fork configuration",
+        "rules in force, next and last rules",
+        _object({"current": _FORK_CONFIG, "next": _or_null(_FORK_CONFIG), "last": _or_null(_FORK_CONFIG)}),
+    ),
+]
 AccessListResult = Annotated[
     dict[str, Any],
     object_result(

@@ -235,7 +235,7 @@ async def _pending_transaction(ctx: RpcContext, index: int) -> bytes | None:
 @method("eth_getTransactionReceipt", needs={"chain"}, examples=[Example(["0x" + "00" * 32], None)])
 def get_transaction_receipt(
     ctx: RpcContext, transaction_hash: HashParam
-) -> ReceiptJson | None | Awaitable[ReceiptJson | None]:
+) -> ReceiptJson | Awaitable[ReceiptJson | None] | None:
     """The receipt of a mined transaction; null for unknown and pending ones.
 
     Where blocks are made at once, a transaction that has just been sent is waited for: clients that ask again only with

@@ -10,8 +10,9 @@ from ophion.rpc import render
 from ophion.rpc.blocks import header_at
 from ophion.rpc.context import PROTOCOL_VERSION, RpcContext
 from ophion.rpc.errors import METHOD_NOT_FOUND, invalid_params
+from ophion.rpc.fork_config import fork_config
 from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import AddressList, FeeHistoryResult, SyncResult
+from ophion.rpc.schemas import AddressList, FeeHistoryResult, ForkConfigResult, SyncResult
 from ophion.rpc.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
 
 MAX_BLOCKS: Final = 1024
@@ -47,6 +48,12 @@ def syncing(ctx: RpcContext) -> SyncResult:
         "currentBlock": quantity(status.current_block),
         "highestBlock": quantity(status.highest_block),
     }
+
+
+@method("eth_config", needs={"chain"})
+def config(ctx: RpcContext) -> ForkConfigResult:
+    """The rules of the newest block, the next rules to come and the last ones known (EIP-7910)."""
+    return fork_config(ctx.queries, ctx.node.genesis_hash)
 
 
 @method("eth_accounts", examples=[Example([], [])])
@@ -88,11 +95,8 @@ def blob_base_fee(ctx: RpcContext) -> Quantity:
 def _decode_percentiles(value: object) -> list[float]:
     if type(value) is not list or len(value) > MAX_PERCENTILES:
         raise invalid_params(f"percentiles: an array of at most {MAX_PERCENTILES} numbers is expected")
-    last = 0.0
-    for percentile in value:
-        if type(percentile) not in (int, float) or not last <= percentile <= 100:
-            raise invalid_params("percentiles: ascending numbers from 0 to 100 are expected")
-        last = percentile
+    if not all(type(percentile) in (int, float) and 0 <= percentile <= 100 for percentile in value):
+        raise invalid_params("percentiles: numbers from 0 to 100 are expected")
     return value
 
 
@@ -100,7 +104,7 @@ PercentilesParam = Annotated[
     list[float],
     Wire(
         "percentiles",
-        "ascending numbers from 0 to 100",
+        "numbers from 0 to 100",
         {"type": "array", "items": {"type": "number"}},
         _decode_percentiles,
     ),

@@ -6,11 +6,12 @@ from collections.abc import Awaitable
 from typing import Annotated, Any
 
 from ophion.chain.queries import BlockView
+from ophion.errors import MissingStateError
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, BlockTag, Hash32
 from ophion.rpc.blocks import read_at
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import invalid_params
+from ophion.rpc.errors import STATE_UNAVAILABLE, invalid_params
 from ophion.rpc.registry import Example, method
 from ophion.rpc.schemas import ProofResult, StorageValuesResult
 from ophion.rpc.wire_types import AddressParam, BlockParam, Data, Quantity, SlotParam, Wire, decode_address, decode_slot
@@ -145,7 +146,10 @@ def get_proof(
 
 
 def _proof(view: BlockView, address: Address, slots: list[tuple[str, Hash32]]) -> dict[str, Any]:
-    state = view.state
+    try:
+        state = view.state
+    except MissingStateError:
+        raise STATE_UNAVAILABLE() from None
     nonce, balance, code_hash, storage_root = state.account(address) or (0, 0, EMPTY_CODE_HASH, EMPTY_TRIE_ROOT)
     account_proof, storage_proofs = state.proof(address, [slot for _, slot in slots])
     return {

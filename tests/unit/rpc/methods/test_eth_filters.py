@@ -108,6 +108,12 @@ def test_a_log_filter_gives_new_logs_and_all_of_its_range(dev: Interface, contra
     assert dev.error("eth_getFilterLogs", found) == (-32000, "Logs filter not found")
 
 
+def test_a_filter_takes_no_notice_of_a_block_hash(dev: Interface, contract: str) -> None:
+    dev.run(dev.node.mine(log(dev, contract, 1)))
+    found = dev.ask("eth_newFilter", {"blockHash": ZERO, "fromBlock": "0x0"})
+    assert len(dev.ask("eth_getFilterLogs", found)) == 1
+
+
 def test_block_and_pending_filters_give_hashes(dev: Interface) -> None:
     blocks, pending = dev.ask("eth_newBlockFilter"), dev.ask("eth_newPendingTransactionFilter")
     header, (sent,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0)))
