@@ -89,6 +89,17 @@ impl CallRequest {
     }
 }
 
+impl CallRequest {
+    /// The configuration under which this call runs.
+    pub fn cfg(&self, env: &BlockEnv) -> CfgEnv {
+        call_cfg(env, self)
+    }
+
+    pub fn transaction(&self, fork: Fork) -> TxEnv {
+        call_tx(&self.tx, fork)
+    }
+}
+
 fn authorization((chain_id, address, nonce, parity, r, s): PyAuthorization) -> SignedAuthorization {
     let plain = alloy_eips::eip7702::Authorization { chain_id: U256::from(chain_id), address: address.0, nonce };
     SignedAuthorization::new_unchecked(plain, parity, r.0, s.0)
@@ -131,7 +142,7 @@ impl AccountOverride {
 }
 
 impl AccountOverride {
-    fn apply(&self, db: &mut ExecDb) -> Result<()> {
+    pub fn apply(&self, db: &mut ExecDb) -> Result<()> {
         let mut info = db.info(&self.address)?.unwrap_or_default();
         info.balance = self.balance.unwrap_or(info.balance);
         info.nonce = self.nonce.unwrap_or(info.nonce);
@@ -334,8 +345,12 @@ fn halt_text(reason: &HaltReason) -> String {
     }
 }
 
-/// A short code for the caller to act upon, then the reason in words.
 fn invalid(cause: &InvalidTransaction) -> CallOutcome {
+    CallOutcome::invalid(refusal_text(cause))
+}
+
+/// A short code for the caller to act upon, then the reason in words.
+pub fn refusal_text(cause: &InvalidTransaction) -> String {
     use InvalidTransaction as I;
     let code = match cause {
         I::CallGasCostMoreThanGasLimit { .. } | I::GasFloorMoreThanGasLimit { .. } => "intrinsic-gas",
@@ -346,7 +361,7 @@ fn invalid(cause: &InvalidTransaction) -> CallOutcome {
         I::NonceOverflowInTransaction => "nonce",
         _ => "other",
     };
-    CallOutcome::invalid(format!("{code}: {cause}"))
+    format!("{code}: {cause}")
 }
 
 /// Gas that suffices: the search of json-rpc.md (eth_estimateGas), which stops 1.5 percent above the least.

@@ -10,7 +10,12 @@ create_exception!(_native, DecodeError, NativeError, "Bytes that are not what th
 create_exception!(_native, InvalidBody, NativeError, "A transaction of a block breaks a rule.");
 create_exception!(_native, MissingState, NativeError, "The state of this root is not in the database.");
 create_exception!(_native, TimedOut, NativeError, "A trace was stopped: its time was up, or nobody read it.");
-create_exception!(_native, CallRefused, NativeError, "A simulated transaction breaks a rule: a code, a colon, the reason.");
+create_exception!(
+    _native,
+    CallRefused,
+    NativeError,
+    "A simulated transaction breaks a rule: a code, a colon, the reason."
+);
 
 /// What can go wrong on purpose. A panic, by contrast, is a bug.
 #[derive(Debug, Clone)]

@@ -21,6 +21,7 @@ mod logs;
 mod py_body;
 mod py_state;
 mod py_store;
+mod py_trace;
 mod py_trie;
 mod receipts;
 mod render;
@@ -29,6 +30,17 @@ mod state;
 mod state_test;
 mod store;
 mod tables;
+mod trace_cost;
+mod trace_flat;
+mod trace_frames;
+mod trace_geth;
+mod trace_parity;
+mod trace_replay;
+mod trace_sink;
+mod trace_stream;
+mod trace_struct;
+mod trace_text;
+mod trace_vm;
 mod transaction_test;
 mod trie;
 mod txrules;
@@ -46,7 +58,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     py_body::register(module)?;
     py_state::register(module)?;
     py_store::register(module)?;
+    py_trace::register(module)?;
     py_trie::register(module)?;
+    trace_stream::register(module)?;
     state_test::register(module)?;
     transaction_test::register(module)
 }

@@ -27,6 +27,12 @@ class InvalidBody(NativeError):
 class MissingState(NativeError):
     """The state of this root is not in the database."""
 
+class TimedOut(NativeError):
+    """A trace was stopped: its time was up, or nobody read it."""
+
+class CallRefused(NativeError):
+    """A simulated transaction breaks a rule; the message is that of an invalid `CallOutcome.reason`."""
+
 # --- crypto -------------------------------------------------------------------------------------
 
 def keccak256(data: bytes, /) -> bytes: ...
@@ -298,6 +304,63 @@ def estimate_gas(
 def create_access_list(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
 ) -> tuple[list[tuple[bytes, list[bytes]]], CallOutcome]: ...
+
+# --- tracing ------------------------------------------------------------------------------------
+
+class TraceStream:
+    """JSON text that a thread of its own is writing; it stops when the stream is closed or forgotten."""
+
+    def next(self) -> bytes | None:
+        """The next piece, None after the last. Blocks without the GIL; raises what went wrong in the thread."""
+
+    def close(self) -> None:
+        """Stop the work."""
+
+class TracedBlock:
+    """A block to be run again on its parent's state. `rewards`: the block's own first, then those of its ommers."""
+
+    def __new__(
+        cls, *, parent: State, env: BlockEnv, body: Body, hash: bytes, rewards: Sequence[tuple[bytes, int]] = ()
+    ) -> TracedBlock: ...
+
+class TraceKind:
+    """What is written about a transaction."""
+
+    @staticmethod
+    def struct_logs(*, storage: bool, memory: bool, stack: bool) -> TraceKind: ...
+    @staticmethod
+    def calls(*, only_top_call: bool = False, with_log: bool = False) -> TraceKind: ...
+    @staticmethod
+    def prestate(*, diff: bool = False, code: bool = True, storage: bool = True) -> TraceKind: ...
+    @staticmethod
+    def selectors() -> TraceKind: ...
+    @staticmethod
+    def flat_calls(*, precompiles: bool = False) -> TraceKind: ...
+    @staticmethod
+    def replay(*, trace: bool, vm_trace: bool, state_diff: bool) -> TraceKind: ...
+
+def trace_transaction(block: TracedBlock, index: int, kind: TraceKind, deadline_s: float, /) -> TraceStream: ...
+def trace_block(block: TracedBlock, kind: TraceKind, wrapped: bool, deadline_s: float, /) -> TraceStream:
+    """A list with an entry for each transaction; `wrapped` puts each into `{txHash, result}`."""
+
+def trace_call(
+    state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], kind: TraceKind, deadline_s: float, /
+) -> TraceStream: ...
+def trace_calls(state: State, env: BlockEnv, calls: Sequence[tuple[CallRequest, TraceKind]], deadline_s: float, /) -> TraceStream:
+    """A list of replays, each on the state that the one before has left."""
+
+def trace_flat(
+    blocks: Sequence[TracedBlock],
+    index: int | None,
+    senders: Sequence[bytes],
+    recipients: Sequence[bytes],
+    skip: int,
+    most: int,
+    address: Sequence[int] | None,
+    deadline_s: float,
+    /,
+) -> TraceStream:
+    """Flat traces of the blocks (of one transaction with `index`) in one list, rewards included."""
 
 # --- store --------------------------------------------------------------------------------------
 

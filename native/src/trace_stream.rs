@@ -1,0 +1,86 @@
+//! A trace as Python reads it: a thread of its own fills a bounded channel, `next` empties it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::{Error, Result};
+use crate::trace_sink::{Message, Sink};
+
+/// Chunks that wait for the reader.
+const WAITING: usize = 4;
+/// Deep call chains need no stack of ours (revm keeps its frames on the heap), but a thread's default is little.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct TraceStream {
+    /// None once the trace has ended or was closed.
+    channel: Mutex<Option<Receiver<Message>>>,
+    is_closed: Arc<AtomicBool>,
+}
+
+impl TraceStream {
+    /// Run a job that writes into a sink, in a thread of its own.
+    pub fn start(deadline: Instant, job: impl FnOnce(&mut Sink) -> Result<()> + Send + 'static) -> Result<Self> {
+        let (sender, receiver) = sync_channel(WAITING);
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let mut sink = Sink::new(sender, is_closed.clone(), deadline);
+        std::thread::Builder::new()
+            .name("trace".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                let outcome = job(&mut sink);
+                sink.finish(outcome);
+            })
+            .map_err(|cause| Error::Storage(format!("no thread for a trace: {cause}")))?;
+        Ok(TraceStream { channel: Mutex::new(Some(receiver)), is_closed })
+    }
+
+    fn receive(&self) -> Result<Option<Vec<u8>>> {
+        let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(receiver) = channel.as_ref() else { return Ok(None) };
+        match receiver.recv() {
+            Ok(Message::Chunk(chunk)) => return Ok(Some(chunk)),
+            Ok(Message::End) => *channel = None,
+            Ok(Message::Failed(cause)) => {
+                *channel = None;
+                return Err(cause);
+            }
+            Err(_) => {
+                *channel = None;
+                return Err(Error::Storage("the trace ended unexpectedly".into()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[pymethods]
+impl TraceStream {
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let chunk = py.detach(|| self.receive())?;
+        Ok(chunk.map(|chunk| PyBytes::new(py, &chunk)))
+    }
+
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        // Somebody in `next` holds the lock; the worker then stops by the flag alone.
+        if let Ok(mut channel) = self.channel.try_lock() {
+            *channel = None;
+        }
+    }
+}
+
+impl Drop for TraceStream {
+    fn drop(&mut self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<TraceStream>()
+}

@@ -1,0 +1,27 @@
+"""Running transactions again and writing down what happened: streams of JSON text."""
+
+from ophion._native import (
+    CallRefused,
+    TimedOut,
+    TracedBlock,
+    TraceKind,
+    TraceStream,
+    trace_block,
+    trace_call,
+    trace_calls,
+    trace_flat,
+    trace_transaction,
+)
+
+__all__ = [
+    "CallRefused",
+    "TimedOut",
+    "TraceKind",
+    "TraceStream",
+    "TracedBlock",
+    "trace_block",
+    "trace_call",
+    "trace_calls",
+    "trace_flat",
+    "trace_transaction",
+]
