@@ -16,6 +16,7 @@ FAMILIES: dict[str, Family] = {
         Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),
         Family("public-key", "Show the public key and the address of this node.", "ophion.cli.keys"),
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
+        Family("simulate", "Play consensus networks under faults, decided by a seed.", "ophion.cli.simulate"),
         Family("storage", "Look into the database: sizes, integrity.", "ophion.cli.storage"),
         Family("validate-config", "Check a TOML configuration file.", "ophion.cli.validate"),
     )

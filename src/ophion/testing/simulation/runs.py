@@ -7,9 +7,10 @@ seeds on several processes and adds up. Both are deterministic: the same seed an
 from __future__ import annotations
 
 import math
+import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
@@ -74,7 +75,8 @@ class Summary:
     seeds: int = 0
     blocks: int = 0
     steps: int = 0
-    failed: list[SeedOutcome] | None = None
+    failures: list[SeedOutcome] = field(default_factory=list)
+    """Seeds that broke a rule."""
     slowest_healing_s: float = 0.0
     highest_round: int = 0
 
@@ -83,17 +85,11 @@ class Summary:
         self.seeds += 1
         self.blocks += outcome.blocks
         self.steps += outcome.steps
-        self.slowest_healing_s = max(self.slowest_healing_s, outcome.healing_s)
+        if math.isfinite(outcome.healing_s):
+            self.slowest_healing_s = max(self.slowest_healing_s, outcome.healing_s)
         self.highest_round = max(self.highest_round, outcome.highest_round)
         if outcome.violations:
             self.failures.append(outcome)
-
-    @property
-    def failures(self) -> list[SeedOutcome]:
-        """Seeds that broke a rule."""
-        if self.failed is None:
-            self.failed = []
-        return self.failed
 
 
 def conditions_of(seed: int, options: SeedOptions) -> Conditions:
@@ -113,6 +109,8 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
     conditions = conditions_of(seed, options)
     network = Network(RULES[options.protocol], options.validators, options.timing)
     world = World(network, seed, conditions.misconduct, conditions.faulty, trace)
+    if trace is not None:
+        _describe(trace, conditions)
     _prepare(world, conditions)
     world.start()
     world.run(options.storm_s)
@@ -127,6 +125,21 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
         tuple(checker.violations),
         max(checker.decided_rounds, default=0),
         healing_s,
+    )
+
+
+def _describe(trace: Trace, conditions: Conditions) -> None:
+    """Who misbehaves and what the weather is, at the head of the trace."""
+    for member, kinds in sorted(conditions.misconduct.items()):
+        trace.note(0.0, f"V{member} misbehaves: {', '.join(kind.value for kind in kinds)}")
+    for outage in conditions.outages:
+        if not outage.keeps_disk:
+            trace.note(0.0, f"V{outage.member} will lose its disk")
+    link = conditions.link
+    trace.note(
+        0.0,
+        f"messages take up to {link.max_delay_s:g} s, {link.loss:.0%} are lost, {link.duplication:.0%} doubled"
+        + "".join(f", {share:.0%} more of {kind.__name__} lost" for kind, share in conditions.extra_loss.items()),
     )
 
 
@@ -151,6 +164,8 @@ def _heal(world: World, options: SeedOptions) -> float:
     world.link = CALM
     world.extra_loss = {}
     world.slow_work_s = min(world.slow_work_s, 0.05)
+    if world.trace is not None:
+        world.trace.note(world.now, "the storm is over")
     # what is still under way, outages that end and members that come back belong to the storm
     world.run(world.now + 2.0)
     for member in world.members:
@@ -179,14 +194,17 @@ def _wait_for(world: World, height: int, limit_s: float) -> float | None:
 
 
 def run_many(first_seed: int, count: int, options: SeedOptions, processes: int = 1) -> Iterator[SeedOutcome]:
-    """Play a range of seeds; outcomes come in order."""
+    """Play a range of seeds; outcomes come in order, whatever the number of processes."""
     seeds = range(first_seed, first_seed + count)
     if processes <= 1 or count <= _SEEDS_PER_TASK:
         for seed in seeds:
             yield run_seed(seed, options)
         return
-    with ProcessPoolExecutor(processes) as pool:
-        yield from pool.map(_Task(options), seeds, chunksize=_SEEDS_PER_TASK)
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        try:
+            yield from pool.map(_Task(options), seeds, chunksize=_SEEDS_PER_TASK)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,149 @@
+"""`ophion simulate`: play consensus networks by seed, and look for a rule that breaks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from ophion.cli.command import Command, Session
+from ophion.cli.progress import Progress
+from ophion.consensus.bft.timing import Timing
+from ophion.errors import ConfigError
+from ophion.runtime.options import at_least, between, option, problems_of
+from ophion.testing.simulation.runs import SeedOptions, SeedOutcome, Summary, run_many, run_seed
+from ophion.testing.simulation.trace import Trace
+
+_TRACED_ROWS = 60
+_SHOWN_FAILURES = 20
+
+
+def _positive(value: float) -> None:
+    if value <= 0:
+        raise ValueError("must be above 0")
+
+
+class Protocol(Enum):
+    """What the simulated network speaks."""
+
+    IBFT2 = "ibft2"
+    QBFT = "qbft"
+    CLIQUE = "clique"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateOptions:
+    """Options."""
+
+    protocol: Protocol = option("--protocol", default=Protocol.IBFT2, help="Consensus protocol of the network.")
+    seed: int = option("--seed", default=0, check=at_least(0), help="The (first) seed; it decides everything.")
+    seeds: int = option("--seeds", default=1, check=at_least(1), help="How many seeds to play, counting up.")
+    validators: int = option("--validators", default=4, check=between(1, 100), help="Members of the network.")
+    byzantine: int | None = option(
+        "--byzantine",
+        default=None,
+        check=at_least(0),
+        help="Members that misbehave. Without it each seed draws as many as the protocol tolerates, or fewer.",
+    )
+    storm: float = option(
+        "--storm", default=20.0, check=at_least(0), help="Seconds of faults before the network heals."
+    )
+    block_period: int = option("--block-period", default=1, check=at_least(1), help="Seconds between blocks.")
+    request_timeout: float = option(
+        "--request-timeout", default=1.5, check=_positive, help="Seconds of round 0; each further round doubles it."
+    )
+    max_timeout: float = option("--max-timeout", default=6.0, check=_positive, help="Longest round, in seconds.")
+    diagram: bool = option("--diagram", default=False, help="Draw the messages of the first seed as a sequence.")
+    rows: int = option(
+        "--rows", default=_TRACED_ROWS, check=at_least(1), help="Rows of a diagram, counted from the end."
+    )
+    processes: int = option(
+        "--processes", default=0, check=at_least(0), help="Processes for many seeds; 0 takes one per processor."
+    )
+
+    def problems(self) -> Iterator[str]:
+        """Values that do not go together."""
+        if self.byzantine is not None and self.byzantine >= self.validators:
+            yield f"--byzantine={self.byzantine} leaves no honest member of {self.validators}"
+        if self.protocol is Protocol.CLIQUE and self.block_period != 1:
+            yield "--block-period has no effect with --protocol=clique, whose period is 1 second"
+
+    def seed_options(self) -> SeedOptions:
+        """What the seeds of this run have in common."""
+        timing = Timing(float(self.block_period), self.request_timeout, self.max_timeout)
+        return SeedOptions(self.protocol.value, self.validators, self.byzantine, self.storm, timing)
+
+
+def simulate(options: SimulateOptions, session: Session) -> int:
+    """Play the seeds; 1 when one of them breaks a rule."""
+    if problems := problems_of(options):
+        raise ConfigError(problems)
+    seed_options = options.seed_options()
+    if options.diagram:
+        _show(options.seed, seed_options, options.rows)
+    summary = Summary()
+    processes = options.processes or os.cpu_count() or 1
+    progress = Progress("Seeds", options.seeds)
+    for outcome in run_many(options.seed, options.seeds, seed_options, processes):
+        summary.add(outcome)
+        if outcome.violations:
+            progress.clear()
+            _report(outcome, len(summary.failures), options)
+        progress.update(summary.seeds, f"{len(summary.failures)} violations")
+    progress.clear()
+    print(
+        f"{summary.seeds} {'seed' if summary.seeds == 1 else 'seeds'} run, {summary.blocks} blocks committed, "
+        f"{len(summary.failures)} violations (slowest recovery {summary.slowest_healing_s:.1f} s after healing, "
+        f"highest round {summary.highest_round})"
+    )
+    return 1 if summary.failures else 0
+
+
+def _report(outcome: SeedOutcome, number: int, options: SimulateOptions) -> None:
+    """The first failure with its trace, the next ones in a line each."""
+    if number > _SHOWN_FAILURES:
+        return
+    for violation in outcome.violations:
+        print(f"seed {outcome.seed}: {violation}")
+    if number == 1 and not options.diagram:
+        _show(outcome.seed, options.seed_options(), options.rows)
+    print(f"replay: {replay_command(outcome.seed, options)}")
+
+
+def _show(seed: int, options: SeedOptions, rows: int) -> None:
+    trace = Trace(options.validators)
+    run_seed(seed, options, trace)
+    print(trace.diagram(rows))
+
+
+def replay_command(seed: int, options: SimulateOptions) -> str:
+    """The command that plays one seed again and draws it."""
+    words = [f"ophion simulate --protocol={options.protocol.value} --seed={seed} --validators={options.validators}"]
+    default = SimulateOptions()
+    if options.byzantine is not None:
+        words.append(f"--byzantine={options.byzantine}")
+    for flag, value, usual in (
+        ("--storm", options.storm, default.storm),
+        ("--block-period", options.block_period, default.block_period),
+        ("--request-timeout", options.request_timeout, default.request_timeout),
+        ("--max-timeout", options.max_timeout, default.max_timeout),
+    ):
+        if value != usual:
+            words.append(f"{flag}={value:g}")
+    return " ".join([*words, "--diagram"])
+
+
+COMMANDS = (
+    Command(
+        "simulate",
+        "Play consensus networks under faults, decided by a seed, and check that no rule breaks.",
+        simulate,
+        SimulateOptions,
+        examples=(
+            "ophion simulate --seeds=1000",
+            "ophion simulate --protocol=qbft --validators=7 --byzantine=2 --seeds=10000",
+            "ophion simulate --protocol=clique --seed=7 --diagram",
+        ),
+    ),
+)

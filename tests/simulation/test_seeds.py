@@ -1,0 +1,123 @@
+"""Seeds: the short set of every test run, and proof that the checker can fail.
+
+The long set is one command for each line, for example `ophion simulate --protocol=qbft --validators=7 --seeds=10000`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ophion.consensus.bft.committee import Committee
+from ophion.consensus.bft.height import Height
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.round_change import Certificate, RoundChanges
+from ophion.consensus.bft.timing import Timing
+from ophion.testing.simulation.conditions import Misconduct
+from ophion.testing.simulation.recovery import recovery_s
+from ophion.testing.simulation.runs import RULES, SeedOptions, SeedOutcome, run_many
+from ophion.testing.simulation.world import Network, World
+
+SHORT = [("ibft2", 4, 120), ("qbft", 4, 120), ("ibft2", 7, 60), ("qbft", 7, 60), ("clique", 4, 60), ("clique", 7, 40)]
+
+REGRESSIONS = [("ibft2", 4, 28), ("ibft2", 4, 788), ("ibft2", 7, 282), ("ibft2", 7, 594)]
+"""Seeds that once broke a rule: in all of these one validator stayed a moment ahead of the rest for ever, once time-outs
+had reached their cap. See `Height._needs_gathering`."""
+
+
+def played(protocol: str, validators: int, seeds: int, byzantine: int | None = None) -> list[SeedOutcome]:
+    return list(run_many(0, seeds, SeedOptions(protocol, validators, byzantine)))
+
+
+def rules_broken(outcomes: list[SeedOutcome]) -> set[str]:
+    return {violation.rule for outcome in outcomes for violation in outcome.violations}
+
+
+@pytest.mark.parametrize(("protocol", "validators", "seeds"), SHORT)
+def test_no_seed_breaks_a_rule_or_stalls(protocol: str, validators: int, seeds: int) -> None:
+    outcomes = played(protocol, validators, seeds)
+    assert [(outcome.seed, str(outcome.violations[0])) for outcome in outcomes if outcome.violations] == []
+    assert sum(outcome.blocks for outcome in outcomes) > 3 * seeds
+
+
+@pytest.mark.parametrize(("protocol", "validators", "seed"), REGRESSIONS)
+def test_seeds_that_once_failed_pass(protocol: str, validators: int, seed: int) -> None:
+    (outcome,) = run_many(seed, 1, SeedOptions(protocol, validators))
+    assert outcome.violations == ()
+
+
+@pytest.mark.parametrize("validators", [1, 2, 3, 5, 6, 10])
+@pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
+def test_other_sizes_hold_too(protocol: str, validators: int) -> None:
+    assert rules_broken(played(protocol, validators, 12)) == set()
+
+
+@pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
+def test_more_liars_than_tolerated_are_found_out(protocol: str) -> None:
+    assert "one block per height" in rules_broken(played(protocol, 4, 60, byzantine=2))
+    kinds = (Misconduct.DOUBLE_PROPOSAL, Misconduct.EQUIVOCATION)
+    for validators, liars in ((4, 2), (7, 3)):
+        forked = 0
+        for seed in range(12):
+            world = World(Network(RULES[protocol], validators), seed, dict.fromkeys(range(liars), kinds))
+            world.start()
+            world.run(20.0)
+            forked += any(violation.rule == "one block per height" for violation in world.checker.violations)
+        assert forked > 0, validators
+
+
+# --- the checker notices machines that are wrong ------------------------------------------------
+
+
+def test_a_machine_that_forgets_its_votes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Memory, "resume_round", property(lambda _memory: 0))
+    assert rules_broken(played("ibft2", 4, 60)) & {"one vote per round", "promises are kept"}
+
+
+def test_a_machine_with_too_small_a_quorum_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Committee.of
+
+    def small(height: int, validators: tuple[bytes, ...], builder: bytes) -> Committee:
+        found = original(height, validators, builder)
+        return replace(found, quorum=found.quorum - 1)
+
+    monkeypatch.setattr(Committee, "of", staticmethod(small))
+    assert "a quorum of valid seals" in rules_broken(played("qbft", 4, 10))
+
+
+def test_a_machine_that_ignores_what_was_prepared_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(changes: RoundChanges, round_number: int) -> Certificate:
+        return Certificate(tuple(message.signed for message in changes.of(round_number)), None, ())
+
+    monkeypatch.setattr(RoundChanges, "certificate", forgetful)
+    broken = rules_broken(played("qbft", 4, 60))
+    assert {"a locked block is not replaced", "a prepared block is not replaced"} & broken
+
+
+def test_a_machine_that_believes_every_proposal_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for dialect in (Ibft2, Qbft):
+        monkeypatch.setattr(dialect, "check_proposal", lambda *_arguments: None)
+    assert rules_broken(played("ibft2", 4, 60, byzantine=1)) - {"height grows after healing"}
+
+
+def test_a_machine_that_chases_the_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Height, "_needs_gathering", lambda _height: False)
+    outcomes = [outcome for seed in (28, 788) for outcome in run_many(seed, 1, SeedOptions("ibft2", 4))]
+    assert rules_broken(outcomes) == {"height grows after healing"}
+
+
+# --- figures ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("validators", [4, 7])
+@pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
+@pytest.mark.parametrize("timing", [Timing(1.0, 1.5, 6.0), Timing(2.0, 4.0, 60.0)], ids=["short", "usual"])
+def test_after_the_death_of_a_proposer_the_next_block_comes_within_two_time_outs(
+    protocol: str, validators: int, timing: Timing
+) -> None:
+    options = SeedOptions(protocol, validators, timing=timing)
+    taken = [recovery_s(seed, options) / timing.request_timeout_s for seed in range(100)]
+    assert sum(number <= 2.0 for number in taken) >= 99

@@ -1,0 +1,77 @@
+"""Liars do what they are told, and only with their own key."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
+from ophion.consensus.bft.qbft import Qbft
+from ophion.testing.simulation.conditions import Misconduct
+from ophion.testing.simulation.stand_ins import stand_in_address, stand_in_seal_author
+from ophion.testing.simulation.world import Letter, Network, World
+
+
+def heard(
+    kinds: tuple[Misconduct, ...], seconds: float = 12.0, crash: int | None = None
+) -> list[tuple[int, BftMessage]]:
+    """What others hear from member 0, with receivers."""
+    found: list[tuple[int, BftMessage]] = []
+    for rules in (Ibft2(), Qbft()):
+        world = World(Network(rules, 4), 3, {0: kinds})
+
+        def note(sender: int, receiver: int, letter: Letter) -> bool:
+            if sender == 0 and hasattr(letter, "author") and letter.author == stand_in_address(0):
+                found.append((receiver, letter))
+            return True
+
+        world.filter = note
+        world.gossips = False
+        world.start()
+        if crash is not None:
+            world.crash(crash)
+        world.run(seconds)
+        assert world.checker.violations == []
+    return found
+
+
+def test_silence_says_less_than_others() -> None:
+    assert len(heard((Misconduct.SILENCE,))) < len(heard((Misconduct.DOUBLE_PROPOSAL,)))
+
+
+def test_a_double_proposal_shows_each_member_one_story() -> None:
+    proposals = [(to, message) for to, message in heard((Misconduct.DOUBLE_PROPOSAL,)) if isinstance(message, Proposal)]
+    by_place: dict[tuple[int, int], set[bytes]] = {}
+    for _, message in proposals:
+        by_place.setdefault((message.height, message.round), set()).add(message.block.hash)
+    assert any(len(blocks) > 1 for blocks in by_place.values())
+
+
+def test_equivocation_votes_for_everything() -> None:
+    votes = [message for _, message in heard((Misconduct.EQUIVOCATION,)) if isinstance(message, Prepare | Commit)]
+    assert {type(vote) for vote in votes} == {Prepare, Commit}
+
+
+def test_forged_seals_are_not_seals() -> None:
+    commits = [message for _, message in heard((Misconduct.FORGED_SEALS,)) if isinstance(message, Commit)]
+    assert commits
+    assert all(stand_in_seal_author(commit.digest, commit.seal) != commit.author for commit in commits)
+
+
+def test_stale_round_changes_are_sent_when_rounds_change() -> None:
+    changes = [
+        message
+        for _, message in heard((Misconduct.STALE_ROUND_CHANGES,), 30.0, crash=1)
+        if isinstance(message, RoundChange)
+    ]
+    assert changes
+
+
+@pytest.mark.parametrize("kinds", [tuple(Misconduct), *[(kind,) for kind in Misconduct]])
+def test_one_liar_of_four_does_no_harm(kinds: tuple[Misconduct, ...]) -> None:
+    for rules in (Ibft2(), Qbft()):
+        world = World(Network(rules, 4), 11, {2: kinds})
+        world.start()
+        world.run(60.0)
+        assert world.checker.violations == []
+        assert min(member.height for member in world.honest) >= 8
