@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TypeAlias
 
 from ophion.chain.events import ChainEvent, Reorged
@@ -159,6 +160,9 @@ class TxPool:
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
         self.version = 0
+        self.hold_answer: Callable[[PooledTransaction], asyncio.Future[None] | None] | None = None
+        """Asked for each caller with the last transaction it brought in: the caller is answered when the future is
+        done, or at once where there is none. Producers that make blocks at once answer when the block is there."""
         self._floor = floor
         self._lanes = lanes
         self._clock = clock
@@ -212,19 +216,24 @@ class TxPool:
         self._flush()
         try:
             decoded = iter(decoding.result())
-            answers = []
             entered: list[PooledTransaction] = []
+            outcomes: list[tuple[_Request, list[Admission], PooledTransaction | None]] = []
             for request in requests:
-                answers.append([self._admit(next(decoded), request.is_local, entered) for _ in request.raws])
+                before = len(entered)
+                answer = [self._admit(next(decoded), request.is_local, entered) for _ in request.raws]
+                outcomes.append((request, answer, entered[-1] if len(entered) > before else None))
             self._enter(entered)
         except Exception as error:  # noqa: BLE001  # handed to the callers, who would wait for ever otherwise
             for request in requests:
                 if not request.answer.done():
                     request.answer.set_exception(error)
             return
-        for request, answer in zip(requests, answers, strict=True):
-            if not request.answer.done():
-                request.answer.set_result(answer)
+        for request, answer, last in outcomes:
+            hold = None if last is None or self.hold_answer is None else self.hold_answer(last)
+            if hold is None:
+                _answer(request, answer)
+            else:
+                hold.add_done_callback(partial(_answer, request, answer))
 
     def _admit(self, decoded: Transaction | str, is_local: bool, entered: list[PooledTransaction]) -> Admission:
         if isinstance(decoded, str):
@@ -466,6 +475,11 @@ class TxPool:
         finally:
             if self._journal is not None:
                 self._journal.close()
+
+
+def _answer(request: _Request, answer: list[Admission], held: asyncio.Future[None] | None = None) -> None:
+    if not request.answer.done():
+        request.answer.set_result(answer)
 
 
 def _is_raised(old: int, new: int, bump_percent: int) -> bool:

@@ -145,3 +145,74 @@ def test_nobody_waits_for_a_transaction_that_is_not_about_to_be_mined(tmp_path: 
         await sealing(core, body, sealer)
 
     told(tmp_path, story)
+
+
+def test_a_sender_is_answered_when_its_block_is_there(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        async def body() -> None:
+            await asyncio.sleep(0.01)
+            for nonce in range(3):
+                [hash] = await core.send(legacy_transaction(B, nonce))
+                assert core.queries.transaction_position(hash) is not None
+                core.clock.advance(0.01)
+
+        await sealing(core, body)
+
+    told(tmp_path, story, lanes=ThreadLanes())
+
+
+def test_a_sender_that_comes_back_at_once_is_not_kept_waiting(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        async def body() -> None:
+            await asyncio.sleep(0.01)
+            await core.send(legacy_transaction(B, 0))
+            [hash] = await core.send(legacy_transaction(B, 1))
+            assert core.queries.transaction_position(hash) is None
+            core.clock.advance(0.01)
+            [hash] = await core.send(legacy_transaction(C, 0))
+            assert core.queries.transaction_position(hash) is not None
+
+        await sealing(core, body)
+
+    told(tmp_path, story, lanes=ThreadLanes())
+
+
+def test_a_crowd_is_not_kept_waiting(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        async def body() -> None:
+            await asyncio.sleep(0.01)
+            first = await asyncio.gather(*(core.send(legacy_transaction(B, nonce)) for nonce in range(5)))
+            assert mined(core, [hash for [hash] in first])()
+            [hash] = await core.send(legacy_transaction(C, 0))
+            assert core.queries.transaction_position(hash) is None
+
+        await sealing(core, body)
+
+    told(tmp_path, story, lanes=ThreadLanes())
+
+
+def test_nobody_is_kept_waiting_for_a_block_that_does_not_come(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        async def body() -> None:
+            async with asyncio.timeout(0.4):
+                await core.send(legacy_transaction(B, 3))
+
+        await sealing(core, body)
+
+    told(tmp_path, story)
+
+
+def test_stopping_lets_everybody_go(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        sealer = InstantSealer(core.core.assembler)
+        running = asyncio.create_task(sealer.run())
+        await asyncio.sleep(0.01)
+        sending = asyncio.create_task(core.send(legacy_transaction(B, 0)))
+        await until(lambda: len(core.pool) == 1 or core.queries.head_number == 1)
+        running.cancel()
+        await asyncio.wait({running})
+        async with asyncio.timeout(0.4):
+            await sending
+        assert core.pool.hold_answer is None
+
+    told(tmp_path, story, lanes=ThreadLanes())
