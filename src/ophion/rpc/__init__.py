@@ -8,7 +8,7 @@
     dispatcher     envelopes, batches, notifications, deadlines; no task for a request that does not wait
     errors         every code and text, and the one table from exceptions to them
     server         the HTTP service; http_connection, http_wire, access, health
-    websocket      the WebSocket service; subscriptions
+    websocket      the WebSocket service; websocket_connection, subscriptions
     filters        polling filters; log_search
     context        what a method may use
     openrpc        the registry as an OpenRPC document and as pages in docs/rpc

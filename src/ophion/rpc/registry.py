@@ -94,6 +94,8 @@ class MethodSpec:
     exact_count: bool
     transports: frozenset[str]
     takes_caller: bool
+    may_wait: bool
+    """Whether the handler can give an awaitable; the others are spared the question."""
     examples: tuple[Example, ...]
 
     @property
@@ -113,7 +115,6 @@ class Bound(NamedTuple):
     invoke: Invoke
     encode: Callable[[Any], bytes]
     may_wait: bool
-    """Whether the handler can give an awaitable; the others are spared the question."""
     name: str
 
 
@@ -133,8 +134,9 @@ def method(
     """
 
     def declare(function: F) -> F:
-        parameters, takes_caller = _parameters(name, function)
-        result, nullable = _result(name, function)
+        hints = get_type_hints(function, include_extras=True)
+        parameters, takes_caller = _parameters(name, function, hints)
+        result, nullable = _result(name, hints)
         summary, _, description = inspect.cleandoc(function.__doc__ or "").partition("\n")
         function.__rpc__ = MethodSpec(  # type: ignore[attr-defined]
             name=name,
@@ -149,6 +151,7 @@ def method(
             exact_count=exact_count,
             transports=frozenset(transports),
             takes_caller=takes_caller,
+            may_wait=inspect.iscoroutinefunction(function) or _gives_awaitable(hints.get("return")),
             examples=tuple(examples),
         )
         return function
@@ -202,9 +205,7 @@ def is_enabled(spec: MethodSpec, context: Services, groups: Collection[str], tra
 def _bound(spec: MethodSpec, context: Services) -> Bound:
     encode = spec.result.encode
     assert encode is not None, spec.name
-    return Bound(
-        _compile(spec, context), optional(encode) if spec.nullable else encode, _may_wait(spec.function), spec.name
-    )
+    return Bound(_compile(spec, context), optional(encode) if spec.nullable else encode, spec.may_wait, spec.name)
 
 
 def _refuse(params: Sequence[Any], caller: Any) -> Any:
@@ -304,8 +305,7 @@ def _decoder(parameter: Parameter) -> Callable[[Any], Any]:
 # --- reading annotations -------------------------------------------------------------------------
 
 
-def _parameters(name: str, function: Handler) -> tuple[tuple[Parameter, ...], bool]:
-    hints = get_type_hints(function, include_extras=True)
+def _parameters(name: str, function: Handler, hints: Mapping[str, Any]) -> tuple[tuple[Parameter, ...], bool]:
     names = list(inspect.signature(function).parameters.values())[1:]
     takes_caller = bool(names) and hints.get(names[0].name) is Caller
     parameters = []
@@ -317,8 +317,8 @@ def _parameters(name: str, function: Handler) -> tuple[tuple[Parameter, ...], bo
     return tuple(parameters), takes_caller
 
 
-def _result(name: str, function: Handler) -> tuple[Wire, bool]:
-    alternatives = _alternatives(get_type_hints(function, include_extras=True).get("return"))
+def _result(name: str, hints: Mapping[str, Any]) -> tuple[Wire, bool]:
+    alternatives = _alternatives(hints.get("return"))
     wires = {wire.name: wire for alternative in alternatives if (wire := _wire(alternative)) is not None}
     if len(wires) != 1 or next(iter(wires.values())).encode is None:
         raise TypeError(f"{name}: the result needs exactly one wire type that can be written")
@@ -334,10 +334,7 @@ def _alternatives(hint: Any) -> list[Any]:
     return [hint]
 
 
-def _may_wait(function: Handler) -> bool:
-    if inspect.iscoroutinefunction(function):
-        return True
-    hint = get_type_hints(function, include_extras=True).get("return")
+def _gives_awaitable(hint: Any) -> bool:
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return any(get_origin(member) is Awaitable for member in members)
 

@@ -1,50 +1,23 @@
-"""The WebSocket service: the same dispatcher behind another framing, plus a way to talk back (json-rpc.md 1.9).
-
-    socket -> WebSocketConnection -> wsproto (handshake, frames) -> Dispatcher -> text frames, in completion order
-
-A connection is the `Caller` of its requests: subscriptions send through `notify`. Two things protect the node from a
-client that does not read: while its write buffer is full nothing more is read from it, so it cannot ask for more; and
-when notifications pile up beyond a limit, the connection is cut off.
-"""
+"""The WebSocket service: listens and keeps track of its clients (`websocket_connection`)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, cast
-
-from wsproto import ConnectionType, WSConnection
-from wsproto.connection import ConnectionState
-from wsproto.events import (
-    AcceptConnection,
-    BytesMessage,
-    CloseConnection,
-    Ping,
-    RejectConnection,
-    RejectData,
-    TextMessage,
-)
-from wsproto.events import Request as Handshake
-from wsproto.frame_protocol import CloseReason
-from wsproto.utilities import RemoteProtocolError
+from typing import TYPE_CHECKING, Final
 
 from ophion.rpc.access import HostList
-from ophion.rpc.dispatcher import Complete, Dispatcher, Pending
-from ophion.rpc.http_wire import TEXT, Response, response_head
+from ophion.rpc.dispatcher import Dispatcher
 from ophion.rpc.server import listen
-from ophion.rpc.streaming import Pump, StreamedAnswer, fragments
+
+if TYPE_CHECKING:
+    from ophion.rpc.websocket_connection import WebSocketConnection
 
 logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
-_PING_AFTER_S: Final = 30.0
-_MAX_HANDSHAKE_BYTES: Final = 64 * 1024
-_MAX_OPEN_REQUESTS: Final = 128
-_NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP requests",), TEXT)
-_NO_LOGIN: Final = Response(400, reason=b"Authentication not enabled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,219 +31,6 @@ class WebSocketLimits:
     """Notifications a client may leave unread before it is cut off."""
     silence_timeout_s: float = 120.0
     """A client that sends nothing, not even an answer to a ping, is gone after this time."""
-
-
-@dataclass(frozen=True, slots=True)
-class WebSocketPolicy:
-    """What the connections of the service share."""
-
-    dispatcher: Dispatcher
-    hosts: HostList
-    limits: WebSocketLimits
-    opened: Callable[[WebSocketConnection], bool]
-    """Called for a new connection; False turns it away."""
-    closed: Callable[[WebSocketConnection], None]
-
-
-class WebSocketConnection(asyncio.Protocol):
-    """One client, from handshake to close."""
-
-    def __init__(self, policy: WebSocketPolicy) -> None:
-        self._policy = policy
-        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self._protocol = WSConnection(ConnectionType.SERVER)
-        self._first = b""
-        self._is_open = False
-        self._is_closed = False
-        self._is_paused = False
-        self._message: list[str] = []
-        self._message_bytes = 0
-        self._frame_bytes = 0
-        self._requests: set[Pending] = set()
-        self._pump: Pump | None = None
-        self._behind: deque[Complete] = deque()
-        self._silent_s = 0.0
-
-    # --- called by the loop ----------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        if not self._policy.opened(self):
-            self._is_closed = True
-            self._transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._is_open, self._is_closed = False, True
-        for pending in tuple(self._requests):
-            pending.abandon()
-        self._requests.clear()
-        if self._pump is not None:
-            self._pump.abandon()
-            self._pump = None
-        self._behind.clear()
-        self._policy.closed(self)
-
-    def data_received(self, data: bytes) -> None:
-        if self._is_closed:
-            return
-        self._silent_s = 0.0
-        try:
-            if not self._is_open:
-                self._first += data[: _MAX_HANDSHAKE_BYTES + 1]
-                if len(self._first) > _MAX_HANDSHAKE_BYTES:
-                    self._refuse(Response(431))
-                    return
-            self._protocol.receive_data(data)
-            for event in self._protocol.events():
-                self._on_event(event)
-        except RemoteProtocolError:
-            self._refuse(_NO_LOGIN if self._first.startswith(b"POST /login") else _NOT_HTTP)
-
-    def pause_writing(self) -> None:
-        self._is_paused = True
-        if self._pump is not None:
-            self._pump.pause()
-        self._settle()
-
-    def resume_writing(self) -> None:
-        self._is_paused = False
-        if self._pump is not None:
-            self._pump.resume()
-        self._settle()
-
-    # --- called by the service and by subscriptions ----------------------------------------------
-
-    def notify(self, message: bytes) -> None:
-        """Send a message the client did not ask for just now; one that lets them pile up is cut off."""
-        if not self._is_open:
-            return
-        unread = self._transport.get_write_buffer_size() + sum(len(one) for one in self._behind if type(one) is bytes)
-        if unread > self._policy.limits.max_unread_bytes:
-            logger.warning("websocket client cut off: it does not read its notifications")
-            self._transport.abort()
-            return
-        self._send(message)
-
-    def tick(self, seconds: float) -> None:
-        """Some time has passed: see whether the client is still there."""
-        before, self._silent_s = self._silent_s, self._silent_s + seconds
-        if self._silent_s > self._policy.limits.silence_timeout_s:
-            self._transport.abort()
-        elif self._is_open and int(before / _PING_AFTER_S) < int(self._silent_s / _PING_AFTER_S):
-            self._transport.write(self._protocol.send(Ping()))
-
-    def close(self, code: CloseReason = CloseReason.GOING_AWAY) -> None:
-        """End the connection with a reason the client can see."""
-        if self._is_open and self._protocol.state is ConnectionState.OPEN:
-            self._transport.write(self._protocol.send(CloseConnection(code)))
-        self._is_open, self._is_closed = False, True
-        self._transport.close()
-
-    # --- events ----------------------------------------------------------------------------------
-
-    def _on_event(self, event: object) -> None:
-        if self._is_closed:
-            return
-        if isinstance(event, TextMessage):
-            self._on_data(event.data, event.frame_finished, event.message_finished)
-        elif isinstance(event, BytesMessage):
-            self._on_data(bytes(event.data).decode("utf-8", "replace"), event.frame_finished, event.message_finished)
-        elif isinstance(event, Handshake):
-            self._on_handshake(event)
-        elif isinstance(event, Ping):
-            self._transport.write(self._protocol.send(event.response()))
-        elif isinstance(event, CloseConnection):
-            if self._protocol.state in (ConnectionState.REMOTE_CLOSING, ConnectionState.OPEN):
-                self._transport.write(self._protocol.send(event.response()))
-            self._is_open, self._is_closed = False, True
-            self._transport.close()
-
-    def _on_handshake(self, handshake: Handshake) -> None:
-        if not self._policy.hosts.allows(handshake.host.encode("latin-1")):
-            body = b'{"message":"Host not authorized."}'
-            headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-            rejection = RejectConnection(status_code=403, headers=headers, has_body=True)
-            self._transport.write(self._protocol.send(rejection) + self._protocol.send(RejectData(data=body)))
-            self._is_closed = True
-            self._transport.close()
-            return
-        # Some libraries name this sub-protocol by mistake and give up when it is not confirmed.
-        subprotocol = "undefined" if "undefined" in handshake.subprotocols else None
-        self._transport.write(self._protocol.send(AcceptConnection(subprotocol=subprotocol)))
-        self._is_open = True
-        self._first = b""
-
-    def _on_data(self, text: str, ends_frame: bool, ends_message: bool) -> None:
-        limits = self._policy.limits
-        self._frame_bytes += len(text)
-        self._message_bytes += len(text)
-        if self._frame_bytes > limits.max_frame_bytes or self._message_bytes > limits.max_message_bytes:
-            self.close(CloseReason.MESSAGE_TOO_BIG)
-            return
-        self._message.append(text)
-        if ends_frame:
-            self._frame_bytes = 0
-        if ends_message:
-            message, self._message, self._message_bytes = "".join(self._message), [], 0
-            self._on_message(message.encode())
-
-    def _on_message(self, message: bytes) -> None:
-        reply = self._policy.dispatcher.handle(message, self)
-        if not isinstance(reply, Pending):
-            self._send(reply)
-            return
-
-        def receive(complete: Complete) -> None:
-            self._requests.discard(reply)
-            self._send(complete)
-            self._settle()
-
-        reply.deliver = receive
-        self._requests.add(reply)
-        self._settle()
-
-    def _send(self, reply: Complete) -> None:
-        if not self._is_open:
-            return
-        if self._pump is not None:
-            # the fragments of one message must not be interrupted by another
-            self._behind.append(reply)
-            return
-        if isinstance(reply, StreamedAnswer):
-            self._pump = Pump(self._transport, reply, fragments(), self._streamed)
-            return
-        parts = (reply,) if isinstance(reply, bytes) else reply.parts
-        size = sum(map(len, parts))
-        if size:
-            self._transport.writelines((text_frame_head(size), *parts))
-
-    def _streamed(self) -> None:
-        """A streamed answer has been sent: now what came in between."""
-        self._pump = None
-        while self._behind and self._pump is None:
-            self._send(self._behind.popleft())
-
-    def _settle(self) -> None:
-        if self._is_closed or self._transport.is_closing():
-            return
-        if self._is_paused or len(self._requests) >= _MAX_OPEN_REQUESTS:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
-
-    def _refuse(self, response: Response) -> None:
-        self._is_open, self._is_closed = False, True
-        self._transport.write(response_head(response, b"", False, False) + b"".join(response.body))
-        self._transport.close()
-
-
-def text_frame_head(size: int) -> bytes:
-    """The head of an unfragmented, unmasked text frame: answers are bytes already and need no copy through text."""
-    if size < 126:
-        return bytes((0x81, size))
-    if size < 1 << 16:
-        return b"\x81\x7e" + size.to_bytes(2, "big")
-    return b"\x81\x7f" + size.to_bytes(8, "big")
 
 
 class WebSocketService:
@@ -298,6 +58,9 @@ class WebSocketService:
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve; cancelling says goodbye to every client."""
+        # wsproto takes longer to load than the rest of the interface to start: only nodes that need it wait for it
+        from ophion.rpc.websocket_connection import WebSocketConnection, WebSocketPolicy
+
         loop = asyncio.get_running_loop()
         dispatcher = self._dispatcher(loop)
         policy = WebSocketPolicy(dispatcher, self._hosts, self._limits, self._opened, self._forget)

@@ -23,7 +23,8 @@ from wsproto.events import (
 )
 
 from ophion.rpc.access import HostList
-from ophion.rpc.websocket import WebSocketConnection, WebSocketLimits, WebSocketPolicy, text_frame_head
+from ophion.rpc.websocket import WebSocketLimits
+from ophion.rpc.websocket_connection import WebSocketConnection, WebSocketPolicy, text_frame_head
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher
 
 
