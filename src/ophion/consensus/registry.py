@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.spec import ChainSpec
-from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import Engine
 from ophion.consensus.merge import MergeEngine
@@ -20,6 +19,8 @@ def engine_for(spec: ChainSpec, verifies_work: bool = True) -> Engine:
     elif spec.engine is EngineKind.CLIQUE:
         engine = CliqueEngine(spec)
     elif spec.engine in (EngineKind.IBFT2, EngineKind.QBFT):
+        from ophion.consensus.bft.engine import BftEngine  # other networks start without paying for it
+
         engine = BftEngine(spec)
     else:
         raise GenesisError("Consensus mechanism ibft (IBFT 1) is not supported: use ibft2 or qbft", "config.ibft")

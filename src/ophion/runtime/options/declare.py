@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ophion.runtime.options.values import Check, Kind, Reader, kind_of
@@ -97,6 +98,7 @@ def option(
     return dataclasses.field(default=default, kw_only=True, metadata={_KEY: declaration})
 
 
+@cache
 def specs_of(cls: type, path: tuple[str, ...] = ()) -> tuple[OptionSpec, ...]:
     """Every option of a configuration class and of its parts, in the order of declaration."""
     hints = typing.get_type_hints(cls)
