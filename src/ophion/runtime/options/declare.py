@@ -98,9 +98,14 @@ def option(
     return dataclasses.field(default=default, kw_only=True, metadata={_KEY: declaration})
 
 
-@cache
 def specs_of(cls: type, path: tuple[str, ...] = ()) -> tuple[OptionSpec, ...]:
     """Every option of a configuration class and of its parts, in the order of declaration."""
+    return _collected(cls, path)
+
+
+@cache
+def _collected(cls: type, path: tuple[str, ...]) -> tuple[OptionSpec, ...]:
+    """Once per class: resolving annotations is the dearest part of reading a command line."""
     hints = typing.get_type_hints(cls)
     found: list[OptionSpec] = []
     for field in dataclasses.fields(cls):
