@@ -130,7 +130,7 @@ class Members:
 
     def unknown(self) -> list[str]:
         """Paths of members nobody asked for, here and in the objects read below, as the file spells them."""
-        own = [self.path(self._values.spelling[key]) for key in self._values if key not in self._asked]
+        own = [self.path(_shown(self._values.spelling[key])) for key in self._values if key not in self._asked]
         return own + [path for child in self._children.values() for path in child.unknown()]
 
     def path(self, name: str) -> str:
@@ -268,5 +268,7 @@ def as_number(value: Any) -> int | None:
 
 
 def _shown(value: Any) -> str:
+    """A value in a message: on one line and not too long, without anything that moves a terminal's cursor."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

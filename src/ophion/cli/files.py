@@ -10,6 +10,8 @@ from typing import Any
 
 from ophion.errors import CommandError
 
+_MOST_DIGITS = 100
+
 
 def read_input(path: Path | None, failure: str) -> str:
     """The text of a file, of standard input when there is none; `CommandError(failure)` when it cannot be read."""
@@ -37,11 +39,18 @@ def write_output(path: Path | None, text: str, failure: str) -> None:
 def parse_json(text: str, failure: str) -> Any:
     """A JSON value; `CommandError(failure)` with line and column when the text is none."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse, parse_int=_integer)
     except json.JSONDecodeError as error:
         raise CommandError(f"{failure} {error.msg} at line {error.lineno}, column {error.colno}.") from error
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{failure} {_reason(error)}.") from error
+
+
+def _integer(digits: str) -> int:
+    # the interpreter has a limit of its own, whose message is about the interpreter
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"A number of {len(digits)} digits")
+    return int(digits)
 
 
 def _refuse(name: str) -> Any:

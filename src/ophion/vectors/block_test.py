@@ -44,7 +44,9 @@ def run_file(path: Path) -> list[Outcome]:
 
 
 def _run_case(file: str, name: str, case: Any) -> Outcome:
-    network = str(case.get("network", "")) if isinstance(case, dict) else ""
+    if not isinstance(case, dict) or "network" not in case:
+        return Outcome(file, name, "", False, "the case cannot be run: it has no member 'network'")
+    network = str(case["network"])
     try:
         spec = network_spec(network, case.get("config", {}))
         if spec is None:
