@@ -104,7 +104,9 @@ def test_a_large_batch_comes_back_in_order(node: NodeProcess) -> None:
     batch = [
         {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         for number in range(500)
-        for method, params in [("eth_call", [{"to": f"0x{0x10000 + number:040x}"}]) if number % 2 else ("eth_chainId", [])]
+        for method, params in [
+            ("eth_call", [{"to": f"0x{0x10000 + number:040x}"}]) if number % 2 else ("eth_chainId", [])
+        ]
     ]
     with connect(node) as connection:
         connection.sendall(post(json.dumps(batch).encode()))

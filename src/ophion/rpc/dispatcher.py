@@ -71,10 +71,12 @@ class Answer:
 class Pending:
     """A reply that comes later; `deliver` is set by whoever received this and is called exactly once."""
 
-    __slots__ = ("_abandon", "deliver", "is_done")
+    __slots__ = ("_abandon", "deliver", "forget", "is_done")
 
     def __init__(self, abandon: Callable[[], object]) -> None:
         self.deliver: Callable[[Complete], None] = _nobody
+        self.forget: Callable[[Pending], object] = _nobody
+        """Called when the wait is over, however it ended."""
         self.is_done = False
         self._abandon = abandon
 
@@ -82,11 +84,13 @@ class Pending:
         """Hand over the reply, unless the wait has been given up."""
         if not self.is_done:
             self.is_done = True
+            self.forget(self)
             self.deliver(reply)
 
     def abandon(self) -> None:
         """Stop the work behind this reply: its client is gone or its time is up."""
         self.is_done = True
+        self.forget(self)
         self._abandon()
 
 
@@ -202,7 +206,6 @@ class Dispatcher:
         pending = Pending(future.cancel)
 
         def finish(done: asyncio.Future[Any]) -> None:
-            self._waiting.pop(pending, None)
             if pending.is_done or done.cancelled():
                 return
             try:
@@ -238,22 +241,22 @@ class Dispatcher:
         """Note when a wait began; one timer serves all waits of the dispatcher, which all last equally long."""
         now = self._loop.time()
         self._waiting[pending] = now + self._limits.timeout_s
+        pending.forget = self._forget
         if self._timer is None:
             self._timer = self._loop.call_later(self._limits.timeout_s, self._expire)
+
+    def _forget(self, pending: Pending) -> None:
+        self._waiting.pop(pending, None)
 
     def _expire(self) -> None:
         now = self._loop.time()
         self._timer = None
         for pending, deadline in tuple(self._waiting.items()):
-            if pending.is_done:
-                del self._waiting[pending]
-            elif deadline <= now:
-                del self._waiting[pending]
-                pending.resolve(_TIMEOUT_ANSWER)
-                pending.abandon()
-            else:
+            if deadline > now:
                 self._timer = self._loop.call_later(deadline - now, self._expire)
                 return
+            pending.resolve(_TIMEOUT_ANSWER)
+            pending.abandon()
 
 
 class _Batch:
@@ -376,8 +379,8 @@ def _body_of(reply: bytes | Answer) -> bytes:
     return reply if isinstance(reply, bytes) else reply.join()
 
 
-def _nobody(reply: Complete) -> None:
-    """Where a reply goes whose receiver has not been set."""
+def _nobody(told: object) -> None:
+    """Who hears of a wait that nobody has asked about."""
 
 
 @coroutine

@@ -19,10 +19,17 @@ _SPECIFICATION: Final = "1.3.2"
 _GROUPS: Final[Mapping[str, str]] = {
     "admin": "the operator's methods",
     "clique": "signers and votes on networks with Clique",
+    "debug": "traces, raw data and what lies beneath",
+    "eea": "private transactions",
     "eth": "chain, state, transactions, logs",
+    "ibft": "validators and votes on networks with IBFT 2.0",
     "miner": "block production",
     "net": "the network",
+    "perm": "local permissions",
+    "priv": "privacy groups",
+    "qbft": "validators and votes on networks with QBFT",
     "rpc": "the interface itself",
+    "trace": "traces of calls",
     "txpool": "pending transactions",
     "web3": "the client",
 }

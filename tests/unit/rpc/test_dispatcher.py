@@ -206,6 +206,22 @@ def test_a_wait_that_takes_too_long_is_given_up_with_408() -> None:
     run(main, timeout_s=0.01)
 
 
+def test_nothing_is_kept_of_a_wait_that_is_over() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        single, batch = json.dumps(request("eth_wait")).encode(), json.dumps([request("eth_wait")]).encode()
+        for body in (single, batch):
+            answered, given_up = dispatch.handle(body), dispatch.handle(body)
+            assert isinstance(answered, Pending)
+            assert isinstance(given_up, Pending)
+            assert len(dispatch._waiting) == 2
+            given_up.abandon()
+            assert len(dispatch._waiting) == 1
+            answered.resolve(b"")
+            assert len(dispatch._waiting) == 0
+
+    run(main)
+
+
 # --- batches -------------------------------------------------------------------------------------
 
 
