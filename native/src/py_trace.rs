@@ -302,7 +302,7 @@ fn trace_flat(
             block.block().trace(tracer, first, count, |_, _| Ok(()), |_, _| Ok(()))?;
             let place = (block.hash, block.env.number);
             for (at, (author, value)) in block.rewards.iter().enumerate() {
-                if selection.takes_reward(author) {
+                if index.is_none() && selection.takes_reward(author) {
                     separate(sink, &mut is_first);
                     write_reward(&mut sink.out, author, *value, at > 0, place);
                 }

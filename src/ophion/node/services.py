@@ -103,6 +103,7 @@ def build_interface(
             timeout_s=config.access.timeout_s,
             shows_revert_reason=config.access.revert_reason_enabled,
         ),
+        bad_blocks=core.importer.bad_blocks,
         clique=LocalProposals() if genesis.spec.engine is EngineKind.CLIQUE else None,
         endpoints=lambda: {name: Endpoint(one.host, one.port) for name, one in listening.items()},
     )

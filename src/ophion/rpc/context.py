@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.queries import Queries
 from ophion.consensus.voting import LocalProposals
@@ -69,6 +70,8 @@ class RpcLimits:
     """Most gas of a simulated call; 0: no limit but the block's."""
     max_logs_range: int = 5000
     """Most blocks between the ends of a log query; 0: no limit."""
+    max_trace_range: int = 1000
+    """Most blocks between the ends of a trace filter; 0: no limit."""
     max_logs: int = 1_000_000
     """Most logs in one answer."""
     timeout_s: float = 30.0
@@ -90,6 +93,8 @@ class RpcContext:
     node: NodeInfo
     limits: RpcLimits = field(default_factory=RpcLimits)
     light_calls: LightCalls = field(default_factory=LightCalls)
+    bad_blocks: BadBlocks | None = None
+    """Blocks that broke a rule."""
     clique: LocalProposals | None = None
     """What the operator wants voted; None where the chain does not run Clique."""
     sync_status: Callable[[], SyncStatus | None] = lambda: None

@@ -358,8 +358,7 @@ def _success(id_text: bytes, result: bytes) -> Complete:
 def _large(id_text: bytes, result: bytes | Streamed) -> Complete:
     """A result so large that copying it into its envelope would cost more than writing three parts."""
     if isinstance(result, Streamed):
-        head = b'{"jsonrpc":"2.0","id":%b,"result":%b' % (id_text, result.first)
-        return StreamedAnswer(id_text, head, result, b"}")
+        return StreamedAnswer(id_text, b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}")
     return Answer(OK, (b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}"))
 
 

@@ -56,6 +56,21 @@ class Streamed:
         """The next piece; None after the last."""
         return await self._lane.run(self._source.next)
 
+    async def whole(self) -> bytes:
+        """Everything in one piece; `RpcError` when it is too long for that."""
+        parts, size = [self.first], len(self.first)
+        try:
+            while (piece := await self.next()) is not None:
+                parts.append(piece)
+                size += len(piece)
+                if size > MAX_COLLECTED_BYTES:
+                    raise RpcError(
+                        SERVER_ERROR_CODE, "The answer is too large. Ask for it in a request of its own"
+                    )
+        finally:
+            self.close()
+        return b"".join(parts)
+
     def close(self) -> None:
         """Stop the work: nobody wants the rest."""
         self._source.close()
@@ -67,7 +82,6 @@ class StreamedAnswer:
 
     id_text: bytes
     head: bytes
-    """Everything up to and including the first piece."""
     body: Streamed
     tail: bytes
 
@@ -96,22 +110,13 @@ async def opened(lane: Lane, start: Callable[[], Source]) -> bytes | Streamed:
 
 async def collected(answer: StreamedAnswer) -> bytes:
     """The whole answer in one piece; `RpcError` when it is too long for that."""
-    parts, size = [answer.head], len(answer.head)
-    try:
-        while (piece := await answer.body.next()) is not None:
-            parts.append(piece)
-            size += len(piece)
-            if size > MAX_COLLECTED_BYTES:
-                raise RpcError(SERVER_ERROR_CODE, "The answer is too large here. Ask for it in a request of its own")
-    finally:
-        answer.body.close()
-    return b"".join((*parts, answer.tail))
+    return b"".join((answer.head, await answer.body.whole(), answer.tail))
 
 
 class Pump:
     """Moves one streamed answer to one transport.
 
-    `frame` dresses a piece for the wire (HTTP chunks, WebSocket fragments); its second argument says whether this is the
+    `frame` dresses a piece for the wire (HTTP chunks, WebSocket fragments); its second argument says whether it is the
     last piece. `done` is called once when everything has been written.
     """
 
@@ -146,7 +151,7 @@ class Pump:
     async def _run(self) -> None:
         answer = self._answer
         try:
-            piece: bytes | None = answer.head
+            piece: bytes | None = answer.head + answer.body.first
             while piece is not None:
                 self._transport.writelines(self._frame(piece, False))
                 await self._room.wait()

@@ -6,26 +6,31 @@ of the extension.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
 from ophion.chain.block import ommers_of
 from ophion.chain.environment import block_env
-from ophion.errors import MissingStateError
-from ophion.native.failures import MissingState, NativeError
-from ophion.native.tracing import CallRefused, TimedOut, TracedBlock, TraceStream
+from ophion.errors import InvalidBlock, MissingStateError, RpcError
+from ophion.native.failures import InvalidBody, MissingState
+from ophion.native.tracing import CallRefused, TimedOut, TracedBlock, TraceKind, TraceStream
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
-from ophion.primitives.types import Hash32
+from ophion.primitives.types import Address, Hash32
 from ophion.rpc.calls import refused
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import TIMEOUT_EXPIRED
+from ophion.rpc.errors import SERVER_ERROR_CODE, TIMEOUT_EXPIRED, invalid_params
 from ophion.rpc.streaming import Streamed, opened
+from ophion.rpc.wire_types import Wire, decode_boolean, spliced_result
 
-_REACH = 256
+_REACH: Final = 256
 """How many ancestors BLOCKHASH sees."""
 
+TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "what was traced, in the form asked for", {})]
 
-class Nothing(Exception):  # noqa: N818  # not an error: the answer is null
+
+class Nothing(Exception):  # not an error: the answer is null
     """There is no such block, or its state is not kept."""
 
 
@@ -39,6 +44,8 @@ async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes |
         raise TIMEOUT_EXPIRED() from error
     except CallRefused as error:
         raise refused(str(error)) from error
+    except (InvalidBody, InvalidBlock) as error:
+        raise RpcError(SERVER_ERROR_CODE, str(error)) from error
 
 
 def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None = None) -> TracedBlock:
@@ -52,7 +59,19 @@ def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None
         raise Nothing
     hashes = None if chain.is_canonical(parent) else _ancestor_hashes(ctx, parent)
     env = block_env(chain.spec, chain.rules, header.header, chain.engine.beneficiary(header), hashes)
-    return TracedBlock(parent=chain.store.state(parent.header.state_root), env=env, body=body, hash=header.hash)
+    return TracedBlock(
+        parent=chain.store.state(parent.header.state_root),
+        env=env,
+        body=body,
+        hash=header.hash,
+        rewards=_rewards(ctx, header, body),
+    )
+
+
+def _rewards(ctx: RpcContext, header: HashedHeader, body: Body) -> list[tuple[Address, int]]:
+    """What the block and its ommers earn; where nothing is paid the block's own entry says so."""
+    engine = ctx.queries.engine
+    return engine.rewards(header, ommers_of(body)) or [(engine.beneficiary(header), 0)]
 
 
 def _ancestor_hashes(ctx: RpcContext, parent: HashedHeader) -> bytes:
@@ -76,4 +95,77 @@ def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
     return traced_block(ctx, ctx.queries.chain.header(position[0])), position[2]
 
 
-__all__ = ["NativeError", "Nothing", "ommers_of", "streamed", "traced_block", "transaction_at"]
+# --- options of debug_trace* ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """How to trace; `is_named` when a tracer was asked for by its name."""
+
+    kind: TraceKind
+    is_named: bool
+    members: Mapping[str, Any]
+    """The options object itself, for the members that belong to one method alone."""
+
+
+def decode_trace_options(value: object) -> TraceOptions:
+    """The options object of debug_trace*; members nobody knows are ignored."""
+    if type(value) is not dict:
+        raise invalid_params("options: an object is expected")
+    name = value.get("tracer")
+    if name is None or name == "":
+        return TraceOptions(_struct_logs(value), False, value)
+    config = value.get("tracerConfig") or {}
+    if type(config) is not dict:
+        raise invalid_params("tracerConfig: an object is expected")
+    make = _TRACERS.get(name) if type(name) is str else None
+    if make is None:
+        raise invalid_params(f"tracer: {name} is not known")
+    return TraceOptions(make(config), True, value)
+
+
+def _flag(members: Mapping[str, Any], name: str) -> bool:
+    value = members.get(name)
+    return value is not None and decode_boolean(value)
+
+
+def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
+    return TraceKind.struct_logs(
+        storage=not _flag(members, "disableStorage"),
+        memory=not _flag(members, "disableMemory"),
+        stack=not _flag(members, "disableStack"),
+    )
+
+
+_TRACERS: Final[Mapping[str, Callable[[Mapping[str, Any]], TraceKind]]] = {
+    "callTracer": lambda config: TraceKind.calls(
+        only_top_call=_flag(config, "onlyTopCall"), with_log=_flag(config, "withLog")
+    ),
+    "prestateTracer": lambda config: TraceKind.prestate(
+        diff=_flag(config, "diffMode"),
+        code=not _flag(config, "disableCode"),
+        storage=not _flag(config, "disableStorage"),
+    ),
+    "flatCallTracer": lambda config: TraceKind.flat_calls(precompiles=_flag(config, "includePrecompiles")),
+    "4byteTracer": lambda config: TraceKind.selectors(),
+}
+
+PLAIN: Final = decode_trace_options({})
+TraceOptionsParam = Annotated[
+    TraceOptions,
+    Wire(
+        "trace options",
+        "what to leave out of struct logs, or the name of a tracer and its configuration",
+        {
+            "type": "object",
+            "properties": {
+                "disableStorage": {"type": "boolean"},
+                "disableMemory": {"type": "boolean"},
+                "disableStack": {"type": "boolean"},
+                "tracer": {"enum": list(_TRACERS)},
+                "tracerConfig": {"type": "object"},
+            },
+        },
+        decode_trace_options,
+    ),
+]

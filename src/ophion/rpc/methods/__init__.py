@@ -5,11 +5,13 @@ eth_node     chain id, prices, sync status     eth_state  balances, code, storag
 eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estimates
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
 poa          clique_*                          txpool     txpool_*
+debug        debug_*                           trace      trace_*
 """
 
 from ophion.rpc.methods import (
     admin,
     client,
+    debug,
     eth_blocks,
     eth_filters,
     eth_node,
@@ -17,6 +19,7 @@ from ophion.rpc.methods import (
     eth_tx,
     mining,
     poa,
+    trace,
     txpool,
 )
 from ophion.rpc.registry import Registry
@@ -26,4 +29,6 @@ __all__ = ["all_methods"]
 
 def all_methods() -> Registry:
     """Every method, whichever groups are on."""
-    return Registry.of((admin, client, eth_blocks, eth_filters, eth_node, eth_state, eth_tx, mining, poa, txpool))
+    return Registry.of(
+        (admin, client, debug, eth_blocks, eth_filters, eth_node, eth_state, eth_tx, mining, poa, trace, txpool)
+    )

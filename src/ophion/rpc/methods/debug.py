@@ -1,0 +1,280 @@
+"""debug_*: transactions run again, storage and accounts by hash, and raw encodings (json-rpc.md 5.9, 6, 7.1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from ophion.chain.bad_blocks import BadBlock
+from ophion.chain.block import decode_block
+from ophion.errors import DecodeError
+from ophion.native.crypto import keccak256
+from ophion.native.executor import State, execute
+from ophion.native.tracing import TraceStream, trace_block, trace_call, trace_transaction
+from ophion.native.transactions import Body
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.hexcodec import data
+from ophion.primitives.types import BlockTag
+from ophion.rpc import render
+from ophion.rpc.blocks import header_at, view_at
+from ophion.rpc.call_object import CallParam, decode_block_overrides, decode_state_overrides
+from ophion.rpc.calls import gas_for
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import INTERNAL_ERROR, PARENT_NOT_FOUND, invalid_params
+from ophion.rpc.registry import method
+from ophion.rpc.tracing import (
+    PLAIN,
+    Nothing,
+    TraceOptions,
+    TraceOptionsParam,
+    TraceResult,
+    streamed,
+    traced_block,
+    transaction_at,
+)
+from ophion.rpc.wire_types import (
+    AddressParam,
+    BlockNumberParam,
+    BlockParam,
+    Data,
+    DataParam,
+    HashParam,
+    IntegerParam,
+    SlotParam,
+    Wire,
+    object_result,
+)
+
+_NO_KEY: Final = bytes(32)
+IgnoredParam = Annotated[object, Wire("ignored", "not looked at", {}, lambda value: value)]
+_MOST_ENTRIES: Final = 100_000
+
+StorageRangeResult = Annotated[
+    dict[str, Any],
+    object_result(
+        "storage range",
+        "slots of a contract in the order of their hashes",
+        {
+            "type": "object",
+            "properties": {
+                "storage": {"type": "object"},
+                "nextKey": {"type": "string"},
+                "complete": {"type": "boolean"},
+            },
+        },
+    ),
+]
+AccountRangeResult = Annotated[
+    dict[str, Any],
+    object_result(
+        "account range",
+        "addresses in the order of their hashes",
+        {"type": "object", "properties": {"addressMap": {"type": "object"}, "nextKey": {"type": "string"}}},
+    ),
+]
+RawList = Annotated[
+    list[str], object_result("list of data", "encodings", {"type": "array", "items": {"type": "string"}})
+]
+BadBlocksResult = Annotated[
+    list[dict[str, Any]],
+    object_result("bad blocks", "blocks that broke a rule", {"type": "array", "items": {"type": "object"}}),
+]
+
+
+# --- traces --------------------------------------------------------------------------------------
+
+
+@method("debug_traceTransaction", needs={"state"})
+async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam = PLAIN) -> TraceResult | None:
+    """Run a mined transaction again, after those before it, and write down every step.
+
+    Without a `tracer` the answer has a row for each instruction; null for a transaction that is not mined.
+    """
+
+    def start() -> TraceStream:
+        block, index = transaction_at(ctx, hash)
+        return trace_transaction(block, index, options.kind, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)
+
+
+@method("debug_traceBlockByNumber", needs={"state"})
+async def trace_by_number(
+    ctx: RpcContext, block: BlockNumberParam, options: TraceOptionsParam = PLAIN
+) -> TraceResult | None:
+    """Trace every transaction of a block; null for genesis and for blocks that are not there."""
+    return await _trace_block(ctx, header_at(ctx, block), options)
+
+
+@method("debug_traceBlockByHash", needs={"state"})
+async def trace_by_hash(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam = PLAIN) -> TraceResult | None:
+    """Trace every transaction of a block; null for genesis and for blocks that are not there."""
+    return await _trace_block(ctx, ctx.queries.header(hash), options)
+
+
+@method("debug_traceBlock", needs={"state"})
+async def trace_raw_block(ctx: RpcContext, block: DataParam, options: TraceOptionsParam = PLAIN) -> TraceResult | None:
+    """Trace every transaction of a block given as RLP; only its parent must be known."""
+    try:
+        decoded = decode_block(block, ctx.queries.engine)
+    except DecodeError as error:
+        raise invalid_params(f"block: {error}") from error
+    if ctx.queries.chain.header(decoded.header.parent_hash) is None:
+        raise PARENT_NOT_FOUND()
+    return await _trace_block(ctx, decoded.header, options, decoded.body)
+
+
+async def _trace_block(
+    ctx: RpcContext, header: HashedHeader | None, options: TraceOptions, body: Body | None = None
+) -> TraceResult | None:
+    def start() -> TraceStream:
+        return trace_block(traced_block(ctx, header, body), options.kind, options.is_named, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)
+
+
+@method("debug_traceCall", needs={"state"})
+async def trace_a_call(
+    ctx: RpcContext, call: CallParam, block: BlockParam = BlockTag.LATEST, options: TraceOptionsParam = PLAIN
+) -> TraceResult | None:
+    """Trace a call on the state after a block; `stateOverrides` and `blockOverrides` are members of the options."""
+    accounts = options.members.get("stateOverrides")
+    fields = options.members.get("blockOverrides")
+    overrides = () if accounts is None else decode_state_overrides(accounts)
+    env_overrides = None if fields is None else decode_block_overrides(fields)
+
+    def start() -> TraceStream:
+        view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
+        if view is None:
+            raise Nothing
+        env = view.env if env_overrides is None else view.env_with(env_overrides)
+        request = call.request(gas_for(ctx, call, view.header.gas_limit))
+        return trace_call(view.state, env, request, overrides, options.kind, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)
+
+
+# --- state by hashed keys ------------------------------------------------------------------------
+
+
+@method("debug_storageRangeAt", needs={"state"})
+async def storage_range_at(
+    ctx: RpcContext,
+    block: BlockParam,
+    tx_index: IntegerParam,
+    address: AddressParam,
+    start_key: SlotParam,
+    limit: IntegerParam,
+) -> StorageRangeResult:
+    """Storage of a contract after a transaction of a block, in the order of the slots' hashes."""
+    if tx_index < 0:
+        raise INTERNAL_ERROR("txIndex: not negative")
+    header = header_at(ctx, block)
+    if header is None or limit < 0:
+        return {"storage": {}, "complete": True}
+    most = min(limit, _MOST_ENTRIES)
+
+    def read() -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
+        return _state_within(ctx, header, tx_index).storage_range(address, start_key, most)
+
+    slots, following = await ctx.lanes.trace.run(read)
+    result: dict[str, Any] = {
+        "storage": {
+            data(hash): {"key": None if slot is None else data(slot), "value": data(value)}
+            for hash, slot, value in slots
+        },
+        "complete": following is None,
+    }
+    if following is not None:
+        result["nextKey"] = data(following)
+    return result
+
+
+def _state_within(ctx: RpcContext, header: HashedHeader, tx_index: int) -> State:
+    """The state after a transaction of a block; the one after the block when it has no such transaction."""
+    chain = ctx.queries.chain
+    body, parent = chain.store.body(header.hash), chain.header(header.parent_hash)
+    if parent is None or body is None or tx_index >= body.transaction_count:
+        return chain.store.state(header.header.state_root)
+    kept = [transaction.raw for transaction in body.transactions[: tx_index + 1]]
+    begun = Body.of(kept, [], None if body.withdrawals is None else [])
+    view = ctx.queries.view(header.hash)
+    assert view is not None, "a block that has a header can be viewed"
+    return execute(chain.store.state(parent.header.state_root), view.env, begun, [], False).state
+
+
+@method("debug_accountRange", needs={"state"})
+async def account_range(
+    ctx: RpcContext, block: BlockParam, tx_index: IgnoredParam, start_hash: SlotParam, limit: IntegerParam
+) -> AccountRangeResult:
+    """Addresses of the accounts after a block, in the order of their hashes."""
+    header = header_at(ctx, block)
+    if header is None or limit < 0:
+        return {"addressMap": {}, "nextKey": data(_NO_KEY)}
+    most = min(limit, _MOST_ENTRIES)
+
+    def read() -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
+        return ctx.queries.store.state(header.header.state_root).accounts(start_hash, most)
+
+    accounts, following = await ctx.lanes.trace.run(read)
+    return {
+        "addressMap": {data(row[0]): None if row[1] is None else data(row[1]) for row in accounts},
+        "nextKey": data(_NO_KEY if following is None else following),
+    }
+
+
+# --- encodings -----------------------------------------------------------------------------------
+
+
+@method("debug_getRawHeader", needs={"chain"})
+def get_raw_header(ctx: RpcContext, block: BlockParam) -> Data | None:
+    """The RLP of a block's header."""
+    header = header_at(ctx, block)
+    return None if header is None else ctx.queries.store.header(header.hash)
+
+
+@method("debug_getRawBlock", needs={"chain"})
+def get_raw_block(ctx: RpcContext, block: BlockParam) -> Data | None:
+    """The RLP of a block."""
+    header = header_at(ctx, block)
+    return None if header is None else ctx.queries.store.block(header.hash)
+
+
+@method("debug_getRawReceipts", needs={"chain"})
+def get_raw_receipts(ctx: RpcContext, block: BlockParam) -> RawList | None:
+    """The receipts of a block, each in its EIP-2718 form."""
+    header = header_at(ctx, block)
+    receipts = None if header is None else ctx.queries.store.raw_receipts(header.hash)
+    return None if receipts is None else [data(receipt) for receipt in receipts]
+
+
+@method("debug_getRawTransaction", needs={"chain", "pool"})
+def get_raw_transaction(ctx: RpcContext, hash: HashParam) -> Data | None:
+    """A transaction, pooled or mined, in its EIP-2718 form."""
+    pooled = ctx.pool.get(hash)
+    if pooled is not None:
+        return pooled.transaction.raw
+    position = ctx.queries.transaction_position(hash)
+    body = None if position is None else ctx.queries.store.body(position[0])
+    return None if position is None or body is None else body.transactions[position[2]].raw
+
+
+@method("debug_getBadBlocks", needs={"bad_blocks"})
+def get_bad_blocks(ctx: RpcContext) -> BadBlocksResult:
+    """The last blocks that broke a rule, newest first."""
+    assert ctx.bad_blocks is not None
+    return [
+        {
+            "block": _bad_block(bad),
+            "hash": data(bad.header.hash),
+            "rlp": data(bad.body.encode_block(bad.header.header.encode())),
+        }
+        for bad in ctx.bad_blocks.recent()
+    ]
+
+
+def _bad_block(bad: BadBlock) -> dict[str, Any]:
+    header, body = bad.header.header, bad.body
+    uncles = [keccak256(ommer) for ommer in body.ommers]
+    size = len(body.encode_block(header.encode()))
+    hashes = [data(transaction.hash) for transaction in body.transactions]
+    return render.block_object(header, bad.header.hash, None, size, uncles, hashes, body.withdrawals)

@@ -1,0 +1,311 @@
+"""trace_*: calls and creations as flat lists, and transactions replayed with their effects (json-rpc.md 7.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Final
+
+from ophion.native.failures import DecodeError
+from ophion.native.tracing import (
+    TracedBlock,
+    TraceKind,
+    TraceStream,
+    trace_block,
+    trace_call,
+    trace_calls,
+    trace_flat,
+    trace_transaction,
+)
+from ophion.native.transactions import decode_transactions
+from ophion.primitives.types import Address, BlockTag
+from ophion.rpc.blocks import header_at, view_at
+from ophion.rpc.call_object import Call, CallParam, decode_call
+from ophion.rpc.calls import gas_for
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import RANGE_TOO_LARGE, invalid_params
+from ophion.rpc.registry import method
+from ophion.rpc.tracing import Nothing, TraceResult, streamed, traced_block, transaction_at
+from ophion.rpc.wire_types import (
+    BlockId,
+    BlockNumberParam,
+    BlockParam,
+    DataParam,
+    HashParam,
+    Wire,
+    decode_address,
+    decode_block_number,
+    decode_index,
+    spliced_result,
+)
+
+_EVERYTHING: Final = (1 << 64) - 1
+_EMPTY: Final = b"[]"
+
+TraceEntry = Annotated[bytes, spliced_result("trace entry", "one entry of a flat trace", {"type": "object"})]
+
+
+# --- parameters ----------------------------------------------------------------------------------
+
+
+def _decode_types(value: object) -> TraceKind:
+    if type(value) is not list:
+        raise invalid_params("trace types: an array is expected")
+    wanted = {one.lower() if type(one) is str else None for one in value}
+    if not wanted <= {"trace", "vmtrace", "statediff"}:
+        raise invalid_params("trace types: trace, vmTrace and stateDiff are known")
+    return TraceKind.replay(trace="trace" in wanted, vm_trace="vmtrace" in wanted, state_diff="statediff" in wanted)
+
+
+def _decode_calls(value: object) -> list[tuple[Call, TraceKind]]:
+    if type(value) is not list:
+        raise invalid_params("calls: an array of [call, types] is expected")
+    for pair in value:
+        if type(pair) is not list or len(pair) != 2:
+            raise invalid_params("calls: an array of [call, types] is expected")
+    return [(decode_call(call), _decode_types(types)) for call, types in value]
+
+
+def _decode_address_in_trace(value: object) -> list[int]:
+    if type(value) is not list:
+        raise invalid_params("trace address: an array of indices is expected")
+    return [decode_index(one) for one in value]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFilter:
+    """Which entries of which blocks."""
+
+    first: BlockTag | int
+    last: BlockTag | int
+    senders: Sequence[Address]
+    recipients: Sequence[Address]
+    after: int
+    count: int
+
+
+def _decode_filter(value: object) -> TraceFilter:
+    if type(value) is not dict:
+        raise invalid_params("filter: an object is expected")
+    return TraceFilter(
+        first=_block(value, "fromBlock"),
+        last=_block(value, "toBlock"),
+        senders=_addresses(value, "fromAddress"),
+        recipients=_addresses(value, "toAddress"),
+        after=_count(value, "after", 0),
+        count=_count(value, "count", _EVERYTHING),
+    )
+
+
+def _block(value: Mapping[str, Any], name: str) -> BlockTag | int:
+    raw = value.get(name)
+    return BlockTag.LATEST if raw is None else decode_block_number(raw)
+
+
+def _addresses(value: Mapping[str, Any], name: str) -> list[Address]:
+    raw = value.get(name)
+    if raw is None:
+        return []
+    return [decode_address(one) for one in raw] if type(raw) is list else [decode_address(raw)]
+
+
+def _count(value: Mapping[str, Any], name: str, default: int) -> int:
+    raw = value.get(name)
+    return default if raw is None else decode_index(raw)
+
+
+_TYPES_SCHEMA: Final = {"type": "array", "items": {"enum": ["trace", "vmTrace", "stateDiff"]}}
+TypesParam = Annotated[
+    TraceKind, Wire("trace types", "what to trace: trace, vmTrace, stateDiff", _TYPES_SCHEMA, _decode_types)
+]
+CallsParam = Annotated[
+    list[tuple[Call, TraceKind]],
+    Wire("calls", "calls, each with what to trace of it", {"type": "array", "items": {"type": "array"}}, _decode_calls),
+]
+TraceAddressParam = Annotated[
+    list[int],
+    Wire(
+        "trace address",
+        "place of an entry in the tree of calls",
+        {"type": "array", "items": {"type": "string"}},
+        _decode_address_in_trace,
+    ),
+]
+FilterParam = Annotated[
+    TraceFilter,
+    Wire(
+        "trace filter",
+        "range of blocks, senders, recipients, how many entries to pass over and to give",
+        {
+            "type": "object",
+            "properties": {
+                "fromBlock": {"type": "string"},
+                "toBlock": {"type": "string"},
+                "fromAddress": {"type": "array"},
+                "toAddress": {"type": "array"},
+                "after": {"type": "integer"},
+                "count": {"type": "integer"},
+            },
+        },
+        _decode_filter,
+    ),
+]
+
+
+# --- flat traces ---------------------------------------------------------------------------------
+
+
+@method("trace_block", needs={"state"})
+async def trace_whole_block(ctx: RpcContext, block: BlockNumberParam) -> TraceResult | None:
+    """Every call, creation, self-destruction and reward of a block; `[]` for genesis, null where there is no block."""
+    header = header_at(ctx, block)
+    if header is not None and header.number == 0:
+        return _EMPTY
+
+    def start() -> TraceStream:
+        blocks = [traced_block(ctx, header)]
+        return trace_flat(blocks, None, (), (), 0, _EVERYTHING, None, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)
+
+
+@method("trace_transaction", needs={"state"})
+async def trace_mined(ctx: RpcContext, hash: HashParam) -> TraceResult:
+    """Every call, creation and self-destruction of a mined transaction; `[]` when it is not mined."""
+
+    def start() -> TraceStream:
+        block, index = transaction_at(ctx, hash)
+        return trace_flat([block], index, (), (), 0, _EVERYTHING, None, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start) or _EMPTY
+
+
+@method("trace_get", needs={"state"})
+async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> TraceEntry | None:
+    """The entry of a mined transaction at a place in its tree of calls; null where there is none."""
+
+    def start() -> TraceStream:
+        block, index = transaction_at(ctx, hash)
+        return trace_flat([block], index, (), (), 0, 1, address, ctx.limits.timeout_s)
+
+    found = await streamed(ctx, start)
+    if found is None:
+        return None
+    text = found if isinstance(found, bytes) else await found.whole()
+    return text[1:-1] or None
+
+
+@method("trace_filter", needs={"state"})
+async def filter_traces(ctx: RpcContext, filter: FilterParam) -> TraceResult:
+    """Entries of a range of blocks by sender and recipient, in order."""
+    first, last = _number(ctx, filter.first), _number(ctx, filter.last)
+    most = ctx.limits.max_trace_range
+    if most and last - first > most:
+        raise RANGE_TOO_LARGE()
+    numbers = range(max(first, 1), min(last, ctx.queries.head_number) + 1)
+
+    def start() -> TraceStream:
+        blocks = [_canonical(ctx, number) for number in numbers]
+        return trace_flat(
+            blocks,
+            None,
+            filter.senders,
+            filter.recipients,
+            filter.after,
+            filter.count,
+            None,
+            ctx.limits.timeout_s,
+        )
+
+    return await streamed(ctx, start) or _EMPTY
+
+
+def _number(ctx: RpcContext, block: BlockTag | int) -> int:
+    if isinstance(block, int):
+        return block
+    header = header_at(ctx, block)
+    assert header is not None, "a tag names a block"
+    return header.number
+
+
+def _canonical(ctx: RpcContext, number: int) -> TracedBlock:
+    return traced_block(ctx, ctx.queries.chain.canonical(number))
+
+
+# --- replays -------------------------------------------------------------------------------------
+
+
+@method("trace_replayBlockTransactions", needs={"state"})
+async def replay_block_transactions(ctx: RpcContext, block: BlockNumberParam, types: TypesParam) -> TraceResult | None:
+    """Replay every transaction of a block with the traces asked for."""
+    header = header_at(ctx, block)
+    if header is not None and header.number == 0:
+        return _EMPTY
+    return await streamed(ctx, lambda: trace_block(traced_block(ctx, header), types, False, ctx.limits.timeout_s))
+
+
+@method("trace_replayTransaction", needs={"state"})
+async def replay_transaction(ctx: RpcContext, hash: HashParam, types: TypesParam) -> TraceResult | None:
+    """Replay a mined transaction with the traces asked for; null when it is not mined."""
+
+    def start() -> TraceStream:
+        block, index = transaction_at(ctx, hash)
+        return trace_transaction(block, index, types, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)
+
+
+@method("trace_call", needs={"state"})
+async def call(
+    ctx: RpcContext, call: CallParam, types: TypesParam, block: BlockParam = BlockTag.LATEST
+) -> TraceResult | None:
+    """Run a call on the state after a block with the traces asked for."""
+    return await streamed(ctx, partial(_start_call, ctx, call, types, block))
+
+
+def _start_call(ctx: RpcContext, call: Call, types: TraceKind, block: BlockId) -> TraceStream:
+    view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
+    if view is None:
+        raise Nothing
+    request = call.request(gas_for(ctx, call, view.header.gas_limit))
+    return trace_call(view.state, view.env, request, (), types, ctx.limits.timeout_s)
+
+
+@method("trace_callMany", needs={"state"})
+async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam = BlockTag.LATEST) -> TraceResult | None:
+    """Run several calls, each on the state that the one before has left."""
+
+    def start() -> TraceStream:
+        view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
+        if view is None:
+            raise Nothing
+        limit = view.header.gas_limit
+        requests = [(call.request(gas_for(ctx, call, limit)), types) for call, types in calls]
+        return trace_calls(view.state, view.env, requests, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)
+
+
+@method("trace_rawTransaction", needs={"state"})
+async def raw_transaction(ctx: RpcContext, transaction: DataParam, types: TypesParam) -> TraceResult | None:
+    """Run a signed transaction on the state of the head, without sending it, with the traces asked for."""
+    try:
+        (decoded,) = decode_transactions([transaction])
+    except DecodeError as error:
+        raise invalid_params(f"transaction: {error}") from error
+    if isinstance(decoded, str):
+        raise invalid_params(f"transaction: {decoded}")
+    has_new_fees = decoded.type >= 2
+    wanted = Call(
+        sender=decoded.sender,
+        to=decoded.to,
+        gas=decoded.gas_limit,
+        value=decoded.value,
+        input=decoded.input,
+        nonce=decoded.nonce,
+        gas_price=None if has_new_fees else decoded.max_fee_per_gas,
+        max_fee_per_gas=decoded.max_fee_per_gas if has_new_fees else None,
+        max_priority_fee_per_gas=decoded.max_priority_fee_per_gas if has_new_fees else None,
+    )
+    return await streamed(ctx, partial(_start_call, ctx, wanted, types, BlockTag.LATEST))
