@@ -12,9 +12,7 @@ use revm::context::{CfgEnv, TxEnv};
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError};
 use revm::handler::ExecuteEvm;
-use revm::inspector::{InspectEvm, Inspector};
-use revm::interpreter::interpreter_types::LoopControl;
-use revm::interpreter::{InstructionResult, Interpreter, InterpreterTypes};
+use revm::inspector::InspectEvm;
 use revm::primitives::hardfork::SpecId;
 use revm::state::Bytecode;
 use revm_inspectors::access_list::AccessListInspector;
@@ -27,9 +25,8 @@ use crate::exec_db::{Ancestors, ExecDb};
 use crate::py_state::{State, deadline_after};
 use crate::state::{StateData, View};
 use crate::trie::{EMPTY_ROOT, Trie};
+use crate::watch;
 
-/// Below this much gas a call cannot run long, so nobody looks at the clock.
-const UNWATCHED_GAS: u64 = 100_000_000;
 const PLAIN_TRANSFER_GAS: u64 = 21_000;
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -192,32 +189,6 @@ impl CallOutcome {
     }
 }
 
-/// Stops a call at its deadline; the clock is read once in 4,096 steps.
-pub struct Watch {
-    deadline: Instant,
-    steps: u32,
-    expired: bool,
-}
-
-impl Watch {
-    fn until(deadline: Instant) -> Self {
-        Watch { deadline, steps: 0, expired: false }
-    }
-}
-
-impl<C, W: InterpreterTypes> Inspector<C, W> for Watch {
-    fn step(&mut self, interpreter: &mut Interpreter<W>, _: &mut C) {
-        self.steps = self.steps.wrapping_add(1);
-        if self.expired || (self.steps.is_multiple_of(4096) && Instant::now() >= self.deadline) {
-            self.expired = true;
-            interpreter.bytecode.set_action(revm::interpreter::InterpreterAction::new_halt(
-                InstructionResult::OutOfGas,
-                interpreter.gas,
-            ));
-        }
-    }
-}
-
 /// The rules that a call does not have to keep.
 fn call_cfg(env: &BlockEnv, request: &CallRequest) -> CfgEnv {
     let mut cfg = env.cfg();
@@ -246,7 +217,7 @@ fn call_tx(request: &TxEnv, fork: Fork) -> TxEnv {
     tx
 }
 
-type Kept = Option<(Fork, Evm<Watch>)>;
+type Kept = Option<(Fork, Evm)>;
 
 thread_local! {
     /// An EVM costs more to set up than a small call takes to run, so each thread keeps its last one.
@@ -264,7 +235,7 @@ fn with_evm<T>(
     request: &CallRequest,
     overrides: &[&AccountOverride],
     deadline: Instant,
-    work: impl FnOnce(&mut Evm<Watch>) -> Result<T>,
+    work: impl FnOnce(&mut Evm) -> Result<T>,
 ) -> Result<T> {
     let mut db = ExecDb::new(state.open()?, env.ancestors());
     for one in overrides {
@@ -276,11 +247,15 @@ fn with_evm<T>(
             evm.ctx.journaled_state.database = db;
             evm.ctx.cfg = cfg;
             evm.ctx.block = env.block();
-            evm.inspector = Watch::until(deadline);
             evm
         }
-        _ => evm::build(env, db, cfg, Watch::until(deadline)),
+        _ => {
+            let mut evm = evm::build(env, db, cfg, ());
+            watch::install(&mut evm.instruction);
+            evm
+        }
     };
+    watch::set_deadline(deadline);
     let outcome = work(&mut evm);
     // The snapshot goes now, not with the next call; a failed run may have left the journal half full.
     evm.finalize();
@@ -289,11 +264,10 @@ fn with_evm<T>(
     outcome
 }
 
-fn run_once<I>(evm: &mut Evm<I>, tx: TxEnv, inspected: bool) -> Result<CallOutcome>
-where
-    I: Inspector<evm::EvmContext>,
-{
-    let result = if inspected { evm.inspect_one_tx(tx) } else { evm.transact_one(tx) };
+type RunResult = std::result::Result<ExecutionResult, EVMError<crate::errors::Error>>;
+
+/// What a run came to, with the journal emptied for the next.
+fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOutcome> {
     evm.finalize();
     match result {
         Ok(result) => Ok(outcome_of(result)),
@@ -303,10 +277,10 @@ where
     }
 }
 
-fn run_watched(evm: &mut Evm<Watch>, tx: TxEnv) -> Result<CallOutcome> {
-    let inspected = tx.gas_limit > UNWATCHED_GAS;
-    let mut outcome = run_once(evm, tx, inspected)?;
-    if evm.inspector.expired {
+fn run_watched(evm: &mut Evm, tx: TxEnv) -> Result<CallOutcome> {
+    let result = evm.transact_one(tx);
+    let mut outcome = concluded(evm, result)?;
+    if watch::has_expired() {
         outcome.kind = "timeout";
         outcome.reason = "the call took too long".into();
     }
@@ -365,7 +339,7 @@ pub fn refusal_text(cause: &InvalidTransaction) -> String {
 }
 
 /// Gas that suffices: the search of json-rpc.md (eth_estimateGas), which stops 1.5 percent above the least.
-fn estimate(evm: &mut Evm<Watch>, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
+fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
     let is_plain = tx.data.is_empty();
     let mut try_with = |gas: u64| {
         let mut tx = tx.clone();
@@ -478,7 +452,8 @@ fn access_list(
     let mut evm = evm::build(env, db, call_cfg(env, request), AccessListInspector::default());
     loop {
         evm.inspector = AccessListInspector::new(tx.access_list.clone());
-        let outcome = run_once(&mut evm, call_tx(&tx, env.fork), true)?;
+        let result = evm.inspect_one_tx(call_tx(&tx, env.fork));
+        let outcome = concluded(&mut evm, result)?;
         let touched = std::mem::take(&mut evm.inspector).into_access_list();
         if touched == tx.access_list || outcome.kind == "invalid" || Instant::now() >= deadline {
             return Ok((touched, outcome));

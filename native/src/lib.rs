@@ -44,6 +44,7 @@ mod trace_vm;
 mod transaction_test;
 mod trie;
 mod txrules;
+mod watch;
 
 use pyo3::prelude::*;
 
