@@ -24,8 +24,8 @@ from ophion.testing.simulation.world import Network, World
 SHORT = [("ibft2", 4, 120), ("qbft", 4, 120), ("ibft2", 7, 60), ("qbft", 7, 60), ("clique", 4, 60), ("clique", 7, 40)]
 
 REGRESSIONS = [("ibft2", 4, 28), ("ibft2", 4, 788), ("ibft2", 7, 282), ("ibft2", 7, 594)]
-"""Seeds that once broke a rule: in all of these one validator stayed a moment ahead of the rest for ever, once time-outs
-had reached their cap. See `Height._needs_gathering`."""
+"""Seeds that once broke a rule: in all of these one validator stayed a moment ahead of the rest for ever, once
+time-outs had reached their cap. See `Height._needs_gathering`."""
 
 
 def played(protocol: str, validators: int, seeds: int, byzantine: int | None = None) -> list[SeedOutcome]:

@@ -11,6 +11,7 @@
     dialect          what the machine needs from a dialect
     ibft2, qbft      the two dialects: extra data, wire, justification
     wire             what their wire formats share; authorship: whose signature it is; scribe: own messages with a key
+    profiles         which of the two wire profiles to speak
     engine           `Engine` for both: hashing and header rules; schedule and validators stand behind it
 
 A height in round 0, as four validators see it (IBFT 2.0; in QBFT the proposer prepares too):

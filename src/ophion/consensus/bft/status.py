@@ -191,7 +191,7 @@ def _explained(status: BftStatus, machine: BftMachine, height: Height) -> BftSta
             f"No quorum: {needed} of {len(height.committee)} validators are needed and "
             f"{len(height.committee) - len(missing)} are {verb}. Not {verb}: {_names(missing)}."
         )
-    lines.append(_waiting_for(status, machine.address, height))
+    lines.append(_waiting_for(status, machine.address))
     if status.round is not None and status.round > 0:
         lines.append(
             f"Round {status.round} of this height: {status.round} earlier "
@@ -202,31 +202,27 @@ def _explained(status: BftStatus, machine: BftMachine, height: Height) -> BftSta
     return replace(status, explanation=tuple(lines))
 
 
-def _waiting_for(status: BftStatus, me: Address, height: Height) -> str:
+def _waiting_for(status: BftStatus, me: Address) -> str:
     phase = status.phase
     if phase is Phase.WAITING_FOR_BLOCK_TIME:
         due = max(0.0, status.block_due_in_s or 0.0)
         return f"The next block is due in {due:.1f} s."
     if phase is Phase.WAITING_FOR_ROUND_CHANGES and status.round_changes is not None:
-        return (
-            f"Waiting for {status.round_changes.needed - len(status.round_changes.arrived)} more validators to ask for "
-            f"round {status.round}; not asked: {_names(status.round_changes.missing)}."
-        )
+        return _lacking(status.round_changes, f"request for round {status.round}", f"requests for round {status.round}")
     if phase is Phase.WAITING_FOR_PROPOSAL:
         if status.proposer == me:
             return "It is this node's turn: its block is being built."
         return f"Waiting for {_names((status.proposer,) if status.proposer else ())} to propose a block."
     if phase is Phase.PREPARING and status.prepares is not None:
-        return (
-            f"Waiting for {status.prepares.needed - len(status.prepares.arrived)} more prepares; not from: "
-            f"{_names(status.prepares.missing)}."
-        )
+        return _lacking(status.prepares, "prepare", "prepares")
     if phase is Phase.COMMITTING and status.commits is not None:
-        return (
-            f"Waiting for {status.commits.needed - len(status.commits.arrived)} more commits; not from: "
-            f"{_names(status.commits.missing)}."
-        )
+        return _lacking(status.commits, "commit", "commits")
     return "The block is decided and being imported."
+
+
+def _lacking(ballot: Ballot, one: str, many: str) -> str:
+    count = ballot.needed - len(ballot.arrived)
+    return f"Waiting for {count} more {one if count == 1 else many}; none from: {_names(ballot.missing)}."
 
 
 def _is_reachable(

@@ -102,6 +102,20 @@ def test_what_a_message_promises_is_remembered_before_it_is_sent(rules: Rules) -
     assert prepared.block == proposal.block
 
 
+@both
+def test_an_own_commit_counts_only_once_a_quorum_has_prepared(rules: Rules) -> None:
+    """Two commits of others are no quorum of four, though an own one could be made: nobody would hold its proof."""
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.accept(proposal)
+    commits(stage, proposal, (0, 1))
+    assert not stage.done(ImportBlock)
+    commits(stage, proposal, (2,))
+    (decision,) = stage.done(ImportBlock)
+    assert len(decision.seals) == 3, "three commits of others are enough, without an own one"
+
+
 def test_ibft2_starts_its_round_with_the_head_and_qbft_with_the_block_time() -> None:
     ibft2 = Stage(IBFT2, me=3)
     ibft2.start()

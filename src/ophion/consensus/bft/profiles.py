@@ -1,0 +1,44 @@
+"""Which of the two wire profiles to speak (consensus.md 0.6).
+
+Besu 26.1 and later write a slot for block access lists into proposals and round changes, earlier versions and the
+original client do not, and neither understands the other. Ophion reads both; what it writes is configured, or follows
+its peers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+from ophion.consensus.bft.wire import Profile
+
+_BESU: Final = re.compile(r"besu/v?(\d+)\.(\d+)", re.IGNORECASE)
+_OPHION: Final = "ophion/"
+_FIRST_WITH_SLOT: Final = (26, 1)
+
+
+class ProfileChoice(Enum):
+    """The configured profile."""
+
+    CLASSIC = "classic"
+    BAL = "bal"
+    AUTO = "auto"
+    """Whatever the connected validators understand."""
+
+
+def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
+    """The profile of one height, given the names that connected validators gave in their Hello.
+
+    Own kind understands both and has no say. The slot is written only where all others want it.
+    """
+    if choice is not ProfileChoice.AUTO:
+        return Profile(choice.value)
+    others = [client for client in clients if not client.lower().startswith(_OPHION)]
+    return Profile.BAL if others and all(_wants_slot(client) for client in others) else Profile.CLASSIC
+
+
+def _wants_slot(client: str) -> bool:
+    found = _BESU.match(client)
+    return found is not None and (int(found[1]), int(found[2])) >= _FIRST_WITH_SLOT

@@ -1,0 +1,34 @@
+"""Which wire profile is spoken."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile
+from ophion.consensus.bft.wire import Profile
+
+OLD = "besu/v25.12.0/linux-x86_64/openjdk-java-21"
+NEW = "besu/v26.1.0/linux-x86_64/openjdk-java-21"
+NEWER = "besu/v27.0-develop-ab12/linux-x86_64"
+OURS = "Ophion/v0.1.0/linux-x86_64/python3.11"
+
+
+@pytest.mark.parametrize(
+    ("clients", "profile"),
+    [
+        ([], Profile.CLASSIC),
+        ([OURS, OURS], Profile.CLASSIC),
+        ([NEW], Profile.BAL),
+        ([NEW, NEWER, OURS], Profile.BAL),
+        ([NEW, OLD], Profile.CLASSIC),
+        ([NEW, "something/else"], Profile.CLASSIC),
+        (["besu/v3.0.0"], Profile.CLASSIC),
+    ],
+)
+def test_auto_writes_the_slot_only_where_all_others_want_it(clients: list[str], profile: Profile) -> None:
+    assert chosen_profile(ProfileChoice.AUTO, clients) is profile
+
+
+def test_a_configured_profile_is_spoken_whoever_listens() -> None:
+    assert chosen_profile(ProfileChoice.BAL, [OLD]) is Profile.BAL
+    assert chosen_profile(ProfileChoice.CLASSIC, [NEW]) is Profile.CLASSIC
