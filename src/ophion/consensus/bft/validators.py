@@ -25,6 +25,7 @@ ContractReader: TypeAlias = Callable[[HashedHeader, Address], Sequence[Address]]
 """Asks a contract for the validators, in the state after a block; `OphionError` when it does not answer."""
 
 _KEPT: Final = 1024
+_EXTRAS_KEPT: Final = 32
 _WORD: Final = 32
 
 
@@ -36,6 +37,8 @@ class Validators:
         """Set where calls are possible; without it a network in contract mode cannot be followed."""
         self._schedule = schedule
         self._tallies: OrderedDict[Hash32, Tally] = OrderedDict()
+        # a header's extra data is looked at several times within a moment: for its hash, its rules and its seals
+        self._extras: OrderedDict[tuple[int, bytes], BftExtraData] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """The validators of the next block, ascending."""
@@ -72,10 +75,19 @@ class Validators:
 
     def extra(self, header: Header) -> BftExtraData:
         """Decoded extra data; `InvalidHeader` when it is malformed."""
+        era = self._schedule.era(header.number)
+        key = (era.first, header.extra_data)
+        known = self._extras.get(key)
+        if known is not None:
+            return known
         try:
-            return self._schedule.era(header.number).dialect.decode_extra(header.extra_data)
+            extra = era.dialect.decode_extra(header.extra_data)
         except DecodeError as error:
             raise InvalidHeader("extra data", str(error)) from error
+        self._extras[key] = extra
+        if len(self._extras) > _EXTRAS_KEPT:
+            self._extras.popitem(last=False)
+        return extra
 
     def _fresh(self, header: HashedHeader, chain: HeaderReader) -> Tally | None:
         """The tally after a block that does not depend on the blocks before: a transition or an epoch block."""
