@@ -30,6 +30,8 @@ _KEPT_MINERS = 256
 _REPORT_LIFETIME_S = 600.0
 _REFRESH_S = 2.0
 """How old a candidate gets before new transactions are taken into it."""
+_LIFETIME_S = 10.0
+"""How old a candidate gets before it is made anew for its timestamp alone."""
 _EPOCH_LENGTH = 30_000
 _NONCES = 2**64
 _MAX_WORD = 2**256 - 1
@@ -97,8 +99,10 @@ class WorkDesk:
         assembler = self._assembler
         if candidate.built.header.parent_hash != assembler.chain.head.hash:
             return False
-        is_young = assembler.clock.monotonic() - candidate.made_at < _REFRESH_S
-        return is_young or candidate.pool_version == assembler.pool.version
+        age = assembler.clock.monotonic() - candidate.made_at
+        if age < _REFRESH_S:
+            return True
+        return age < _LIFETIME_S and candidate.pool_version == assembler.pool.version
 
     async def work(self) -> Work:
         """The current candidate as an external miner wants it."""

@@ -108,6 +108,10 @@ def test_work_is_made_anew_when_the_pool_has_changed_for_a_while(tmp_path: Path,
         assert second is not None
         assert first is not None
         assert second.seal_hash != first.seal_hash
+        core.clock.advance(11)
+        third = await core.mining.get_work()
+        assert third is not None
+        assert third.seal_hash != second.seal_hash, "its timestamp has become old"
         nonce, mix_hash = solve(first.seal_hash, 1, 16)
         assert await core.mining.submit_work(nonce, first.seal_hash, mix_hash), (
             "older work on the same head still counts"
