@@ -15,10 +15,12 @@ mod ethash;
 mod evm;
 mod exec_db;
 mod execute;
+mod graphql;
 mod json_text;
 mod keccak512;
 mod logs;
 mod py_body;
+mod py_simulate;
 mod py_state;
 mod py_store;
 mod py_trace;
@@ -26,6 +28,7 @@ mod py_trie;
 mod receipts;
 mod render;
 mod requests;
+mod simulate;
 mod state;
 mod state_test;
 mod store;
@@ -51,12 +54,16 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    // 16,384 hashes of addresses, slots and mapping keys, 2 MiB: the same ones are asked for again and again.
+    let _ = alloy_primitives::utils::init_keccak_cache(1 << 14);
     errors::register(module)?;
     crypto::register(module)?;
     env::register(module)?;
     call::register(module)?;
     ethash::register(module)?;
+    graphql::register(module)?;
     py_body::register(module)?;
+    py_simulate::register(module)?;
     py_state::register(module)?;
     py_store::register(module)?;
     py_trace::register(module)?;

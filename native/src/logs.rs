@@ -16,7 +16,7 @@ pub struct LogFilter {
 }
 
 impl LogFilter {
-    fn matches(&self, log: &Log) -> bool {
+    pub fn matches(&self, log: &Log) -> bool {
         let topics = log.data.topics();
         (self.addresses.is_empty() || self.addresses.contains(&log.address))
             && topics.len() >= self.topics.len()
@@ -84,7 +84,7 @@ impl Limits {
 }
 
 /// Numbers of the blocks that may hold a match, ascending.
-fn candidates(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, limits: &Limits) -> Result<Vec<u64>> {
+pub fn candidates(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, limits: &Limits) -> Result<Vec<u64>> {
     if first > last {
         return Ok(Vec::new());
     }

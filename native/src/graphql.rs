@@ -1,0 +1,20 @@
+//! GraphQL: documents checked against the schema, planned once, and run over one snapshot of the database.
+//!
+//! ```text
+//! text -> shape (literals out) -> kept plan, or parse, validate, plan -> values bound -> run -> JSON text
+//! ```
+
+mod binding;
+mod blocks;
+mod complaints;
+mod engine;
+mod fields;
+mod objects;
+mod plan;
+mod python;
+mod run;
+mod scalars;
+mod shape;
+mod transactions;
+
+pub use python::register;

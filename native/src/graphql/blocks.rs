@@ -1,0 +1,163 @@
+//! Blocks as they are read for one request: each once, and of each no more than is asked for.
+
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use alloy_consensus::Header;
+use alloy_eips::eip4895::Withdrawal;
+use alloy_primitives::{B256, Bytes, U256, keccak256};
+
+use crate::body::{self, BodyData, Known, Tx};
+use crate::errors::{Error, Result};
+use crate::receipts::ReceiptData;
+use crate::store::{Snapshot, decode_header, split_body};
+
+pub struct Loaded<'a> {
+    pub hash: B256,
+    pub header: Header,
+    pub rlp: Cow<'a, [u8]>,
+    pub total_difficulty: U256,
+    pub is_ommer: bool,
+    snapshot: &'a Snapshot,
+    record: OnceCell<(Vec<Known>, &'a [u8])>,
+    body: OnceCell<BodyData>,
+    rest: OnceCell<(Vec<Bytes>, Option<Vec<Withdrawal>>)>,
+    receipts: OnceCell<Receipts>,
+    alone: RefCell<HashMap<usize, Rc<Tx>>>,
+}
+
+/// Receipts of a block with the number of logs before each.
+pub struct Receipts {
+    pub all: Vec<ReceiptData>,
+    pub logs_before: Vec<usize>,
+}
+
+/// A transaction of a block, decoded with all others or alone.
+pub enum Decoded<'t> {
+    Shared(&'t Tx),
+    Alone(Rc<Tx>),
+}
+
+impl Deref for Decoded<'_> {
+    type Target = Tx;
+
+    fn deref(&self) -> &Tx {
+        match self {
+            Decoded::Shared(tx) => tx,
+            Decoded::Alone(tx) => tx,
+        }
+    }
+}
+
+fn kept<'c, T>(cell: &'c OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&'c T> {
+    if let Some(value) = cell.get() {
+        return Ok(value);
+    }
+    let made = make()?;
+    Ok(cell.get_or_init(|| made))
+}
+
+impl<'a> Loaded<'a> {
+    pub fn read(snapshot: &'a Snapshot, hash: B256) -> Result<Option<Self>> {
+        let Some((_, total, rlp)) = snapshot.header(&hash)? else { return Ok(None) };
+        Ok(Some(Self::new(snapshot, hash, decode_header(rlp)?, Cow::Borrowed(rlp), total, false)))
+    }
+
+    pub fn ommer(snapshot: &'a Snapshot, rlp: &Bytes) -> Result<Self> {
+        let header = decode_header(rlp)?;
+        Ok(Self::new(snapshot, keccak256(rlp), header, Cow::Owned(rlp.to_vec()), U256::ZERO, true))
+    }
+
+    fn new(snapshot: &'a Snapshot, hash: B256, header: Header, rlp: Cow<'a, [u8]>, total: U256, ommer: bool) -> Self {
+        Loaded {
+            hash,
+            header,
+            rlp,
+            total_difficulty: total,
+            is_ommer: ommer,
+            snapshot,
+            record: OnceCell::new(),
+            body: OnceCell::new(),
+            rest: OnceCell::new(),
+            receipts: OnceCell::new(),
+            alone: RefCell::default(),
+        }
+    }
+
+    fn incomplete(&self) -> Error {
+        Error::damaged(format!("block {} is incomplete", self.hash))
+    }
+
+    fn record(&self) -> Result<&(Vec<Known>, &'a [u8])> {
+        kept(&self.record, || {
+            if self.is_ommer {
+                return Ok((Vec::new(), &[0xc0, 0xc0]));
+            }
+            let record = self.snapshot.tables().bodies.get(self.snapshot.txn(), self.hash.as_slice())?;
+            split_body(record.ok_or_else(|| self.incomplete())?, &self.hash)
+        })
+    }
+
+    /// Hash and sender of each transaction; an ommer has none.
+    pub fn known(&self) -> Result<&[Known]> {
+        Ok(&self.record()?.0)
+    }
+
+    /// What follows the header in the block's RLP.
+    pub fn payload(&self) -> Result<&'a [u8]> {
+        Ok(self.record()?.1)
+    }
+
+    fn body(&self) -> Result<&BodyData> {
+        kept(&self.body, || body::decode_body(self.payload()?))
+    }
+
+    /// A transaction; `alone` says that no other of the block is wanted.
+    pub fn transaction(&self, index: usize, alone: bool) -> Result<Decoded<'_>> {
+        if !alone || self.body.get().is_some() {
+            return self.body()?.txs.get(index).map(Decoded::Shared).ok_or_else(|| self.incomplete());
+        }
+        if let Some(tx) = self.alone.borrow().get(&index) {
+            return Ok(Decoded::Alone(tx.clone()));
+        }
+        let found = body::decode_transaction_at(self.payload()?, index)?;
+        let tx = Rc::new(found.ok_or_else(|| self.incomplete())?);
+        self.alone.borrow_mut().insert(index, tx.clone());
+        Ok(Decoded::Alone(tx))
+    }
+
+    fn rest(&self) -> Result<&(Vec<Bytes>, Option<Vec<Withdrawal>>)> {
+        kept(&self.rest, || body::decode_rest(self.payload()?))
+    }
+
+    /// Header RLP of each ommer.
+    pub fn ommers(&self) -> Result<&[Bytes]> {
+        Ok(&self.rest()?.0)
+    }
+
+    pub fn withdrawals(&self) -> Result<Option<&[Withdrawal]>> {
+        Ok(self.rest()?.1.as_deref())
+    }
+
+    pub fn receipts(&self) -> Result<&Receipts> {
+        kept(&self.receipts, || {
+            let all = if self.is_ommer { Some(Vec::new()) } else { self.snapshot.receipts(&self.hash)? };
+            let all = all.ok_or_else(|| self.incomplete())?;
+            let mut logs = 0;
+            let before = |receipt: &ReceiptData| {
+                let so_far = logs;
+                logs += receipt.logs.len();
+                so_far
+            };
+            let logs_before = all.iter().map(before).collect();
+            Ok(Receipts { all, logs_before })
+        })
+    }
+
+    pub fn receipt(&self, index: usize) -> Result<&ReceiptData> {
+        self.receipts()?.all.get(index).ok_or_else(|| self.incomplete())
+    }
+}
