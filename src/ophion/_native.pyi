@@ -296,6 +296,11 @@ class CallOutcome:
 def call(state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /) -> CallOutcome:
     """Run a call without trace or commit. Nonce, balance-for-fees and EIP-3607 checks are off as eth_call wants them."""
 
+def quick_call(
+    state: State, env: BlockEnv, call: dict[str, object], gas_limit: int, cap: int, deadline_s: float, /
+) -> bytes | None:
+    """The output of a usual eth_call straight from its JSON object; None for whatever needs the long way."""
+
 def estimate_gas(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], cap: int, deadline_s: float, /
 ) -> tuple[int, CallOutcome]:
@@ -446,6 +451,102 @@ class Store:
 
     def check(self, limit: int, /) -> list[str]:
         """Walks chain and head state, re-hashes everything, and says what is damaged (at most `limit` lines)."""
+
+# --- GraphQL ------------------------------------------------------------------------------------
+
+class GraphqlEngine:
+    """Checks requests against a schema, keeps their plans, and runs them over the database."""
+
+    def __new__(
+        cls,
+        schema: str,
+        *,
+        chain_id: int,
+        protocol_version: int,
+        max_tokens: int,
+        max_depth: int,
+        max_fields: int,
+        max_cost: int,
+        max_bytes: int,
+        max_blocks: int,
+        max_calls: int,
+        max_logs_range: int,
+        max_logs: int,
+    ) -> GraphqlEngine:
+        """DecodeError when the schema is not valid, or has a field that nothing resolves."""
+
+    def read(self, body: bytes, /) -> GraphqlQuery | bytes:
+        """A request in its JSON form; bytes are the answer to one that cannot be run."""
+
+    def read_parts(self, document: str, operation: str | None, variables: str | None, /) -> GraphqlQuery | bytes:
+        """A request by its parts, the variables as JSON text."""
+
+class GraphqlQuery:
+    """A request that has been checked completely: what can still go wrong depends on the chain."""
+
+    is_mutation: bool
+    is_heavy: bool
+    """A request of this shape was too much to be run at once."""
+    needs_gas_price: bool
+    needs_priority_fee: bool
+    needs_pool: bool
+    needs_next_base_fee: bool
+    transactions: list[bytes]
+    """Hashes of transactions that may be in the pool."""
+    def run(
+        self,
+        store: Store,
+        head_hash: bytes,
+        head_number: int,
+        at_once: bool,
+        deadline_s: float,
+        *,
+        gas_price: int | None = None,
+        priority_fee: int | None = None,
+        next_base_fee: int | None = None,
+        syncing: tuple[int, int, int] | None = None,
+        pool: Sequence[Transaction] = (),
+        named: Sequence[Transaction] = (),
+    ) -> tuple[int, bytes] | GraphqlRound | None:
+        """Status and body; or what the node has to do first; or None when `at_once` allows less work than it takes."""
+
+class GraphqlRound:
+    """A request that waits for the node, with the snapshot of the database in which it goes on."""
+
+    asks: list[GraphqlAsk]
+    def resume(self, replies: Sequence[GraphqlReply], /) -> tuple[int, bytes]:
+        """Status and body, with one reply for each ask."""
+
+class GraphqlAsk:
+    """Something that only the node can do."""
+
+    kind: str
+    """call, estimate or send"""
+    block: bytes | None
+    """Hash of the block whose state is used; None for the next block."""
+    sender: bytes | None
+    to: bytes | None
+    gas: int | None
+    gas_price: int | None
+    max_fee_per_gas: int | None
+    max_priority_fee_per_gas: int | None
+    value: int | None
+    data: bytes
+    """Call data, or the transaction to be sent."""
+
+class GraphqlReply:
+    @staticmethod
+    def nothing() -> GraphqlReply:
+        """The state is not there."""
+
+    @staticmethod
+    def call(succeeded: bool, gas_used: int, output: bytes, /) -> GraphqlReply: ...
+    @staticmethod
+    def gas(gas: int, /) -> GraphqlReply: ...
+    @staticmethod
+    def sent(hash: bytes, /) -> GraphqlReply: ...
+    @staticmethod
+    def failed(code: int | None, message: str, data: str | None, /) -> GraphqlReply: ...
 
 # --- public test vectors ------------------------------------------------------------------------
 

@@ -1,0 +1,271 @@
+"""GraphQL over HTTP: paths, methods, forms of requests and statuses (graphql.md 1).
+
+A request runs at once when the engine says that it is small; otherwise in the read lane, whose thread does not hold the
+interpreter while the engine works. What a plan turned out to cost is remembered with the plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, cast
+from urllib.parse import parse_qs
+
+import orjson
+
+from ophion.graphql.asks import replies_to
+from ophion.graphql.page import PAGE_FILES
+from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound
+from ophion.rpc.context import RpcContext
+from ophion.rpc.dispatcher import Complete, Pending, Reply
+from ophion.rpc.errors import as_rpc_error
+from ophion.rpc.http_connection import Result
+from ophion.rpc.http_wire import Request, Response
+
+logger = logging.getLogger(__name__)
+
+GRAPHQL_JSON: Final = b"application/json; charset=utf-8"
+QUERY_PERMISSION: Final = "eth_graphql"
+SEND_PERMISSION: Final = "eth_sendRawTransaction"
+
+_PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
+_PAGE_PATH: Final = b"/graphql/ui"
+_LARGE_BODY: Final = 64 * 1024
+"""A document longer than this is read in the lane."""
+_UNAUTHORIZED: Final = Response(
+    401,
+    (b'{"errors":[{"message":"Unauthorized","extensions":{"errorCode":-40100,"errorMessage":"Unauthorized"}}]}',),
+    GRAPHQL_JSON,
+)
+_NOT_BY_GET: Final = Response(
+    405, (b'{"errors":[{"message":"Mutations are taken by POST alone"}]}',), GRAPHQL_JSON, b"Allow: POST, OPTIONS\r\n"
+)
+_TIMEOUT: Final = Response(408, (b'{"errors":[{"message":"Timeout expired"}]}',), GRAPHQL_JSON)
+
+Guard = Callable[[bytes | None, str], bool]
+"""Whether a request with this `Authorization` header may use a method."""
+
+
+class _Later(Pending):
+    """A response that comes later; connections take whole responses as well as replies."""
+
+    __slots__ = ()
+
+    def respond(self, response: Response) -> None:
+        self.resolve(cast("Complete", response))
+
+
+class GraphqlApplication:
+    """Requests for `/graphql` to the engine."""
+
+    def __init__(
+        self,
+        context: RpcContext,
+        engine: GraphqlEngine,
+        loop: asyncio.AbstractEventLoop,
+        timeout_s: float,
+        guard: Guard | None = None,
+    ) -> None:
+        self.plain: Callable[[bytes], Reply] | None = None
+        self._context = context
+        self._queries = context.queries
+        self._store = context.queries.store
+        self._engine = engine
+        self._loop = loop
+        self._timeout_s = timeout_s
+        self._guard = guard
+        self._waiting: set[_Later] = set()
+
+    def respond(self, request: Request) -> Result:
+        """Any request that passed host list and origins."""
+        if request.path not in _PATHS:
+            return self._elsewhere(request)
+        if request.method == b"POST":
+            return self._post(request)
+        if request.method == b"GET":
+            return self._get(request)
+        return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
+
+    def close(self) -> None:
+        """Give up what is still waiting."""
+        for pending in tuple(self._waiting):
+            pending.abandon()
+
+    # --- forms of requests -----------------------------------------------------------------------
+
+    def _elsewhere(self, request: Request) -> Result:
+        """The root for load balancers and people, the files of the page, and nothing else."""
+        is_get = request.method == b"GET"
+        if request.path == b"/":
+            if is_get and not _wants_page(request):
+                return Response(201)
+            if is_get or request.method == b"POST":
+                return Response(308, headers=b"Location: /graphql\r\n")
+        page = PAGE_FILES.get(request.path)
+        if page is None:
+            return Response(404)
+        return page if is_get else Response(405, headers=b"Allow: GET\r\n")
+
+    def _get(self, request: Request) -> Result:
+        fields = parse_qs(request.query.decode("latin-1"), keep_blank_values=True)
+        if "query" not in fields and _wants_page(request):
+            return PAGE_FILES[_PAGE_PATH]
+        document, operation, variables = (
+            fields.get(name, [None])[-1] for name in ("query", "operationName", "variables")
+        )
+        read = self._engine.read_parts
+        return self._read(request, lambda: read(document or "", operation or None, variables))
+
+    def _post(self, request: Request) -> Result:
+        body = request.body
+        kind = request.headers.get(b"content-type", b"")
+        if kind.partition(b";")[0].strip().lower() == b"application/json":
+            return self._read(request, lambda: self._engine.read(body))
+        try:
+            document = body.decode()
+        except UnicodeDecodeError:
+            return _bad("the document is not UTF-8 text")
+        return self._read(request, lambda: self._engine.read_parts(document, None, None))
+
+    def _read(self, request: Request, read: Callable[[], GraphqlQuery | bytes]) -> Result:
+        if self._guard is not None and not self._guard(request.headers.get(b"authorization"), QUERY_PERMISSION):
+            return _UNAUTHORIZED
+        if len(request.body) > _LARGE_BODY:
+            return self._later(self._read_and_run(request, read))
+        return self._checked(request, read())
+
+    def _checked(self, request: Request, query: GraphqlQuery | bytes) -> Result:
+        if isinstance(query, bytes):
+            return Response(400, (query,), GRAPHQL_JSON)
+        if query.is_mutation:
+            if request.method != b"POST":
+                return _NOT_BY_GET
+            if self._guard is not None and not self._guard(request.headers.get(b"authorization"), SEND_PERMISSION):
+                return _UNAUTHORIZED
+        return self._answer(query)
+
+    # --- running ---------------------------------------------------------------------------------
+
+    def _answer(self, query: GraphqlQuery) -> Result:
+        needs = query.needs_gas_price or query.needs_priority_fee or query.needs_pool
+        if needs or query.is_heavy:
+            return self._later(self._run(query))
+        queries = self._queries
+        try:
+            result = query.run(
+                self._store,
+                queries.head_hash,
+                queries.head_number,
+                True,
+                self._timeout_s,
+                next_base_fee=queries.next_base_fee() if query.needs_next_base_fee else None,
+                syncing=self._syncing(),
+                named=self._named(query),
+            )
+        except Exception as error:  # noqa: BLE001  # a failure is an answer, never the end of the node
+            return _failed(error)
+        if type(result) is tuple:
+            return Response(result[0], (result[1],), GRAPHQL_JSON)
+        if result is None:
+            return self._later(self._run(query))
+        return self._later(self._resume(cast("GraphqlRound", result)))
+
+    async def _read_and_run(self, request: Request, read: Callable[[], GraphqlQuery | bytes]) -> Response:
+        result = self._checked(request, await self._context.lanes.read.run(read))
+        if not isinstance(result, _Later):
+            return cast("Response", result)
+        done: asyncio.Future[Response] = self._loop.create_future()
+        result.deliver = lambda response: done.set_result(cast("Response", response))
+        try:
+            return await done
+        finally:
+            result.abandon()
+
+    async def _run(self, query: GraphqlQuery) -> Response:
+        context, queries = self._context, self._queries
+        gas_price = await context.fees.gas_price() if query.needs_gas_price else None
+        priority_fee = await context.fees.max_priority_fee() if query.needs_priority_fee else None
+        pool = [pooled.transaction for pooled in context.pool.transactions()] if query.needs_pool else []
+        head_hash, head_number = queries.head_hash, queries.head_number
+        next_base_fee = queries.next_base_fee() if query.needs_next_base_fee else None
+        syncing, named = self._syncing(), self._named(query)
+
+        def run(at_once: bool) -> tuple[int, bytes] | GraphqlRound | None:
+            return query.run(
+                self._store,
+                head_hash,
+                head_number,
+                at_once,
+                self._timeout_s,
+                gas_price=gas_price,
+                priority_fee=priority_fee,
+                next_base_fee=next_base_fee,
+                syncing=syncing,
+                pool=pool,
+                named=named,
+            )
+
+        result = None if query.is_heavy else run(True)
+        if result is None:
+            result = await context.lanes.read.run(lambda: run(False))
+        assert result is not None, "a run without a small budget has an outcome"
+        return await self._resume(result) if isinstance(result, GraphqlRound) else _response(*result)
+
+    async def _resume(self, waiting: GraphqlRound) -> Response:
+        replies = await replies_to(self._context, waiting.asks)
+        return _response(*await self._context.lanes.read.run(lambda: waiting.resume(replies)))
+
+    def _syncing(self) -> tuple[int, int, int] | None:
+        status = self._context.sync_status()
+        return None if status is None else (status.starting_block, status.current_block, status.highest_block)
+
+    def _named(self, query: GraphqlQuery) -> list[Any]:
+        """Transactions of the pool that the request names."""
+        found = [self._context.pool.get(hash) for hash in query.transactions]
+        return [pooled.transaction for pooled in found if pooled is not None]
+
+    def _later(self, work: Coroutine[Any, Any, Response]) -> Pending:
+        task = self._loop.create_task(work)
+        pending = _Later(task.cancel)
+        self._waiting.add(pending)
+
+        def expire() -> None:
+            if not pending.is_done:
+                pending.respond(_TIMEOUT)
+                task.cancel()
+
+        timer = self._loop.call_later(self._timeout_s, expire)
+
+        def finish(done: asyncio.Task[Response]) -> None:
+            timer.cancel()
+            self._waiting.discard(pending)
+            if done.cancelled() or pending.is_done:
+                return
+            error = done.exception()
+            pending.respond(done.result() if error is None else _failed(error))
+
+        task.add_done_callback(finish)
+        return pending
+
+
+def _wants_page(request: Request) -> bool:
+    return b"text/html" in request.headers.get(b"accept", b"")
+
+
+def _response(status: int, body: bytes) -> Response:
+    return Response(status, (body,), GRAPHQL_JSON)
+
+
+def _bad(message: str) -> Response:
+    return _response(400, orjson.dumps({"errors": [{"message": message}]}))
+
+
+def _failed(error: BaseException) -> Response:
+    """The engine itself failed: status 500, and the reason in one line (graphql.md 1.2)."""
+    known = as_rpc_error(error)
+    if known is None:
+        logger.error("graphql request failed", exc_info=error)
+        return _response(500, b'{"errors":[{"message":"Internal error"}]}')
+    entry = {"message": known.message, "extensions": {"errorCode": known.code, "errorMessage": known.message}}
+    return _response(500, orjson.dumps({"errors": [entry]}))

@@ -1,0 +1,28 @@
+"""Pages that may call GraphQL: those of the configured origins, and the node's own query page.
+
+A browser names the origin of every POST, also of one that goes to where its page came from. The page is this service's
+own, so its origin is as good as none: scheme, one of the names this service is addressed by, and its port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ophion.rpc.access import ANY, NONE, OriginList
+
+
+class PageOrigins(OriginList):
+    """The configured origins and the service's own."""
+
+    def __init__(self, origins: Sequence[str], hosts: Sequence[str], port: Callable[[], int]) -> None:
+        super().__init__(origins)
+        self._names = [name.lower() for name in hosts if name not in ANY and name != NONE]
+        self._port = port
+
+    def allows(self, origin: bytes) -> bool:
+        """Whether an `Origin` header is welcome."""
+        return super().allows(origin) or self._is_own(origin.decode("latin-1").lower())
+
+    def _is_own(self, origin: str) -> bool:
+        port = self._port()
+        return any(origin == f"http://{name}:{port}" for name in (*self._names, "localhost", "127.0.0.1"))

@@ -1,0 +1,67 @@
+"""The GraphQL service, ready for the supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from importlib.resources import files
+
+from ophion.graphql.http import GraphqlApplication, Guard
+from ophion.graphql.limits import GraphqlLimits
+from ophion.graphql.origins import PageOrigins
+from ophion.native.graphql import GraphqlEngine
+from ophion.rpc.access import HostList
+from ophion.rpc.context import PROTOCOL_VERSION, RpcContext
+from ophion.rpc.http_connection import HttpLimits
+from ophion.rpc.server import HttpService
+
+
+@dataclass(frozen=True, slots=True)
+class GraphqlSettings:
+    """How GraphQL is served."""
+
+    host: str = "127.0.0.1"
+    port: int = 8547
+    hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
+    origins: tuple[str, ...] = ()
+    timeout_s: float = 30.0
+    limits: GraphqlLimits = field(default_factory=GraphqlLimits)
+    guard: Guard | None = None
+    """Who may ask, where JSON-RPC asks for a token; an open side door would defeat that."""
+
+
+def schema_text() -> str:
+    """The schema, as the file that is part of the package."""
+    return files(__package__).joinpath("schema.graphql").read_text(encoding="utf-8")
+
+
+def graphql_engine(context: RpcContext, limits: GraphqlLimits) -> GraphqlEngine:
+    """The engine for one chain."""
+    return GraphqlEngine(
+        schema_text(),
+        chain_id=context.queries.spec.chain_id,
+        protocol_version=PROTOCOL_VERSION,
+        max_tokens=limits.max_tokens,
+        max_depth=limits.max_depth,
+        max_fields=limits.max_fields,
+        max_cost=limits.max_cost,
+        max_bytes=limits.max_answer_bytes,
+        max_blocks=limits.max_blocks,
+        max_calls=limits.max_calls,
+        max_logs_range=context.limits.max_logs_range,
+        max_logs=limits.max_logs,
+    )
+
+
+def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpService:
+    """GraphQL over HTTP."""
+
+    def application(loop: asyncio.AbstractEventLoop) -> GraphqlApplication:
+        engine = graphql_engine(context, settings.limits)
+        return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.guard)
+
+    limits = HttpLimits(settings.limits.max_connections, settings.limits.max_body_bytes)
+    hosts = HostList(settings.hosts)
+    origins = PageOrigins(settings.origins, settings.hosts, lambda: service.port)
+    service = HttpService("GraphQL service", settings.host, settings.port, hosts, origins, limits, application)
+    return service
