@@ -18,7 +18,7 @@ from ophion.pool.pool import Admitted, Origin
 from ophion.rpc.call_object import Call
 from ophion.rpc.calls import failure_of, gas_for, run_estimate
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import INTERNAL_ERROR, as_rpc_error, invalid_params
+from ophion.rpc.errors import INTERNAL_ERROR, REVERTED_CODE, as_rpc_error, invalid_params
 
 _MOST_FEE_BITS = 128
 
@@ -43,7 +43,9 @@ async def _reply(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
 
 
 def _failed(error: RpcError) -> GraphqlReply:
-    return GraphqlReply.failed(error.code, error.message, error.data if isinstance(error.data, str) else None)
+    """Code and text as JSON-RPC has them; of the data only what a revert returned."""
+    data = error.data if error.code == REVERTED_CODE and isinstance(error.data, str) else None
+    return GraphqlReply.failed(error.code, error.message, data)
 
 
 async def _send(ctx: RpcContext, raw: bytes) -> GraphqlReply:
