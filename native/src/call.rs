@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip7702::SignedAuthorization;
-use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, TxKind, U256, keccak256};
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, TxKind, U256, hex, keccak256};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict, PyString};
 use revm::context::{CfgEnv, TxEnv};
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError};
@@ -95,6 +95,11 @@ impl CallRequest {
     pub fn transaction(&self, fork: Fork) -> TxEnv {
         call_tx(&self.tx, fork)
     }
+
+    /// The members that were given, before a type is chosen.
+    pub fn members(&self) -> &TxEnv {
+        &self.tx
+    }
 }
 
 fn authorization((chain_id, address, nonce, parity, r, s): PyAuthorization) -> SignedAuthorization {
@@ -139,6 +144,10 @@ impl AccountOverride {
 }
 
 impl AccountOverride {
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
     pub fn apply(&self, db: &mut ExecDb) -> Result<()> {
         let mut info = db.info(&self.address)?.unwrap_or_default();
         info.balance = self.balance.unwrap_or(info.balance);
@@ -224,7 +233,7 @@ thread_local! {
     static KEPT: RefCell<Kept> = const { RefCell::new(None) };
 }
 
-fn no_database() -> ExecDb {
+pub fn no_database() -> ExecDb {
     let view = View { root: EMPTY_ROOT, trie: Trie::default(), snapshot: None, flat: false, layers: None };
     ExecDb::new(view, Ancestors::Canonical)
 }
@@ -298,7 +307,7 @@ fn outcome_of(result: ExecutionResult) -> CallOutcome {
 }
 
 /// A halt in the words that tools have come to expect.
-fn halt_text(reason: &HaltReason) -> String {
+pub fn halt_text(reason: &HaltReason) -> String {
     match reason {
         HaltReason::OutOfGas(OutOfGasError::ReentrancySentry) => "not enough gas for reentrancy sentry".into(),
         HaltReason::OutOfGas(_) => "out of gas".into(),
@@ -395,6 +404,70 @@ fn call(
     })?)
 }
 
+/// The usual eth_call from its JSON object, in one crossing; None for whatever needs a closer look: other members,
+/// anything malformed, a call that does not return in time. The caller then goes the long way, which says why.
+#[pyfunction]
+#[pyo3(signature = (state, env, call, gas_limit, cap, deadline_s, /))]
+fn quick_call<'py>(
+    py: Python<'py>,
+    state: &Bound<'py, State>,
+    env: &Bound<'py, BlockEnv>,
+    call: &Bound<'py, PyDict>,
+    gas_limit: u64,
+    cap: u64,
+    deadline_s: f64,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let Some(mut request) = simple_request(call)? else { return Ok(None) };
+    if request.tx.gas_limit == 0 {
+        request.tx.gas_limit = gas_limit;
+    }
+    request.tx.gas_limit = request.tx.gas_limit.min(cap);
+    let (state, env, deadline) = (&state.get().data, env.get(), deadline_after(deadline_s));
+    let outcome =
+        py.detach(|| with_evm(state, env, &request, &[], deadline, |evm| run_watched(evm, request.tx.clone())))?;
+    Ok((outcome.kind == "returned").then(|| to_bytes(py, &outcome.output)))
+}
+
+/// A call object of nothing but `to`, `data` or `input`, `from` and `gas`, all well formed.
+fn simple_request(call: &Bound<'_, PyDict>) -> PyResult<Option<CallRequest>> {
+    let mut request = CallRequest {
+        tx: TxEnv { gas_limit: 0, gas_price: 0, ..TxEnv::default() },
+        has_fees: false,
+        check_balance: false,
+    };
+    let (mut has_to, mut has_data) = (false, false);
+    for (name, value) in call.iter() {
+        let (Ok(name), Ok(value)) = (name.cast::<PyString>(), value.cast::<PyString>()) else { return Ok(None) };
+        let Some(digits) = value.to_str()?.strip_prefix("0x") else { return Ok(None) };
+        match name.to_str()? {
+            "to" => match hex::decode_to_array::<_, 20>(digits) {
+                Ok(address) if digits.len() == 40 => {
+                    has_to = true;
+                    request.tx.kind = TxKind::Call(address.into());
+                }
+                _ => return Ok(None),
+            },
+            "from" => match hex::decode_to_array::<_, 20>(digits) {
+                Ok(address) if digits.len() == 40 => request.tx.caller = address.into(),
+                _ => return Ok(None),
+            },
+            "data" | "input" if !has_data => match hex::decode(digits) {
+                Ok(data) => {
+                    has_data = true;
+                    request.tx.data = data.into();
+                }
+                Err(_) => return Ok(None),
+            },
+            "gas" => match u64::from_str_radix(digits, 16) {
+                Ok(gas) if gas > 0 && !digits.starts_with('+') => request.tx.gas_limit = gas,
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        }
+    }
+    Ok(has_to.then_some(request))
+}
+
 #[pyfunction]
 #[pyo3(signature = (state, env, request, overrides, cap, deadline_s, /))]
 fn estimate_gas(
@@ -467,6 +540,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<AccountOverride>()?;
     module.add_class::<CallOutcome>()?;
     module.add_function(wrap_pyfunction!(call, module)?)?;
+    module.add_function(wrap_pyfunction!(quick_call, module)?)?;
     module.add_function(wrap_pyfunction!(estimate_gas, module)?)?;
     module.add_function(wrap_pyfunction!(create_access_list, module)?)
 }

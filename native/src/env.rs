@@ -1,5 +1,7 @@
 //! Everything of chain and block that execution may see, and the EVM set up for it.
 
+use std::sync::OnceLock;
+
 use alloy_primitives::{Address, B256, Bytes, U256};
 use pyo3::prelude::*;
 use revm::context::{BlockEnv as EvmBlock, CfgEnv};
@@ -127,6 +129,8 @@ pub struct BlockEnv {
     /// BLOCKHASH gives the hash of the number's digits, as the public state vectors have it.
     pub hashes_of_numbers: bool,
     pub dao_fork: bool,
+    /// What revm is given, worked out once: calls ask for it again and again.
+    pub prepared: OnceLock<(CfgEnv, EvmBlock)>,
 }
 
 #[pymethods]
@@ -172,12 +176,21 @@ impl BlockEnv {
             block_hashes: block_hashes.map(Bytes::copy_from_slice),
             hashes_of_numbers: false,
             dao_fork,
+            prepared: OnceLock::new(),
         })
     }
 }
 
 impl BlockEnv {
     pub fn cfg(&self) -> CfgEnv {
+        self.prepared.get_or_init(|| (self.make_cfg(), self.make_block())).0.clone()
+    }
+
+    pub fn block(&self) -> EvmBlock {
+        self.prepared.get_or_init(|| (self.make_cfg(), self.make_block())).1.clone()
+    }
+
+    fn make_cfg(&self) -> CfgEnv {
         let mut cfg = CfgEnv::new_with_spec(self.fork.spec).with_chain_id(self.rules.chain_id);
         if self.fork.is_constantinople {
             cfg.set_gas_params(eip1283_prices());
@@ -189,7 +202,7 @@ impl BlockEnv {
         cfg
     }
 
-    pub fn block(&self) -> EvmBlock {
+    fn make_block(&self) -> EvmBlock {
         let merged = self.fork.has(SpecId::MERGE);
         EvmBlock {
             number: U256::from(self.number),

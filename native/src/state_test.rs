@@ -164,6 +164,7 @@ fn block_env(env: &Value, fork: Fork) -> Result<BlockEnv> {
         block_hashes: None,
         hashes_of_numbers: true,
         dao_fork: false,
+        prepared: std::sync::OnceLock::new(),
     })
 }
 

@@ -15,6 +15,7 @@ from ophion._native import (
     estimate_gas,
     execute,
     genesis_state,
+    quick_call,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "estimate_gas",
     "execute",
     "genesis_state",
+    "quick_call",
 ]

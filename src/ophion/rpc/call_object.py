@@ -264,7 +264,16 @@ _BLOCK_OVERRIDES_SCHEMA: Final = {
     },
 }
 
+
+def _call_object(value: Any) -> dict[str, Any]:
+    """A call object that is decoded only when its usual form is not enough."""
+    if type(value) is not dict:
+        raise invalid_params("call: an object is expected")
+    return value
+
+
 CallParam = Annotated[Call, Wire("call", "call object", _CALL_SCHEMA, decode_call)]
+CallObjectParam = Annotated[dict[str, Any], Wire("call", "call object", _CALL_SCHEMA, _call_object)]
 StateOverridesParam = Annotated[
     tuple[AccountOverride, ...] | None,
     Wire("state overrides", "accounts as the call shall see them", _STATE_OVERRIDES_SCHEMA, decode_state_overrides),

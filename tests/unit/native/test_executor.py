@@ -17,6 +17,7 @@ from ophion.native.executor import (
     estimate_gas,
     execute,
     genesis_state,
+    quick_call,
 )
 from ophion.native.failures import InvalidBody, NativeError
 from ophion.native.store import open_store
@@ -154,3 +155,28 @@ def test_a_beacon_root_contract_that_reverts_does_not_spoil_the_block(tmp_path: 
     )
     after = execute(before.state, env, Body.of([], [], []), [], False)
     assert after.state_root == before.state_root
+
+
+def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+
+    def quick(**call: object) -> bytes | None:
+        return quick_call(state, env, call, 30_000_000, 50_000_000, 1.0)
+
+    counter, sender = "0x" + COUNTER.hex(), "0x" + ADDRESSES[0].hex()
+    assert quick(to=counter) == b""
+    assert quick(to=counter, data="0x1234", gas="0x30d40", **{"from": sender}) == b""
+    for call in (
+        {},
+        {"data": "0x"},
+        {"to": "0x12"},
+        {"to": counter, "data": "0x1"},
+        {"to": counter, "data": "zz"},
+        {"to": counter, "data": "0x", "input": "0x"},
+        {"to": counter, "gas": "0x0"},
+        {"to": counter, "gas": "0x+1"},
+        {"to": counter, "gas": "0x64"},
+        {"to": counter, "value": "0x1"},
+        {"to": counter, "from": None},
+    ):
+        assert quick(**call) is None, call

@@ -29,3 +29,15 @@ def test_what_is_remembered_is_bounded() -> None:
     for number in range(10_000):
         calls.note(TOKEN, number.to_bytes(4, "big"), 1)
     assert sum(calls.knows(TOKEN, number.to_bytes(4, "big")) for number in range(10_000)) <= 4096
+
+
+def test_a_call_object_is_heavy_when_its_function_was() -> None:
+    calls = LightCalls()
+    usual = {"to": "0x" + TOKEN.hex().upper(), "data": "0x70A08231" + "00" * 32}
+    assert not calls.is_heavy(usual)
+    calls.note(TOKEN, BALANCE_OF, 50_000_000)
+    assert calls.is_heavy(usual)
+    assert not calls.is_heavy({"to": "0x" + TOKEN.hex(), "input": "0x12345678"})
+    assert not calls.is_heavy({"to": 5})
+    calls.note(TOKEN, BALANCE_OF, 24_000)
+    assert not calls.is_heavy(usual)

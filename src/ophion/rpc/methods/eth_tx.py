@@ -7,11 +7,19 @@ from typing import Annotated, Any
 
 from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError, RpcError
+from ophion.native.executor import quick_call
 from ophion.pool.pool import Admission, Admitted, Origin
 from ophion.primitives.types import BlockTag
 from ophion.rpc.blocks import view_at
-from ophion.rpc.call_object import BlockOverridesParam, Call, CallParam, StateOverridesParam
-from ophion.rpc.calls import list_access, run_call, run_estimate
+from ophion.rpc.call_object import (
+    BlockOverridesParam,
+    Call,
+    CallObjectParam,
+    CallParam,
+    StateOverridesParam,
+    decode_call,
+)
+from ophion.rpc.calls import INLINE_S, list_access, run_call, run_estimate
 from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
 from ophion.rpc.registry import Example, method
@@ -65,7 +73,7 @@ def send_transaction(ctx: RpcContext) -> Text:
 )
 def eth_call(
     ctx: RpcContext,
-    call: CallParam,
+    call: CallObjectParam,
     block: BlockParam = BlockTag.LATEST,
     state_overrides: StateOverridesParam = None,
     block_overrides: BlockOverridesParam = None,
@@ -77,11 +85,17 @@ def eth_call(
     """
     queries = ctx.queries
     if block is BlockTag.LATEST and block_overrides is None:
-        return run_call(ctx, queries.head_state, queries.head_env, queries.head.header.gas_limit, call, state_overrides)
+        state, env, gas_limit = queries.head_state, queries.head_env, queries.head.header.gas_limit
+        if state_overrides is None and not ctx.light_calls.is_heavy(call):
+            output = quick_call(state, env, call, gas_limit, ctx.limits.gas_cap or gas_limit, INLINE_S)
+            if output is not None:
+                return output
+        return run_call(ctx, state, env, gas_limit, decode_call(call), state_overrides)
+    wanted = decode_call(call)
     if block is BlockTag.PENDING:
-        return _call_pending(ctx, call, state_overrides, block_overrides)
+        return _call_pending(ctx, wanted, state_overrides, block_overrides)
     view = view_at(ctx, block)
-    return None if view is None else _call_at(ctx, view, call, state_overrides, block_overrides)
+    return None if view is None else _call_at(ctx, view, wanted, state_overrides, block_overrides)
 
 
 def _call_at(

@@ -143,15 +143,33 @@ def test_calls_change_nothing(dev: Interface) -> None:
     assert dev.ask("eth_getBlockByNumber", "latest") == before
 
 
-def test_a_light_call_is_answered_at_once_the_second_time(dev: Interface) -> None:
-    body = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b"},"latest"]}' % (b"99" * 20)
-    dev.message(body)
-
-    async def at_once() -> bool:
+def at_once(dev: Interface, body: bytes) -> bool:
+    async def handle() -> bool:
         return isinstance(dev.dispatcher.handle(body), bytes)
 
-    assert dev.run(at_once())
+    return dev.run(handle())
+
+
+def test_a_usual_call_is_answered_at_once(dev: Interface) -> None:
+    body = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b","data":"0x"},"latest"]}' % (b"99" * 20)
+    assert at_once(dev, body)
+
+
+def test_a_light_call_out_of_the_usual_is_answered_at_once_the_second_time(dev: Interface) -> None:
+    body = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b","value":"0x0"},"latest"]}' % (b"99" * 20)
+    dev.message(body)
+    assert at_once(dev, body)
     assert dev.context.light_calls.knows(bytes.fromhex("99" * 20), b"")
+
+
+def test_a_call_that_was_heavy_is_not_tried_on_the_loop_again(dev: Interface) -> None:
+    endless = deploying(bytes.fromhex("5b5f56"))
+    _, (sent,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0, to=None, gas=200_000, data=endless)))
+    contract = dev.ask("eth_getTransactionReceipt", "0x" + sent.hex())["contractAddress"]
+    call = {"to": contract, "gas": hex(30_000_000)}
+    assert not dev.context.light_calls.is_heavy(call)
+    assert dev.error("eth_call", call) == (-32000, "out of gas")
+    assert dev.context.light_calls.is_heavy(call)
 
 
 # --- estimates and access lists ------------------------------------------------------------------
