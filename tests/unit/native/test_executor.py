@@ -160,13 +160,13 @@ def test_a_beacon_root_contract_that_reverts_does_not_spoil_the_block(tmp_path: 
 def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
 
-    def quick(**call: object) -> bytes | None:
-        return quick_call(state, env, call, 30_000_000, 50_000_000, 1.0)
+    def quick(**members: object) -> bytes | None:
+        return quick_call(state, env, members, 30_000_000, 50_000_000, 1.0)
 
     counter, sender = "0x" + COUNTER.hex(), "0x" + ADDRESSES[0].hex()
     assert quick(to=counter) == b""
     assert quick(to=counter, data="0x1234", gas="0x30d40", **{"from": sender}) == b""
-    for call in (
+    for unusual in (
         {},
         {"data": "0x"},
         {"to": "0x12"},
@@ -179,4 +179,4 @@ def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
         {"to": counter, "value": "0x1"},
         {"to": counter, "from": None},
     ):
-        assert quick(**call) is None, call
+        assert quick(**unusual) is None, unusual
