@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
 
 from ophion.chain.builder import Builder
 from ophion.chain.chain import Chain
@@ -17,26 +19,35 @@ from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.fees import FeeFloor, PriceSampling
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
-from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.engines import CliqueParameters, EngineKind
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.clique import CliqueEngine
+from ophion.consensus.engine import Engine
 from ophion.consensus.registry import engine_for
+from ophion.consensus.voting import LocalProposals
 from ophion.errors import ConfigError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store
 from ophion.node.config import NodeConfig
+from ophion.node.validator_contract import read_contracts
 from ophion.pool.admission import PoolHead
 from ophion.pool.journal import Journal
 from ophion.pool.pool import TxPool
+from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.assembly import Assembler, MinerSettings
+from ophion.producer.clique_loop import CliqueSealer
 from ophion.producer.control import MiningControl, Sealer
 from ophion.producer.instant import InstantSealer
 from ophion.producer.interval import IntervalSealer
 from ophion.producer.pow_miner import PowMiner, WorkDesk
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
+
+if TYPE_CHECKING:
+    from ophion.producer.bft_driver import BftDriver
 
 JOURNAL_NAME = "local-transactions.journal"
 
@@ -55,6 +66,10 @@ class Core:
     pool: TxPool
     assembler: Assembler
     mining: MiningControl
+    proposals: LocalProposals | None = None
+    """Members to vote for or against; None where there is no proof of authority."""
+    bft: BftDriver | None = None
+    """Consensus of an IBFT 2.0 or QBFT network."""
 
 
 def build_core(
@@ -71,7 +86,11 @@ def build_core(
     """Chain, pool and producer of one network. Local transactions are kept in `data_path`, when there is one."""
     spec = genesis.spec
     _check_production(config, spec)
-    chain = Chain.open(store, genesis, engine_for(spec))
+    engine = engine_for(spec)
+    chain = Chain.open(store, genesis, engine)
+    is_authority = _is_authority(spec)
+    if is_authority and spec.engine is not EngineKind.CLIQUE:
+        read_contracts(engine, chain)
     keeps_revert_data = config.access.revert_reason_enabled
     importer = Importer(chain, lanes, clock, keeps_revert_data)
     floor = FeeFloor(config.miner.min_gas_price, config.miner.min_priority_fee)
@@ -81,14 +100,28 @@ def build_core(
     journal = Journal(data_path / JOURNAL_NAME) if data_path is not None and config.pool.save else None
     pool = TxPool(config.pool, floor, lanes, clock, pool_head(queries), is_permitted, journal)
     chain.events.listen(lambda event: pool.on_chain_event(event, pool_head(queries)))
-    settings = MinerSettings(config.miner.coinbase, config.miner.extra_data or b"", config.miner.target_gas_limit)
+    author = node_key.address if is_authority else config.miner.coinbase
+    settings = MinerSettings(author, config.miner.extra_data or b"", config.miner.target_gas_limit)
     builder = Builder(chain, keeps_revert_data)
-    assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor)
+    earner = _earner(spec, engine, node_key.address) if is_authority else None
+    assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor, earner)
     pool.events.listen(lambda event: queries.forget_pending())
     queries.serve_pending(lambda: assembler.preview(_PENDING_DEADLINE_S))
-    mining = _mining(config, spec, assembler, settings, floor, lanes, entropy, node_key.address)
     fees = FeeOracle(queries, floor, sampling, lanes)
-    return Core(chain, importer, queries, fees, pool, assembler, mining)
+    if not is_authority:
+        mining = _mining(config, spec, assembler, settings, floor, lanes, entropy)
+        return Core(chain, importer, queries, fees, pool, assembler, mining)
+    proposals, bft = LocalProposals(), None
+    sealer: Sealer
+    if isinstance(engine, CliqueEngine):
+        # a random order of signers out of turn, different on every node: nothing that must not be guessed
+        randomness = Random(entropy.token(16))
+        parameters = spec.clique or CliqueParameters()
+        sealer = CliqueSealer(assembler, engine, parameters, node_key, proposals, randomness)
+    else:
+        sealer = bft = _bft(config, engine, assembler, importer, node_key, proposals, lanes)
+    mining = MiningControl(settings, floor, sealer, None, node_key.address, engine.name)
+    return Core(chain, importer, queries, fees, pool, assembler, mining, proposals, bft)
 
 
 def pool_head(queries: Queries) -> PoolHead:
@@ -112,6 +145,36 @@ def _check_production(config: NodeConfig, spec: ChainSpec) -> None:
         raise ConfigError("--block-period belongs to --network=dev: other networks decide themselves when blocks come.")
 
 
+def _is_authority(spec: ChainSpec) -> bool:
+    """Whether known members make the blocks."""
+    return spec.engine is not EngineKind.ETHASH and spec.terminal_total_difficulty is None
+
+
+def _earner(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[[Header], Address]:
+    """Who earns the fees of a block of this node that has no seal yet."""
+    if spec.engine is EngineKind.CLIQUE:
+        return lambda draft: node_address
+    return lambda draft: engine.beneficiary(HashedHeader(draft, draft.parent_hash))
+
+
+def _bft(
+    config: NodeConfig,
+    engine: Engine,
+    assembler: Assembler,
+    importer: Importer,
+    node_key: PrivateKey,
+    proposals: LocalProposals,
+    lanes: Lanes,
+) -> BftDriver:
+    # loaded here because networks without it start faster
+    from ophion.consensus.bft.engine import BftEngine
+    from ophion.producer.bft_driver import BftDriver, BftTuning
+
+    assert isinstance(engine, BftEngine)
+    tuning = BftTuning(config.consensus.max_round_timeout_s, config.consensus.follows_others)
+    return BftDriver(assembler, importer, engine, node_key, proposals, lanes, tuning=tuning)
+
+
 def _mining(
     config: NodeConfig,
     spec: ChainSpec,
@@ -120,12 +183,9 @@ def _mining(
     floor: FeeFloor,
     lanes: Lanes,
     entropy: Entropy,
-    node_address: Address,
 ) -> MiningControl:
-    """The way in which this network's blocks are made; none where this node cannot make any."""
+    """The way in which blocks are made by proof of work; none after the merge."""
     name = assembler.chain.engine.name
-    if spec.engine is not EngineKind.ETHASH:
-        return MiningControl(settings, floor, None, None, node_address, name)
     if spec.terminal_total_difficulty is not None:
         return MiningControl(settings, floor, None, None, None, name)
     desk = WorkDesk(assembler, lanes.read)

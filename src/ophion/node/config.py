@@ -17,6 +17,7 @@ from ophion.node.unbuilt_options import MetricsConfig, PeerConfig, PermissionCon
 from ophion.node.unstable_options import UnstableConfig
 from ophion.pool.pool import PoolConfig
 from ophion.producer.control import MinerConfig
+from ophion.producer.options import ConsensusConfig
 from ophion.runtime.logs import LogFormat, LogLevel
 from ophion.runtime.options import option
 
@@ -71,6 +72,7 @@ class NodeConfig:
     graphql: GraphqlConfig = field(default_factory=GraphqlConfig)
     access: AccessConfig = field(default_factory=AccessConfig)
     miner: MinerConfig = field(default_factory=MinerConfig)
+    consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
     pool: PoolConfig = field(default_factory=PoolConfig)
     peers: PeerConfig = field(default_factory=PeerConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)

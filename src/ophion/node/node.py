@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ophion.chainspec.genesis import Genesis
+from ophion.consensus.registry import engine_for
 from ophion.errors import ConfigError
 from ophion.native.crypto import PrivateKey
 from ophion.node.banner import Summary, banner
@@ -31,6 +32,7 @@ from ophion.node.datadir import DataDirectory
 from ophion.node.network import load_genesis
 from ophion.node.ports_file import remove_ports, write_ports
 from ophion.node.services import Interface, build_interface
+from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import ThreadLanes
@@ -56,6 +58,7 @@ def run_node(loaded: Loaded[NodeConfig]) -> int:
     genesis = load_genesis(config.network)
     for warning in genesis.warnings:
         log.warning("%s", warning)
+    engine_for(genesis.spec).check_genesis(genesis.header(ZERO_HASH))
     with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
         key, is_new = directory.key(replace(config.data, data_path=data_path))
         key_file = replace(config.data, data_path=data_path).key_file
@@ -76,7 +79,8 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         restored = core.pool.restore()
         if restored:
             log.info("local transactions restored count=%d", restored)
-        if config.miner.enabled:
+        # members of a proof-of-authority network make blocks without being told to
+        if config.miner.enabled or core.proposals is not None:
             core.mining.start()
         interface = build_interface(config, genesis, core, key, lanes, clock, entropy)
         supervisor = Supervisor([core.pool, core.mining, *interface.services])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ophion.chain.builder import Builder, BuiltBlock
@@ -11,7 +12,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.fees import FeeFloor
 from ophion.chain.importer import Importer
 from ophion.chain.validation import MAX_BLOCK_SIZE
-from ophion.consensus.engine import Wishes
+from ophion.consensus.engine import Vote, Wishes
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
 from ophion.pool.pool import DropReason, TxPool
@@ -51,7 +52,9 @@ class Assembler:
         clock: Clock,
         settings: MinerSettings,
         floor: FeeFloor,
+        beneficiary: Callable[[Header], Address] | None = None,
     ) -> None:
+        """`beneficiary` says who earns the fees of a draft, where that is not its coinbase."""
         self.chain = chain
         self.pool = pool
         self.settings = settings
@@ -60,13 +63,18 @@ class Assembler:
         self._builder = builder
         self._lanes = lanes
         self._floor = floor
+        self._beneficiary = beneficiary
 
     async def assemble(self, deadline_s: float) -> BuiltBlock:
         """A block on the head with the best transactions of the pool; what cannot be built leaves the pool."""
-        parent = self.chain.head
-        draft = self._builder.draft(parent, self._wishes())
+        return await self.assemble_on(self.chain.head, self.wishes(), deadline_s)
+
+    async def assemble_on(self, parent: HashedHeader, wishes: Wishes, deadline_s: float) -> BuiltBlock:
+        """As `assemble`, on a parent that may no longer be the head by the time the block is built."""
+        draft = self._builder.draft(parent, wishes)
         built, hashes = await self._fill(draft, self.chain.store.state(parent.header.state_root), deadline_s)
-        if built.skipped:
+        # what does not fit a block on another parent may well fit one on the head
+        if built.skipped and self.chain.head.hash == parent.hash:
             for position, reason in built.skipped:
                 log.debug("transaction dropped hash=0x%s reason=%s", hashes[position].hex(), reason)
             self.pool.drop([hashes[position] for position, _ in built.skipped], DropReason.INVALID)
@@ -75,7 +83,7 @@ class Assembler:
     async def preview(self, deadline_s: float) -> BuiltBlock:
         """As `assemble`, for somebody who only looks: the pool stays as it is."""
         parent = self.chain.head
-        draft = self._builder.draft(parent, self._wishes())
+        draft = self._builder.draft(parent, self.wishes())
         built, _ = await self._fill(draft, self.chain.store.state(parent.header.state_root), deadline_s)
         return built
 
@@ -101,12 +109,14 @@ class Assembler:
         )
         return hashed
 
-    def _wishes(self) -> Wishes:
+    def wishes(self, timestamp: int | None = None, vote: Vote | None = None) -> Wishes:
+        """What this node wants its next block to be; the timestamp is now unless given."""
         settings = self.settings
         return Wishes(
-            timestamp=int(self.clock.now()),
+            timestamp=int(self.clock.now()) if timestamp is None else timestamp,
             author=settings.coinbase or ZERO_ADDRESS,
             extra_data=settings.extra_data,
+            vote=vote,
             target_gas_limit=settings.target_gas_limit,
             fixed_base_fee=self._floor.min_gas_price,
         )
@@ -123,5 +133,8 @@ class Assembler:
                 break
             candidates.append(item.transaction)
             hashes.append(item.hash)
-        built = await self._lanes.build.run(lambda: self._builder.fill(draft, state, candidates, deadline_s))
+        beneficiary = None if self._beneficiary is None else self._beneficiary(draft)
+        built = await self._lanes.build.run(
+            lambda: self._builder.fill(draft, state, candidates, deadline_s, beneficiary)
+        )
         return built, hashes

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.genesis import Genesis
+from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.node.build import Core, build_core
 from ophion.node.config import NodeConfig
@@ -69,16 +70,18 @@ def open_core(
     config: NodeConfig = DEV_CONFIG,
     genesis: Genesis | None = None,
     lanes: Lanes | None = None,
+    key: PrivateKey = DEV_KEYS[0],
+    clock: ManualClock | None = None,
 ) -> Iterator[TestCore]:
     """The development network, or another, in this directory; opening it again is a restart."""
-    clock = ManualClock()
+    clock = clock or ManualClock()
     store = open_store(path, durable=False)
     try:
         core = build_core(
             config,
             genesis or dev_genesis(),
             store,
-            DEV_KEYS[0],
+            key,
             lanes or InlineLanes(),
             clock,
             SystemEntropy(),

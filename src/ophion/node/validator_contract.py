@@ -1,0 +1,41 @@
+"""QBFT networks whose validators are named by a contract: how the engine gets to ask it (consensus.md 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ophion.chain.chain import Chain
+from ophion.chain.environment import block_env
+from ophion.consensus.engine import Engine
+from ophion.errors import DecodeError, InvalidHeader
+from ophion.native.executor import CallRequest, call
+from ophion.native.failures import translated
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import ZERO_ADDRESS, Address
+
+_GAS: Final = 50_000_000
+_DEADLINE_S: Final = 5.0
+_RULE: Final = "validators of the contract"
+
+
+def read_contracts(engine: Engine, chain: Chain) -> None:
+    """Let a BFT engine call contracts in the states of this chain."""
+    from ophion.consensus.bft.engine import BftEngine
+    from ophion.consensus.bft.validators import GET_VALIDATORS, decode_addresses
+
+    assert isinstance(engine, BftEngine)
+
+    def ask(header: HashedHeader, contract: Address) -> Sequence[Address]:
+        env = block_env(chain.spec, chain.rules, header.header, header.header.coinbase)
+        request = CallRequest(sender=ZERO_ADDRESS, to=contract, gas=_GAS, input=GET_VALIDATORS)
+        with translated():
+            outcome = call(chain.store.state(header.header.state_root), env, request, (), _DEADLINE_S)
+        if outcome.kind != "returned":
+            raise InvalidHeader(_RULE, f"0x{contract.hex()} did not answer: {outcome.kind} {outcome.reason}")
+        try:
+            return decode_addresses(outcome.output)
+        except DecodeError as error:
+            raise InvalidHeader(_RULE, f"0x{contract.hex()}: {error}") from error
+
+    engine.validators.contract_reader = ask

@@ -1,0 +1,405 @@
+"""What turns the BFT machine into a validator: it feeds events and carries out effects.
+
+    chain, timers, peers ── events ──▶ BftMachine.handle ── effects ──▶ timers, disk, peers, build lane, importer
+
+One task takes events off the queue and runs the effects of each in their order, so that what a message promises is on
+disk before the message leaves. Slow orders (build, check, import) are tasks of their own and come back as events; the
+machine goes on answering meanwhile. A block that was built or checked here keeps its execution until it is imported:
+nothing runs twice.
+
+Peers are behind `Gossip`. A network of one validator needs none and runs through the same machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Collection, Coroutine, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, TypeAlias
+
+from ophion.chain.block import decode_block
+from ophion.chain.builder import BuiltBlock
+from ophion.chain.events import ChainBlock, ChainEvent
+from ophion.chain.importer import Importer
+from ophion.consensus.bft.authorship import Signer
+from ophion.consensus.bft.engine import DEFAULT_MAX_TIMEOUT_S, BftEngine
+from ophion.consensus.bft.events import (
+    BftEffect,
+    BftEvent,
+    BuildProposal,
+    CancelTimer,
+    CatchUp,
+    CheckProposal,
+    ImportBlock,
+    Multicast,
+    ProposalBuilt,
+    ProposalChecked,
+    Received,
+    Relay,
+    Remember,
+    SetTimer,
+    Suspended,
+    TaskFailed,
+    TimerKind,
+)
+from ophion.consensus.bft.machine import BftMachine
+from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.messages import BftMessage, Candidate, RawMessage
+from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile
+from ophion.consensus.bft.scribe import Dialect, KeyScribe
+from ophion.consensus.bft.status import BftStatus, status_of
+from ophion.consensus.voting import LocalProposals
+from ophion.errors import DecodeError, InvalidBlock, StorageError, UnknownParent
+from ophion.native.crypto import keccak256
+from ophion.native.executor import Execution
+from ophion.native.failures import translated
+from ophion.native.transactions import Body
+from ophion.primitives import rlp
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Address, Hash32
+from ophion.producer.assembly import Assembler
+from ophion.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
+
+MEMORY_KEY: Final = "bft-memory"
+"""Under which the database keeps the promises of this validator: name of the dialect, a zero byte, the record."""
+_BUILD_SHARE: Final = 0.75
+"""Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
+_EARLY_S: Final = 0.005
+"""A timer that fires this much before its wall time is on time; beyond that the clock was set back."""
+_REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
+"""What may be wrong with a block. Anything else is trouble of this node and ends it."""
+
+
+class Gossip(Protocol):
+    """The validators' way to each other. What comes in goes to `BftDriver.received`."""
+
+    def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
+        """Send an own message to the validators of its height."""
+
+    def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
+        """Pass a foreign message on, byte for byte, to validators that are not in `exclude`."""
+
+    def catch_up(self, peer: Address | None, height: int) -> None:
+        """A peer speaks of later heights: its chain has at least this block."""
+
+    def connected(self) -> Collection[Address]:
+        """Addresses of connected validators."""
+
+    def clients(self) -> Iterable[str]:
+        """What connected validators call themselves."""
+
+
+class NoPeers:
+    """A node that is alone."""
+
+    def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
+        """Nobody hears it; the machine has counted its own message already."""
+
+    def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
+        """There is nobody to pass it on to."""
+
+    def catch_up(self, peer: Address | None, height: int) -> None:
+        """There is nobody to ask."""
+
+    def connected(self) -> Collection[Address]:
+        return ()
+
+    def clients(self) -> Iterable[str]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class BftTuning:
+    """What an operator may choose about rounds; the rest is in the genesis file."""
+
+    max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
+    """Longest round."""
+    follows_others: bool = True
+    """Join f + 1 validators that have asked for a later round at once."""
+    profile: ProfileChoice = ProfileChoice.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A block that waits for its seals, with what its execution has left behind."""
+
+    height: int
+    body: Body
+    execution: Execution
+    built: BuiltBlock | None
+    """Where it was built here."""
+    started_at: float
+
+
+_Item: TypeAlias = "BftEvent | HashedHeader"
+"""In the queue a new head is its header: what the machine is told about it is worked out when its turn comes."""
+
+_DEFAULT_TUNING: Final = BftTuning()
+_ALONE: Final = NoPeers()
+
+
+class BftDriver:
+    """One validator of an IBFT 2.0 or QBFT network, or a node that may become one."""
+
+    hashrate = 0
+
+    def __init__(
+        self,
+        assembler: Assembler,
+        importer: Importer,
+        engine: BftEngine,
+        signer: Signer,
+        proposals: LocalProposals,
+        lanes: Lanes,
+        gossip: Gossip = _ALONE,
+        tuning: BftTuning = _DEFAULT_TUNING,
+    ) -> None:
+        self.engine = engine
+        self.proposals = proposals
+        self._assembler = assembler
+        self._chain = assembler.chain
+        self._clock = assembler.clock
+        self._importer = importer
+        self._signer = signer
+        self._lanes = lanes
+        self._gossip = gossip
+        self._tuning = tuning
+        self._limits = engine.limits()
+        self._queue: deque[_Item] = deque()
+        self._woken = asyncio.Event()
+        self._timers: dict[TimerKind, asyncio.TimerHandle] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._kept: dict[Hash32, _Kept] = {}
+        self._problem: str | None = None
+        self._dialect = engine.dialect(self._chain.head.number + 1)
+        self._scribe, self._machine = self._enter(self._dialect, self._recall(self._dialect))
+
+    # --- what others ask ------------------------------------------------------------------------
+
+    def status(self) -> BftStatus:
+        """What consensus is doing and what it waits for, in plain words."""
+        status = status_of(self._machine, self._clock.now(), self._gossip.connected())
+        if self._problem is not None:
+            status = replace(status, explanation=(self._problem, *status.explanation))
+        return status
+
+    def received(self, raw: RawMessage, peer: Address | None) -> None:
+        """A peer has sent a message; `DecodeError` when it is none.
+
+        Messages on top of the limit of the genesis file are dropped, and so is everything while consensus rests.
+        """
+        if self._tasks is None or len(self._queue) >= self._limits.message_queue:
+            return
+        if not self._machine.is_duplicate(keccak256(raw.data)):
+            self._post(Received(self._dialect.decode(raw), peer))
+
+    # --- running --------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Take part in consensus until cancelled; the next run goes on from the head of that time."""
+        ignore_chain = self._chain.events.listen(self._on_chain_event)
+        self._warn()
+        self._post(self._chain.head)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                while True:
+                    await self._next_item()
+        except BaseExceptionGroup as failures:
+            # the first failure has stopped the rest; whoever reads the log wants that one
+            raise failures.exceptions[0] from None
+        finally:
+            ignore_chain()
+            self._tasks = None
+            self._queue.clear()
+            self._kept.clear()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Leave consensus; the machine keeps its promises."""
+        self._machine.handle(Suspended(), self._clock.now())
+        for kind in TimerKind:
+            self._cancel_timer(kind)
+
+    def _warn(self) -> None:
+        for warning in self.engine.timing(self._chain.head).warnings(self._dialect.starts_on_block_timer):
+            log.warning("%s", warning)
+
+    def _on_chain_event(self, event: ChainEvent) -> None:
+        self._post(event.head)
+
+    def _post(self, item: _Item) -> None:
+        self._queue.append(item)
+        self._woken.set()
+
+    async def _next_item(self) -> None:
+        while not self._queue:
+            self._woken.clear()
+            await self._woken.wait()
+        item = self._queue.popleft()
+        event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
+        for effect in self._machine.handle(event, self._clock.now()):
+            await self._carry_out(effect)
+
+    def _as_new_head(self, head: HashedHeader) -> BftEvent:
+        """What the machine is told about a head; consensus rests on one whose validators cannot be known."""
+        self._kept = {hash: kept for hash, kept in self._kept.items() if kept.height > head.number}
+        dialect = self.engine.dialect(head.number + 1)
+        if dialect is not self._dialect:
+            # the network has moved from IBFT 2.0 to QBFT: promises are made per height, so none are carried over
+            self._dialect = dialect
+            self._rest()
+            self._scribe, self._machine = self._enter(dialect, None)
+        self._scribe.profile = chosen_profile(self._tuning.profile, self._gossip.clients())
+        try:
+            event = self.engine.new_head(head, self._chain, self._tuning.max_timeout_s)
+        except InvalidBlock as error:
+            self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
+            log.error("consensus rests at block %d: %s", head.number, error)
+            return Suspended()
+        self._problem = None
+        return event
+
+    def _enter(self, dialect: Dialect, memory: Memory | None) -> tuple[KeyScribe, BftMachine]:
+        scribe = KeyScribe(dialect, self._signer)
+        machine = BftMachine(dialect, scribe, self._limits, self._tuning.follows_others, memory)
+        return scribe, machine
+
+    # --- effects --------------------------------------------------------------------------------
+
+    async def _carry_out(self, effect: BftEffect) -> None:
+        if isinstance(effect, SetTimer):
+            self._set_timer(effect)
+        elif isinstance(effect, CancelTimer):
+            self._cancel_timer(effect.kind)
+        elif isinstance(effect, Remember):
+            await self._remember(effect.memory)
+        elif isinstance(effect, Multicast):
+            committee = self._machine.committee
+            self._gossip.multicast(effect.message, committee.validators if committee is not None else ())
+        elif isinstance(effect, Relay):
+            self._gossip.relay(effect.message, effect.exclude)
+        elif isinstance(effect, BuildProposal):
+            self._begin(self._build(effect))
+        elif isinstance(effect, CheckProposal):
+            self._begin(self._check(effect))
+        elif isinstance(effect, ImportBlock):
+            self._begin(self._import(effect))
+        elif isinstance(effect, CatchUp):
+            self._gossip.catch_up(effect.peer, effect.height)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        assert self._tasks is not None, "effects are carried out while the driver runs"
+        self._tasks.create_task(work)
+
+    def _set_timer(self, order: SetTimer) -> None:
+        self._cancel_timer(order.kind)
+        wait_s = max(0.0, order.at - self._clock.now())
+        self._timers[order.kind] = asyncio.get_running_loop().call_later(wait_s, self._expire, order)
+
+    def _cancel_timer(self, kind: TimerKind) -> None:
+        timer = self._timers.pop(kind, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _expire(self, order: SetTimer) -> None:
+        if self._clock.now() < order.at - _EARLY_S:
+            self._set_timer(order)
+        else:
+            self._timers.pop(order.kind, None)
+            self._post(order.event)
+
+    # --- blocks ---------------------------------------------------------------------------------
+
+    async def _build(self, order: BuildProposal) -> None:
+        chain = self._chain
+        parent = chain.header(order.parent)
+        assert parent is not None, "the machine builds on a head it was told of"
+        started_at = self._clock.monotonic()
+        try:
+            vote = self.engine.next_vote(parent, self._signer.address, self.proposals, chain)
+            deadline_s = self.engine.timing(parent).period_s * _BUILD_SHARE
+            built = await self._assembler.assemble_on(parent, self._assembler.wishes(order.timestamp, vote), deadline_s)
+        except _REFUSALS as error:
+            self._fail(order.height, order.round, f"no block could be built: {error}")
+            return
+        block = self.engine.candidate(built.body.encode_block(built.header.encode()), order.round)
+        self._kept[block.hash] = _Kept(order.height, built.body, built.execution, built, started_at)
+        self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
+
+    async def _check(self, order: CheckProposal) -> None:
+        proposal = order.proposal
+        block, problem = proposal.block, None
+        # a block that was good in one round is good in the next: its hash covers all but round and seals
+        if block.hash not in self._kept:
+            started_at = self._clock.monotonic()
+            try:
+                decoded = decode_block(block.encoded, self.engine)
+                execution = await self._importer.check(decoded, self.engine.verify_proposal)
+                self._kept[block.hash] = _Kept(proposal.height, decoded.body, execution, None, started_at)
+            except _REFUSALS as error:
+                problem = str(error)
+        self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem))
+
+    async def _import(self, order: ImportBlock) -> None:
+        block = order.block
+        kept = self._kept.get(block.hash)
+        header = self.engine.attach(Header.decode(rlp.split_list(block.encoded)[0]), order.seals)
+        try:
+            if kept is not None and kept.built is not None:
+                await self._assembler.commit(header, kept.built, kept.started_at)
+            else:
+                await self._import_foreign(header, block, kept)
+        except _REFUSALS as error:
+            log.warning("decided block not imported number=%d error=%s", block.height, error)
+            self._fail(block.height, order.round, f"the decided block could not be imported: {error}")
+
+    async def _import_foreign(self, header: Header, block: Candidate, kept: _Kept | None) -> None:
+        hashed = self.engine.hashed(header)
+        if kept is not None:
+            body = kept.body
+            importing = self._importer.import_built(hashed, body, kept.execution)
+        else:
+            body = decode_block(block.encoded, self.engine).body
+            importing = self._importer.import_block(ChainBlock(hashed, body))
+        task = asyncio.ensure_future(importing)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # consensus was stopped: a block that is on its way to disk is finished
+            await task
+            raise
+        log.info("Imported #%d / %d tx / (0x%s)", block.height, body.transaction_count, hashed.hash.hex())
+
+    def _fail(self, height: int, round_number: int, problem: str) -> None:
+        self._post(TaskFailed(height, round_number, problem))
+
+    # --- promises -------------------------------------------------------------------------------
+
+    async def _remember(self, memory: Memory) -> None:
+        record = self._dialect.name.encode() + b"\0" + memory.encode()
+
+        def write() -> None:
+            with translated():
+                self._chain.store.put_meta(MEMORY_KEY, record)
+
+        await self._lanes.write.run(write)
+
+    def _recall(self, dialect: Dialect) -> Memory | None:
+        """What an earlier run has promised; nothing of another dialect, which was another height."""
+        record = self._chain.store.meta(MEMORY_KEY)
+        if record is None:
+            return None
+        name, _, stored = record.partition(b"\0")
+        if name != dialect.name.encode():
+            return None
+        try:
+            return Memory.decode(stored, dialect)
+        except DecodeError as error:
+            raise StorageError(
+                f"What this validator has promised to others cannot be read ({error}); run `ophion storage check`."
+            ) from error

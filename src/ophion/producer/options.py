@@ -1,0 +1,29 @@
+"""What an operator may choose about consensus; what the network fixes is in its genesis file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ophion.runtime.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusConfig:
+    """Consensus."""
+
+    max_round_timeout_s: float = option(
+        "--bft-max-round-timeout",
+        default=60.0,
+        metavar="SECONDS",
+        help="IBFT 2.0 and QBFT: rounds double in length up to this.",
+    )
+    follows_others: bool = option(
+        "--bft-early-round-change",
+        default=True,
+        help="IBFT 2.0 and QBFT: join f + 1 validators that have asked for a later round at once.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if not self.max_round_timeout_s > 0:
+            yield f"Invalid value for option '--bft-max-round-timeout': {self.max_round_timeout_s} is not above 0"

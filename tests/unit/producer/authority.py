@@ -1,0 +1,105 @@
+"""Networks of a few signers or validators for the tests of this folder: real chains, made-up time, no threads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ophion.chain.events import ChainBlock
+from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.cli.rlp import ExtraDataType, extra_data
+from ophion.native.crypto import PrivateKey
+from ophion.node.config import NodeConfig
+from ophion.primitives.types import Address
+from ophion.producer.control import Sealer
+from ophion.runtime.clock import ManualClock
+from ophion.testing.core import TestCore, open_core
+from ophion.testing.signing import DEV_KEYS
+
+KEYS = tuple(sorted((PrivateKey(bytes([n]) * 32) for n in range(1, 8)), key=lambda key: key.address))
+"""In the order of turns."""
+ALLOC = {key.address.hex(): {"balance": hex(10**24)} for key in DEV_KEYS}
+_EXTRA = {"ibft2": ExtraDataType.IBFT_EXTRA_DATA, "qbft": ExtraDataType.QBFT_EXTRA_DATA}
+
+
+def authority_genesis(
+    engine: str, members: Sequence[Address], alloc: dict[str, Any] | None = None, **parameters: Any
+) -> Genesis:
+    """A London network that begins with these members, at the time at which manual clocks begin."""
+    if engine == "clique":
+        listed = bytes(32) + b"".join(members) + bytes(65)
+    else:
+        listed = extra_data(members, _EXTRA[engine])
+    values = {
+        "config": {"chainId": 2018, "londonBlock": 0, engine: parameters},
+        "timestamp": hex(int(ManualClock().now())),
+        "difficulty": "0x1",
+        "gasLimit": "0x1c9c380",
+        "extraData": "0x" + listed.hex(),
+        "alloc": {**ALLOC, **(alloc or {})},
+    }
+    return parse_genesis(json.dumps(values))
+
+
+def sealer_of(node: TestCore) -> Sealer:
+    """How a node makes blocks."""
+    sealer = node.mining._sealer
+    assert sealer is not None
+    return sealer
+
+
+@contextmanager
+def open_network(
+    path: Path, genesis: Genesis, keys: Sequence[PrivateKey], clock: ManualClock
+) -> Iterator[list[TestCore]]:
+    """One node per key, all in one time."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(open_core(path / f"node{index}", NodeConfig(), genesis, key=key, clock=clock))
+            for index, key in enumerate(keys)
+        ]
+
+
+def connect(nodes: Sequence[TestCore]) -> None:
+    """Hand the new head of each node to all others, as block gossip would."""
+
+    def teller(teller: TestCore) -> Callable[[Any], None]:
+        def tell(event: Any) -> None:
+            for node in nodes:
+                if node is not teller:
+                    for block in getattr(event, "blocks", None) or event.added:
+                        task = asyncio.get_running_loop().create_task(_take(node, block))
+                        _TASKS.add(task)
+                        task.add_done_callback(_TASKS.discard)
+
+        return tell
+
+    for node in nodes:
+        node.chain.events.listen(teller(node))
+
+
+_TASKS: set[asyncio.Task[None]] = set()
+
+
+async def _take(node: TestCore, block: ChainBlock) -> None:
+    if node.chain.header(block.header.hash) is None:
+        await node.core.importer.import_block(block)
+
+
+@asynccontextmanager
+async def running(*sealers: Sealer) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Run them for as long as the story lasts; what one of them raises is raised here."""
+    tasks = [asyncio.create_task(sealer.run()) for sealer in sealers]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
