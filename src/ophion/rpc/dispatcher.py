@@ -35,6 +35,7 @@ from ophion.rpc.errors import (
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     TIMEOUT_EXPIRED,
+    UNAUTHORIZED,
     as_rpc_error,
 )
 from ophion.rpc.registry import Bound, Caller
@@ -44,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 OK: Final = 200
 BAD_REQUEST: Final = 400
+UNAUTHORIZED_STATUS: Final = 401
 REQUEST_TIMEOUT: Final = 408
 
 _ABSENT: Final = object()
@@ -224,6 +226,8 @@ class Dispatcher:
             logger.error("rpc handler failed method=%s", name, exc_info=error)
             known = INTERNAL_ERROR()
         text = failure(id_text, known)
+        if known.code == UNAUTHORIZED.code:
+            return Answer(UNAUTHORIZED_STATUS, (text,))
         return text if self._error_status == OK else Answer(self._error_status, (text,))
 
     # --- batches and deadlines -------------------------------------------------------------------

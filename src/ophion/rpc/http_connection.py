@@ -21,12 +21,17 @@ import httptools
 from ophion.rpc.access import HostList, OriginList
 from ophion.rpc.dispatcher import Answer, Complete, Pending, Reply
 from ophion.rpc.http_wire import CONTINUE, JSON, Request, Response, chunked_head, json_head, preflight, response_head
+from ophion.rpc.places import BUSY, NEVER_ASKED
 from ophion.rpc.streaming import Pump, StreamedAnswer, chunk, collected
 
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_PIPELINED: Final = 32
 _HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
 _ORIGIN_REFUSED: Final = Response(403)
+_NO_PLACE_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many connections"}}'
+_NO_PLACE: Final = response_head(Response(503, (_NO_PLACE_BODY,), JSON), b"", False, False) + _NO_PLACE_BODY
+_STALLED_S: Final = 5.0
+"""A request that has not moved for so long counts as no request when somebody else needs the place."""
 
 Result: TypeAlias = Reply | Response
 """What an application gives: a JSON reply, now or later, or a response of its own making."""
@@ -67,20 +72,36 @@ class PlainHeads:
     again, so a hit needs no second look.
     """
 
-    _LONGEST: Final = 1024
-    _MOST: Final = 1024
-
-    def __init__(self) -> None:
+    def __init__(self, most: int = 1024, longest: int = 1024) -> None:
+        self._most = most
+        self._longest = longest
         self.sizes: dict[bytes, int] = {}
 
     def learn(self, message: bytes, body_size: int) -> None:
         """Remember the head of a message that ends with its body; when there are too many, begin anew."""
         end = message.find(b"\r\n\r\n") + 4
-        if len(message) - end != body_size or end > self._LONGEST:
+        if len(message) - end != body_size or end > self._longest:
             return
-        if len(self.sizes) >= self._MOST:
+        if len(self.sizes) >= self._most:
             self.sizes.clear()
         self.sizes[message[:end]] = body_size
+
+
+class GuardedSession(Protocol):
+    """What the bearer of one token may do."""
+
+    heads: PlainHeads
+
+    def handle(self, body: bytes) -> Reply:
+        """What a `POST /` with this token is handed to."""
+
+
+class Guard(Protocol):
+    """Who looks at tokens; `POST /` of a guarded service goes to the session of its header."""
+
+    def session(self, authorization: bytes | None) -> GuardedSession: ...
+
+    def may(self, authorization: bytes | None, method: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +116,8 @@ class HttpPolicy:
     opened: Callable[[HttpConnection], bool]
     """Called for a new connection; False turns it away."""
     closed: Callable[[HttpConnection], None]
+    guard: Guard | None = None
+    """None where no token is needed."""
 
 
 class _Slot:
@@ -135,6 +158,7 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, policy: HttpPolicy) -> None:
         self._policy = policy
         self._plain = policy.application.plain
+        self._heads = policy.heads
         self._plain_sizes = policy.heads.sizes
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._parser = httptools.HttpRequestParser(self)
@@ -147,7 +171,8 @@ class HttpConnection(asyncio.Protocol):
         self._is_paused = False
         self._pump: Pump | None = None
         self._is_reading = True
-        self._was_active = True
+        self._was_active = False
+        self._is_known = False
         self._quiet_s = 0.0
         self._learnable_size = -1
         self._reset()
@@ -171,7 +196,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         if not self._policy.opened(self):
             self._is_ending, self._is_plain = True, False
-            self._transport.abort()
+            self._transport.write(_NO_PLACE)
+            self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._policy.closed(self)
@@ -228,7 +254,7 @@ class HttpConnection(asyncio.Protocol):
             return  # the client waits for us
         busy = self._in_message or self._is_paused or self._is_ending
         if self._was_active and not busy:
-            self._was_active, self._quiet_s = False, 0.0
+            self._was_active, self._is_known, self._quiet_s = False, True, 0.0
             return
         self._quiet_s += seconds
         limits = self._policy.limits
@@ -240,6 +266,26 @@ class HttpConnection(asyncio.Protocol):
             allowed_s = limits.idle_timeout_s
         if self._quiet_s > allowed_s:
             self._transport.abort()
+
+    def idleness(self) -> float:
+        """Seconds without a request, for whoever needs the place of this connection (`Places`)."""
+        if self._is_paused:
+            return self._quiet_s
+        if self._queue:
+            return BUSY
+        if self._in_message:
+            return NEVER_ASKED if self._quiet_s >= _STALLED_S else 0.0
+        if self._was_active:
+            return 0.0
+        return self._quiet_s if self._is_known else NEVER_ASKED + self._quiet_s
+
+    def give_way(self) -> None:
+        """Somebody else takes the place of this connection, which has nothing to do."""
+        self._is_ending, self._is_plain = True, False
+        if self._is_paused:
+            self._transport.abort()
+        else:
+            self._transport.close()
 
     def close(self) -> None:
         """The service stops: no more requests are taken; what has been written still leaves."""
@@ -297,6 +343,9 @@ class HttpConnection(asyncio.Protocol):
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         if method == b"OPTIONS" and self._extra and b"access-control-request-method" in self._headers:
             return preflight()
+        if method == b"POST" and path == b"/" and self._policy.guard is not None:
+            session = self._policy.guard.session(self._headers.get(b"authorization"))
+            self._plain, self._heads, self._plain_sizes = session.handle, session.heads, session.heads.sizes
         if method == b"POST" and path == b"/" and self._plain is not None:
             if self._is_learnable():
                 self._learnable_size = len(body)
@@ -304,7 +353,9 @@ class HttpConnection(asyncio.Protocol):
         return self._policy.application.respond(Request(method, path, query, self._headers, body))
 
     def _is_learnable(self) -> bool:
-        unusual = (b"expect", b"transfer-encoding", b"upgrade", b"authorization")
+        unusual = (b"expect", b"transfer-encoding", b"upgrade")
+        if self._policy.guard is None and b"authorization" in self._headers:
+            return False  # nobody needs it here, so it is not kept either
         is_usual = self._keep_alive and not self._is_old and not self._extra and self._target == b"/"
         return is_usual and b"content-length" in self._headers and self._headers.keys().isdisjoint(unusual)
 
@@ -324,7 +375,7 @@ class HttpConnection(asyncio.Protocol):
         except httptools.HttpParserError:
             self._end_with(Response(400))
         if was_plain and self._learnable_size >= 0 and not self._in_message:
-            self._policy.heads.learn(data, self._learnable_size)
+            self._heads.learn(data, self._learnable_size)
         if self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > _MAX_HEAD_BYTES:
@@ -445,7 +496,10 @@ class HttpConnection(asyncio.Protocol):
                 self._transport.close()
             elif not self._has_sent_eof:
                 self._has_sent_eof = True
-                self._transport.write_eof()
+                if self._transport.can_write_eof():
+                    self._transport.write_eof()
+                else:
+                    self._transport.close()  # TLS knows no half-closed connections
 
     def _set_reading(self, wanted: bool) -> None:
         if wanted != self._is_reading and not self._transport.is_closing():

@@ -10,20 +10,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from ophion.errors import OphionError
 from ophion.rpc.access import HostList, OriginList
 from ophion.rpc.dispatcher import Dispatcher, Reply
 from ophion.rpc.health import Health
-from ophion.rpc.http_connection import Application, HttpConnection, HttpLimits, HttpPolicy, PlainHeads, Result
+from ophion.rpc.http_connection import Application, Guard, HttpConnection, HttpLimits, HttpPolicy, PlainHeads, Result
 from ophion.rpc.http_wire import JSON, Request, Response
+from ophion.rpc.places import Places
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ophion.rpc.auth.door import Door
 
 logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
 _BACKLOG: Final = 1024
+_TLS_HANDSHAKE_S: Final = 10.0
 _UP: Final = Response(200, (b'{"status":"UP"}',), JSON)
 _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
 
@@ -39,12 +46,14 @@ class ListenError(OphionError):
 
 
 class RpcApplication:
-    """JSON-RPC over HTTP."""
+    """JSON-RPC over HTTP; with a door, for those who have a token."""
 
-    def __init__(self, dispatcher: Dispatcher, health: Health) -> None:
-        self.plain: Callable[[bytes], Reply] | None = dispatcher.handle
+    def __init__(self, dispatcher: Dispatcher, health: Health, door: Door | None = None) -> None:
+        self.plain: Callable[[bytes], Reply] | None = dispatcher.handle if door is None else None
+        self.token_guard: Guard | None = None if door is None else door.gate
         self._dispatcher = dispatcher
         self._health = health
+        self._door = door
 
     def respond(self, request: Request) -> Result:
         """Everything but `POST /`."""
@@ -53,6 +62,8 @@ class RpcApplication:
         if request.path == b"/readiness" and request.method == b"GET":
             return _UP if self._is_ready(request.query) else _DOWN
         if request.path == b"/login" and request.method == b"POST":
+            if self._door is not None:
+                return self._door.login(request.body)
             return Response(400, reason=b"Authentication not enabled")
         if request.path != b"/":
             return Response(404)
@@ -63,6 +74,8 @@ class RpcApplication:
     def close(self) -> None:
         """Give up what is still waiting."""
         self._dispatcher.close()
+        if self._door is not None:
+            self._door.close()
 
     def _is_ready(self, query: bytes) -> bool:
         fields = parse_qs(query.decode("latin-1"), keep_blank_values=True)
@@ -87,6 +100,7 @@ class HttpService:
         origins: OriginList,
         limits: HttpLimits,
         application: Callable[[asyncio.AbstractEventLoop], Application],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.name = name
         self.host = host
@@ -96,36 +110,47 @@ class HttpService:
         self._origins = origins
         self._limits = limits
         self._application = application
-        self._connections: set[HttpConnection] = set()
+        self._tls = tls
+        self._guard: Guard | None = None
+        self.places: Places[HttpConnection] = Places(name, limits.max_connections)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve; cancelling stops listening, drops waiting requests and closes every connection."""
         loop = asyncio.get_running_loop()
         application = self._application(loop)
+        # only an application that asks for tokens has one
+        self._guard = getattr(application, "token_guard", None)
         policy = HttpPolicy(
-            application, self._hosts, self._origins, self._limits, PlainHeads(), self._opened, self._connections.discard
+            application,
+            self._hosts,
+            self._origins,
+            self._limits,
+            PlainHeads(),
+            self.places.admit,
+            self.places.leave,
+            self._guard,
         )
-        server = await listen(self.name, loop, lambda: HttpConnection(policy), self.host, self.port)
+        server = await listen(self.name, loop, lambda: HttpConnection(policy), self.host, self.port, self._tls)
         self.port = server.sockets[0].getsockname()[1]
         logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
         ready()
         try:
             while True:
                 await asyncio.sleep(_TICK_S)
-                for connection in tuple(self._connections):
+                for connection in self.places:
                     connection.tick(_TICK_S)
         finally:
             server.close()
-            for connection in tuple(self._connections):
+            for connection in self.places:
                 connection.close()
             application.close()
 
-    def _opened(self, connection: HttpConnection) -> bool:
-        if len(self._connections) >= self._limits.max_connections:
-            logger.warning("connection refused service=%s open=%d", self.name, len(self._connections))
-            return False
-        self._connections.add(connection)
-        return True
+    def may(self, authorization: bytes | None, method: str) -> bool:
+        """Whether a request with this `Authorization` header may use a method, for interfaces beside this one.
+
+        A service that asks for no tokens allows everything.
+        """
+        return self._guard is None or self._guard.may(authorization, method)
 
 
 async def listen(
@@ -134,9 +159,14 @@ async def listen(
     factory: Callable[[], asyncio.BaseProtocol],
     host: str,
     port: int,
+    tls: ssl.SSLContext | None = None,
 ) -> asyncio.Server:
     """A listening socket; `ListenError` says in one line why there is none."""
     try:
+        if tls is not None:
+            return await loop.create_server(
+                factory, host, port, backlog=_BACKLOG, ssl=tls, ssl_handshake_timeout=_TLS_HANDSHAKE_S
+            )
         return await loop.create_server(factory, host, port, backlog=_BACKLOG)
     except OSError as error:
         raise ListenError(name, host, port, error.strerror or str(error)) from error

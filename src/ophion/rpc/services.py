@@ -12,10 +12,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ophion.rpc import openrpc
 from ophion.rpc.access import HostList, OriginList
+from ophion.rpc.auth.settings import AuthSettings
 from ophion.rpc.context import RpcContext
 from ophion.rpc.dispatcher import BAD_REQUEST, OK, Dispatcher, DispatchLimits
 from ophion.rpc.health import Health
@@ -24,6 +25,11 @@ from ophion.rpc.methods import all_methods
 from ophion.rpc.registry import HTTP, WEBSOCKET, Bound, is_enabled
 from ophion.rpc.server import HttpService, RpcApplication
 from ophion.rpc.websocket import WebSocketLimits, WebSocketService
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ophion.rpc.auth.door import Door
 
 _DEFAULT_GROUPS: Final = ("eth", "net", "web3")
 
@@ -41,6 +47,9 @@ class HttpSettings:
     timeout_s: float = 30.0
     errors_as_400: bool = False
     limits: HttpLimits = field(default_factory=HttpLimits)
+    auth: AuthSettings | None = None
+    """None where no token is needed."""
+    tls: ssl.SSLContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,8 @@ class WebSocketSettings:
     max_batch: int = 1024
     timeout_s: float = 30.0
     limits: WebSocketLimits = field(default_factory=WebSocketLimits)
+    auth: AuthSettings | None = None
+    tls: ssl.SSLContext | None = None
 
 
 def http_service(context: RpcContext, settings: HttpSettings, health: Health) -> HttpService:
@@ -61,7 +72,9 @@ def http_service(context: RpcContext, settings: HttpSettings, health: Health) ->
     limits = DispatchLimits(settings.max_batch, settings.timeout_s, BAD_REQUEST if settings.errors_as_400 else OK)
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
-        return RpcApplication(Dispatcher(method_table(context, settings.groups, HTTP), loop, limits), health)
+        table = method_table(context, settings.groups, HTTP)
+        door = None if settings.auth is None else _door(settings.auth, table, loop, limits)
+        return RpcApplication(Dispatcher(table, loop, limits), health, door)
 
     return HttpService(
         "JsonRPC service",
@@ -71,15 +84,20 @@ def http_service(context: RpcContext, settings: HttpSettings, health: Health) ->
         OriginList(settings.origins),
         settings.limits,
         application,
+        settings.tls,
     )
 
 
 def websocket_service(context: RpcContext, settings: WebSocketSettings) -> WebSocketService:
     """JSON-RPC and subscriptions over WebSocket."""
-    limits = DispatchLimits(settings.max_batch, settings.timeout_s)
+    limits, auth = DispatchLimits(settings.max_batch, settings.timeout_s), settings.auth
 
     def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
         return Dispatcher(method_table(context, settings.groups, WEBSOCKET), loop, limits)
+
+    def door(loop: asyncio.AbstractEventLoop) -> Door:
+        assert auth is not None
+        return _door(auth, method_table(context, settings.groups, WEBSOCKET), loop, limits)
 
     return WebSocketService(
         "Websocket service",
@@ -89,7 +107,18 @@ def websocket_service(context: RpcContext, settings: WebSocketSettings) -> WebSo
         settings.limits,
         dispatcher,
         context.subscriptions.drop,
+        None if auth is None else door,
+        settings.tls,
     )
+
+
+def _door(
+    settings: AuthSettings, table: dict[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits
+) -> Door:
+    # what is behind it takes long to load: only services that ask for tokens wait for it
+    from ophion.rpc.auth.door import Door
+
+    return Door(settings, table, loop, limits)
 
 
 def method_table(context: RpcContext, groups: Sequence[str], transport: str) -> dict[str, Bound]:

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from ophion.rpc.access import HostList
 from ophion.rpc.dispatcher import Dispatcher
+from ophion.rpc.places import Places
 from ophion.rpc.server import listen
 
 if TYPE_CHECKING:
+    import ssl
+
+    from ophion.rpc.auth.door import Door
     from ophion.rpc.websocket_connection import WebSocketConnection
 
 logger = logging.getLogger(__name__)
@@ -27,8 +31,14 @@ class WebSocketLimits:
     max_connections: int = 80
     max_frame_bytes: int = 1024 * 1024
     max_message_bytes: int = 4 * 1024 * 1024
-    max_unread_bytes: int = 16 * 1024 * 1024
+    max_unread_bytes: int = 4 * 1024 * 1024
     """Notifications a client may leave unread before it is cut off."""
+    max_unread_bytes_in_all: int = 128 * 1024 * 1024
+    """What all clients that are behind may leave unread together; each has its share."""
+    handshake_timeout_s: float = 10.0
+    """A client that connects must have said what it wants after this time."""
+    write_timeout_s: float = 30.0
+    """A client must begin to take what is sent to it in this time."""
     silence_timeout_s: float = 120.0
     """A client that sends nothing, not even an answer to a ping, is gone after this time."""
 
@@ -45,6 +55,8 @@ class WebSocketService:
         limits: WebSocketLimits,
         dispatcher: Callable[[asyncio.AbstractEventLoop], Dispatcher],
         closed: Callable[[WebSocketConnection], None],
+        door: Callable[[asyncio.AbstractEventLoop], Door] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.name = name
         self.host = host
@@ -54,7 +66,9 @@ class WebSocketService:
         self._limits = limits
         self._dispatcher = dispatcher
         self._closed = closed
-        self._connections: set[WebSocketConnection] = set()
+        self._door = door
+        self._tls = tls
+        self.places: Places[WebSocketConnection] = Places(name, limits.max_connections)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve; cancelling says goodbye to every client."""
@@ -63,29 +77,25 @@ class WebSocketService:
 
         loop = asyncio.get_running_loop()
         dispatcher = self._dispatcher(loop)
-        policy = WebSocketPolicy(dispatcher, self._hosts, self._limits, self._opened, self._forget)
-        server = await listen(self.name, loop, lambda: WebSocketConnection(policy), self.host, self.port)
+        door = self._door(loop) if self._door is not None else None
+        policy = WebSocketPolicy(dispatcher, self._hosts, self._limits, self.places.admit, self._forget, door)
+        server = await listen(self.name, loop, lambda: WebSocketConnection(policy), self.host, self.port, self._tls)
         self.port = server.sockets[0].getsockname()[1]
         logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
         ready()
         try:
             while True:
                 await asyncio.sleep(_TICK_S)
-                for connection in tuple(self._connections):
+                for connection in self.places:
                     connection.tick(_TICK_S)
         finally:
             server.close()
-            for connection in tuple(self._connections):
+            for connection in self.places:
                 connection.close()
             dispatcher.close()
-
-    def _opened(self, connection: WebSocketConnection) -> bool:
-        if len(self._connections) >= self._limits.max_connections:
-            logger.warning("connection refused service=%s open=%d", self.name, len(self._connections))
-            return False
-        self._connections.add(connection)
-        return True
+            if door is not None:
+                door.close()
 
     def _forget(self, connection: WebSocketConnection) -> None:
-        self._connections.discard(connection)
+        self.places.leave(connection)
         self._closed(connection)

@@ -13,8 +13,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, cast
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.connection import ConnectionState
@@ -31,17 +31,25 @@ from wsproto.events import Request as Handshake
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import RemoteProtocolError
 
-from ophion.rpc.access import HostList
+from ophion.rpc.access import HostList, OriginList
 from ophion.rpc.dispatcher import Complete, Dispatcher, Pending
+from ophion.rpc.http_connection import HttpConnection, HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.http_wire import TEXT, Response, response_head
+from ophion.rpc.places import BUSY, NEVER_ASKED
 from ophion.rpc.streaming import Pump, StreamedAnswer, fragments
 from ophion.rpc.websocket import WebSocketLimits
+
+if TYPE_CHECKING:
+    from ophion.rpc.auth.door import Door
 
 logger = logging.getLogger(__name__)
 
 _PING_AFTER_S: Final = 30.0
 _MAX_HANDSHAKE_BYTES: Final = 64 * 1024
 _MAX_OPEN_REQUESTS: Final = 128
+_LEAST_UNREAD_BYTES: Final = 128 * 1024
+_LOGIN: Final = b"POST /login"
+_NO_PLACE: Final = Response(503, (b"Too many connections",), TEXT)
 _NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP requests",), TEXT)
 _NO_LOGIN: Final = Response(400, reason=b"Authentication not enabled")
 
@@ -56,6 +64,16 @@ class WebSocketPolicy:
     opened: Callable[[WebSocketConnection], bool]
     """Called for a new connection; False turns it away."""
     closed: Callable[[WebSocketConnection], None]
+    door: Door | None = None
+    """None where no token is needed."""
+    behind: set[WebSocketConnection] = field(default_factory=set)
+    """Clients that do not take what is sent to them at this moment; they share the room for unread messages."""
+
+    def room(self) -> int:
+        """Bytes that one client may leave unread."""
+        limits = self.limits
+        share = limits.max_unread_bytes_in_all // max(1, len(self.behind))
+        return min(limits.max_unread_bytes, max(_LEAST_UNREAD_BYTES, share))
 
 
 class WebSocketConnection(asyncio.Protocol):
@@ -76,14 +94,17 @@ class WebSocketConnection(asyncio.Protocol):
         self._pump: Pump | None = None
         self._behind: deque[Complete] = deque()
         self._silent_s = 0.0
+        self._idle_s = 0.0
+        self._unread_s = 0.0
+        self._handle = policy.dispatcher.handle
+        self._http: HttpConnection | None = None
 
     # --- called by the loop ----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         if not self._policy.opened(self):
-            self._is_closed = True
-            self._transport.abort()
+            self._refuse(_NO_PLACE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_open, self._is_closed = False, True
@@ -94,6 +115,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._pump.abandon()
             self._pump = None
         self._behind.clear()
+        self._policy.behind.discard(self)
         self._policy.closed(self)
 
     def data_received(self, data: bytes) -> None:
@@ -106,20 +128,26 @@ class WebSocketConnection(asyncio.Protocol):
                 if len(self._first) > _MAX_HANDSHAKE_BYTES:
                     self._refuse(Response(431))
                     return
+                if self._policy.door is not None and _LOGIN.startswith(self._first[: len(_LOGIN)]):
+                    if len(self._first) >= len(_LOGIN):
+                        self._become_http(self._policy.door)
+                    return
             self._protocol.receive_data(data)
             for event in self._protocol.events():
                 self._on_event(event)
         except RemoteProtocolError:
-            self._refuse(_NO_LOGIN if self._first.startswith(b"POST /login") else _NOT_HTTP)
+            self._refuse(_NO_LOGIN if self._first.startswith(_LOGIN) else _NOT_HTTP)
 
     def pause_writing(self) -> None:
-        self._is_paused = True
+        self._is_paused, self._unread_s = True, 0.0
+        self._policy.behind.add(self)
         if self._pump is not None:
             self._pump.pause()
         self._settle()
 
     def resume_writing(self) -> None:
         self._is_paused = False
+        self._policy.behind.discard(self)
         if self._pump is not None:
             self._pump.resume()
         self._settle()
@@ -131,7 +159,8 @@ class WebSocketConnection(asyncio.Protocol):
         if not self._is_open:
             return
         unread = self._transport.get_write_buffer_size() + sum(len(one) for one in self._behind if type(one) is bytes)
-        if unread > self._policy.limits.max_unread_bytes:
+        self._idle_s = 0.0
+        if unread > self._policy.room():
             logger.warning("websocket client cut off: it does not read its notifications")
             self._transport.abort()
             return
@@ -139,11 +168,37 @@ class WebSocketConnection(asyncio.Protocol):
 
     def tick(self, seconds: float) -> None:
         """Some time has passed: see whether the client is still there."""
+        if self._http is not None:
+            self._http.tick(seconds)
+            return
+        limits = self._policy.limits
         before, self._silent_s = self._silent_s, self._silent_s + seconds
-        if self._silent_s > self._policy.limits.silence_timeout_s:
+        self._idle_s += seconds
+        self._unread_s += seconds
+        if self._is_paused and self._unread_s > limits.write_timeout_s:
+            logger.warning("websocket client cut off: it has read nothing for %.0f s", self._unread_s)
+            self._transport.abort()
+        elif not self._is_open and self._idle_s > limits.handshake_timeout_s:
+            self._refuse(Response(408))
+        elif self._silent_s > limits.silence_timeout_s:
             self._transport.abort()
         elif self._is_open and int(before / _PING_AFTER_S) < int(self._silent_s / _PING_AFTER_S):
             self._transport.write(self._protocol.send(Ping()))
+
+    def idleness(self) -> float:
+        """Seconds without requests and notifications, for whoever needs the place of this connection (`Places`)."""
+        if self._http is not None:
+            return self._http.idleness()
+        if not self._is_open:
+            return NEVER_ASKED + self._idle_s
+        return BUSY if self._requests and not self._is_paused else self._idle_s
+
+    def give_way(self) -> None:
+        """Somebody else takes the place of this connection, which has nothing to do."""
+        if self._is_paused or not self._is_open:
+            self._transport.abort()
+        else:
+            self.close(CloseReason.TRY_AGAIN_LATER)
 
     def close(self, code: CloseReason = CloseReason.GOING_AWAY) -> None:
         """End the connection with a reason the client can see."""
@@ -180,10 +235,14 @@ class WebSocketConnection(asyncio.Protocol):
             self._is_closed = True
             self._transport.close()
             return
+        if self._policy.door is not None:
+            header = next((value for name, value in handshake.extra_headers if name.lower() == b"authorization"), None)
+            self._handle = self._policy.door.gate.connection_session(header).handle
         # Some libraries name this sub-protocol by mistake and give up when it is not confirmed.
         subprotocol = "undefined" if "undefined" in handshake.subprotocols else None
         self._transport.write(self._protocol.send(AcceptConnection(subprotocol=subprotocol)))
         self._is_open = True
+        self._idle_s = 0.0
         self._first = b""
 
     def _on_data(self, text: str, ends_frame: bool, ends_message: bool) -> None:
@@ -201,7 +260,8 @@ class WebSocketConnection(asyncio.Protocol):
             self._on_message(message.encode())
 
     def _on_message(self, message: bytes) -> None:
-        reply = self._policy.dispatcher.handle(message, self)
+        self._idle_s = 0.0
+        reply = self._handle(message, self)
         if not isinstance(reply, Pending):
             self._send(reply)
             return
@@ -243,6 +303,25 @@ class WebSocketConnection(asyncio.Protocol):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
+
+    def _become_http(self, door: Door) -> None:
+        """This client wants to log in before it comes back with a token: from here on it speaks HTTP."""
+        from ophion.rpc.auth.door import LoginApplication
+
+        policy = HttpPolicy(
+            LoginApplication(door),
+            self._policy.hosts,
+            OriginList(()),
+            HttpLimits(max_body_bytes=_MAX_HANDSHAKE_BYTES),
+            PlainHeads(),
+            lambda opened: True,
+            lambda closed: self._policy.closed(self),
+        )
+        first, self._first = self._first, b""
+        self._http = HttpConnection(policy)
+        self._transport.set_protocol(self._http)
+        self._http.connection_made(self._transport)
+        self._http.data_received(first)
 
     def _refuse(self, response: Response) -> None:
         self._is_open, self._is_closed = False, True

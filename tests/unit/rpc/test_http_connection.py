@@ -378,9 +378,11 @@ def test_other_paths_go_to_the_application() -> None:
     run(story)
 
 
-def test_a_connection_too_many_is_closed_at_once() -> None:
+def test_a_connection_too_many_is_told_so_and_closed() -> None:
     def story(client: Client, context: Context) -> None:
-        assert client.transport.is_aborted
+        assert client.transport.is_closed
+        status, _, body = only(client.transport.take())
+        assert (status, json.loads(body)["error"]["code"]) == (503, -32005)
         assert client.post() == b""
 
     run(story, opened=lambda connection: False)

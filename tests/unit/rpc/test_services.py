@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -106,15 +105,16 @@ def test_a_port_that_is_taken_is_one_clear_error(dev: Interface) -> None:
     dev.run(serving(first, story))
 
 
-def test_connections_beyond_the_limit_are_closed_at_once(dev: Interface) -> None:
+def test_the_idlest_connection_gives_way_to_one_beyond_the_limit(dev: Interface) -> None:
     service = http(dev, limits=HttpLimits(max_connections=1))
 
     async def story() -> None:
-        _, first = await asyncio.open_connection("127.0.0.1", service.port)
+        idle, first = await asyncio.open_connection("127.0.0.1", service.port)
         await asyncio.sleep(0.05)
         reader, second = await asyncio.open_connection("127.0.0.1", service.port)
-        with suppress(ConnectionResetError):
-            assert await asyncio.wait_for(reader.read(), 5) == b""
+        second.write(b"GET /liveness HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert await asyncio.wait_for(idle.read(), 5) == b""
+        assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 200")
         first.close()
         second.close()
 

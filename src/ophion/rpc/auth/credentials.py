@@ -1,0 +1,102 @@
+"""The file of users, and the check of a password.
+
+    [Users.alice]
+    password = "$2a$10$..."
+    permissions = ["net:*", "eth:blockNumber"]
+
+The file is read again at each login, so users come and go without a restart. A check takes the same work whoever is
+named: for an unknown user a hash of the same cost is computed and thrown away, so that the time of an answer does not
+tell which users exist.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import bcrypt
+
+from ophion.errors import OphionError
+
+_MOST_BYTES: Final = 72
+"""What bcrypt looks at; longer passwords were always cut here."""
+_USUAL_COST: Final = 10
+
+
+class CredentialsError(OphionError):
+    """A file of users that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who may log in."""
+
+    name: str
+    password_hash: str
+    permissions: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"User({self.name!r})"
+
+
+def read_users(path: Path) -> dict[str, User]:
+    """The users of a file; `CredentialsError` says in one line what is wrong with it."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise CredentialsError(f"Unable to read the credentials file {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CredentialsError(f"Invalid TOML in the credentials file {path}: {error}") from None
+    users = content.get("Users", {})
+    if not isinstance(users, dict):
+        raise CredentialsError("RPC authentication configuration file contains invalid values.")
+    return {name: _user(name, entry) for name, entry in users.items()}
+
+
+def _user(name: str, entry: Any) -> User:
+    if not isinstance(entry, dict):
+        raise CredentialsError("RPC authentication configuration file contains invalid values.")
+    password = entry.get("password")
+    if not isinstance(password, str) or not password:
+        raise CredentialsError("RPC user specified without password.")
+    for key, value in entry.items():
+        is_list = isinstance(value, list) and all(isinstance(member, str) for member in value)
+        if not is_list and key not in ("password", "privacyPublicKey"):
+            raise CredentialsError("RPC authentication configuration file contains invalid values.")
+    return User(name, password, tuple(entry.get("permissions", ())))
+
+
+def checked_user(users: Mapping[str, User], name: str, password: str) -> User | None:
+    """The user whose password this is. Takes tens of milliseconds, whatever the outcome: not for the event loop."""
+    given = password.encode("utf-8", "surrogatepass")[:_MOST_BYTES]
+    user = users.get(name)
+    if user is not None:
+        matches = _matches(given, user.password_hash.encode())
+        if matches is not None:
+            return user if matches else None
+    _matches(given, _decoy(users))
+    return None
+
+
+def _matches(given: bytes, hashed: bytes) -> bool | None:
+    """Whether a password has a hash; None, at once, when the hash is none or the password cannot have one."""
+    try:
+        return bcrypt.checkpw(given.replace(b"\0", b"\xff"), hashed) and b"\0" not in given
+    except ValueError:
+        return None
+
+
+def _decoy(users: Mapping[str, User]) -> bytes:
+    """A hash of no password, as costly as most hashes of the file."""
+    costs = Counter(cost for user in users.values() if (cost := _cost(user.password_hash)) is not None)
+    cost = costs.most_common(1)[0][0] if costs else _USUAL_COST
+    return b"$2b$%02d$" % cost + b"." * 53
+
+
+def _cost(password_hash: str) -> int | None:
+    parts = password_hash.split("$")
+    return int(parts[2]) if len(parts) == 4 and parts[2].isdecimal() and 4 <= int(parts[2]) <= 31 else None

@@ -1,0 +1,81 @@
+"""Gate and login of one service, made from its settings when it starts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ophion.errors import ConfigError
+from ophion.rpc.auth.credentials import read_users
+from ophion.rpc.auth.gate import Gate
+from ophion.rpc.auth.login import Login
+from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
+from ophion.rpc.auth.tokens import TokenIssuer, TokenReader, reader_from_file
+from ophion.rpc.dispatcher import DispatchLimits, Reply
+from ophion.rpc.http_connection import Result
+from ophion.rpc.http_wire import TEXT, Request, Response
+from ophion.rpc.registry import Bound
+
+_NO_LOGIN: Final = Response(400, reason=b"Authentication not enabled")
+_NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP requests",), TEXT)
+
+
+class Door:
+    """Everything authentication is to a service."""
+
+    def __init__(
+        self,
+        settings: AuthSettings,
+        table: Mapping[str, Bound],
+        loop: asyncio.AbstractEventLoop,
+        limits: DispatchLimits,
+    ) -> None:
+        self._login: Login | None = None
+        reader: TokenReader
+        if settings.public_key_file is not None:
+            reader = reader_from_file(settings.public_key_file, settings.algorithm)
+        elif settings.credentials_file is not None:
+            reader = issuer = TokenIssuer()
+            self._login = Login(settings.credentials_file, issuer, settings.clock)
+        else:
+            raise ConfigError("Authentication needs a credentials file or the public key of an issuer.")
+        self.gate = Gate(reader, table, loop, limits, settings.clock, settings.exempt_methods)
+
+    def login(self, body: bytes) -> Result:
+        """The answer to `POST /login`; where tokens come from elsewhere, nobody logs in here."""
+        return _NO_LOGIN if self._login is None else self._login.respond(body)
+
+    def close(self) -> None:
+        """Give up what is still waiting."""
+        self.gate.close()
+        if self._login is not None:
+            self._login.close()
+
+
+class LoginApplication:
+    """What the port of the WebSocket service answers over plain HTTP: logins and nothing else."""
+
+    plain: Callable[[bytes], Reply] | None = None
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def respond(self, request: Request) -> Result:
+        """`POST /login`, or the answer that this is no place for HTTP."""
+        if request.method == b"POST" and request.path == b"/login":
+            return self._door.login(request.body)
+        return _NOT_HTTP
+
+    def close(self) -> None:
+        """The service closes the door itself."""
+
+
+def check(settings: AuthSettings) -> None:
+    """Look at the files before anything starts; `OphionError` says in one line what is wrong with them."""
+    if settings.public_key_file is not None:
+        reader_from_file(settings.public_key_file, settings.algorithm)
+    elif settings.credentials_file is not None:
+        read_users(settings.credentials_file)
+    if settings.public_key_file is None and settings.algorithm is not JwtAlgorithm.RS256:
+        raise ConfigError("A JWT algorithm can be chosen for external public keys only; this node signs with RS256.")

@@ -1,0 +1,47 @@
+"""Permissions: `group:method` entries, and what they leave of a method table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ophion.rpc.errors import UNAUTHORIZED
+from ophion.rpc.registry import Bound
+
+EVERYTHING: Final = "*:*"
+
+
+def entries_for(method: str) -> tuple[str, str, str]:
+    """The entries that permit a method: `*:*`, `eth:*` and `eth:blockNumber` for `eth_blockNumber`."""
+    group, _, name = method.replace(".", "_", 1).partition("_")
+    return EVERYTHING, f"{group}:*", f"{group}:{name}"
+
+
+def allows(permissions: Collection[str], method: str) -> bool:
+    """Whether one of the entries permits a method; entries are compared exactly, case included."""
+    return any(entry in permissions for entry in entries_for(method))
+
+
+def permitted_table(
+    table: Mapping[str, Bound], permissions: Collection[str], exempt: Iterable[str] = ()
+) -> dict[str, Bound]:
+    """The same names with `Unauthorized` in place of what is not permitted.
+
+    A method may be called by an alias where its own name is permitted. What is not enabled stays so: clients are told
+    that before they are told that they may not (json-rpc.md 1.11). `exempt` methods are open to everybody.
+    """
+    free = frozenset(exempt)
+    return {name: bound if _is_open(name, bound, permissions, free) else _REFUSED for name, bound in table.items()}
+
+
+def _is_open(name: str, bound: Bound, permissions: Collection[str], exempt: frozenset[str]) -> bool:
+    if not bound.name:
+        return True  # bound to the answer that it is not enabled
+    return name in exempt or allows(permissions, name) or allows(permissions, bound.name)
+
+
+def _refuse(params: Sequence[Any], caller: Any) -> Any:
+    raise UNAUTHORIZED()
+
+
+_REFUSED: Final = Bound(_refuse, bytes, False, "unauthorized")

@@ -1,0 +1,116 @@
+"""JSON Web Tokens: made by this node, or by somebody whose public key it was given.
+
+One key and one algorithm belong to each service, decided when it starts. What a token says about its own algorithm is
+compared with that and never followed, which is what makes `alg: none` and a public key used as a shared secret fail.
+Signatures are left to PyJWT and cryptography; times are compared here, with the clock of the node.
+
+Own keys are made anew by each service: tokens end with the process, and a token for HTTP is worth nothing on WebSocket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from ophion.errors import ConfigError
+from ophion.rpc.auth.settings import JwtAlgorithm
+
+LIFETIME_S: Final = 300
+MAX_TOKEN_BYTES: Final = 16 * 1024
+_KEY_BITS: Final = 2048
+_LEAST_SECRET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a valid token says."""
+
+    username: str
+    permissions: frozenset[str]
+    expires_at: float
+    """Wall time in seconds."""
+
+
+class TokenReader:
+    """Tokens of one issuer."""
+
+    def __init__(self, key: Any, algorithm: JwtAlgorithm) -> None:
+        self._key = key
+        self._algorithm = algorithm.value
+
+    def read(self, token: bytes, now: float) -> Claims | None:
+        """What a token says; None when it is forged, malformed, expired, not valid yet or without an end."""
+        if len(token) > MAX_TOKEN_BYTES:
+            return None
+        try:
+            claims = jwt.decode(token, self._key, algorithms=[self._algorithm], options=_SIGNATURE_ONLY)
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            return None
+        expires_at, begins_at = _time(claims.get("exp")), _time(claims.get("nbf", 0))
+        if expires_at is None or begins_at is None or not begins_at <= now < expires_at:
+            return None
+        permissions = claims.get("permissions", [])
+        if not isinstance(permissions, list):
+            return None
+        entries = frozenset(entry for entry in permissions if isinstance(entry, str))
+        return Claims(str(claims.get("username", "")), entries, expires_at)
+
+
+class TokenIssuer(TokenReader):
+    """Tokens of this service: it signs them and reads them."""
+
+    def __init__(self) -> None:
+        self._private_key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+        super().__init__(self._private_key.public_key(), JwtAlgorithm.RS256)
+
+    def issue(self, username: str, permissions: tuple[str, ...], now: float) -> str:
+        """A token that is good for five minutes."""
+        issued_at = int(now)
+        claims = {
+            "permissions": list(permissions),
+            "username": username,
+            "iat": issued_at,
+            "exp": issued_at + LIFETIME_S,
+        }
+        return jwt.encode(claims, self._private_key, algorithm=JwtAlgorithm.RS256.value)
+
+
+def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
+    """A reader for tokens of an external issuer: a PEM public key, or the shared secret of HS256."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"Unable to read the JWT public key file {path}: {error.strerror}") from None
+    if algorithm is JwtAlgorithm.HS256:
+        secret = content.strip()
+        if len(secret) < _LEAST_SECRET_BYTES:
+            raise ConfigError(f"The JWT secret in {path} has fewer than {_LEAST_SECRET_BYTES} bytes.")
+        content = secret
+    try:
+        key = jwt.get_algorithm_by_name(algorithm.value).prepare_key(content)
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
+        raise ConfigError(f"The JWT public key file {path} holds no key for {algorithm.value}: {error}") from None
+    return TokenReader(key, algorithm)
+
+
+def _time(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    except OverflowError:
+        return None
+
+
+_SIGNATURE_ONLY: Final[Any] = {
+    "verify_signature": True,
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+    "verify_aud": False,
+    "verify_iss": False,
+    "verify_sub": False,
+    "verify_jti": False,
+}
