@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 TOOLS := $(VENV)/.tools
 PACKAGES := $(VENV)/.packages
 BUILT := $(VENV)/.built
+COMPILED := $(VENV)/.compiled
 CRATE := native/Cargo.toml native/Cargo.lock $(shell find native/src -name '*.rs' 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -17,7 +18,7 @@ CRATE := native/Cargo.toml native/Cargo.lock $(shell find native/src -name '*.rs
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: $(BUILT) ## Build everything: leaves a working .venv/bin/ophion
+build: $(BUILT) $(COMPILED) ## Build everything: leaves a working .venv/bin/ophion
 
 run: build ## Start a development node
 	@$(BIN)/ophion dev
@@ -70,4 +71,9 @@ $(BUILT): $(PACKAGES) $(CRATE) pyproject.toml
 	@scripts/set-up rust $(VENV)
 	@echo "Building the Rust crate (some minutes the first time; progress in $(VENV)/build.log)"
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
+	@touch $@
+
+# Bytecode, written even where Python is told not to write any: a start without it takes twice as long.
+$(COMPILED): $(BUILT) $(shell find src -name '*.py' 2>/dev/null)
+	@$(BIN)/python -m compileall -q src/ophion
 	@touch $@
