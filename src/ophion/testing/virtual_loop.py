@@ -1,7 +1,7 @@
 """An event loop whose time is made up: it jumps to the next deadline when nothing is ready.
 
-A story of minutes takes milliseconds and comes out the same every time. Where nothing is ready and nothing ever will be,
-the loop raises instead of hanging. Only for stories without threads and sockets (`InlineLanes`).
+A story of minutes takes milliseconds and comes out the same every time. Where nothing is ready and nothing ever will
+be, the loop raises instead of hanging. Only for stories without threads and sockets (`InlineLanes`).
 """
 
 from __future__ import annotations
