@@ -65,13 +65,13 @@ class Client:
     def ask(self, document: str, variables: Any = None, operation: str | None = None) -> Any:
         """The data of a request that must succeed."""
         status, answer = self.post(document, variables, operation)
-        assert status == 200 and list(answer) == ["data"], answer
+        assert (status, list(answer)) == (200, ["data"]), answer
         return answer["data"]
 
     def errors(self, document: str, variables: Any = None) -> list[dict[str, Any]]:
         """The errors of a request that must fail."""
         status, answer = self.post(document, variables)
-        assert status == 400 and next(iter(answer)) == "errors", answer
+        assert (status, next(iter(answer))) == (400, "errors"), answer
         found: list[dict[str, Any]] = answer["errors"]
         return found
 
