@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -57,6 +58,7 @@ def open_network(
     path: Path, genesis: Genesis, keys: Sequence[PrivateKey], clock: ManualClock
 ) -> Iterator[list[TestCore]]:
     """One node per key, all in one time."""
+    gc.collect()  # nodes that knew each other let go of their databases only then
     with ExitStack() as stack:
         yield [
             stack.enter_context(open_core(path / f"node{index}", NodeConfig(), genesis, key=key, clock=clock))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_c_03_others_step_in_out_of_turn_within_the_random_delay(tmp_path: Path)
         engine, made = nodes[0].chain.engine, blocks(nodes[0])
         assert len(made) == 12
         authors = [engine.author(header) for header in made]
-        assert set(zip(authors, authors[1:], strict=False)) == {
+        assert set(pairwise(authors)) == {
             (KEYS[0].address, KEYS[1].address),
             (KEYS[1].address, KEYS[0].address),
         }
@@ -120,7 +121,7 @@ def test_c_04_a_signer_alone_of_three_makes_one_block_and_halts(tmp_path: Path) 
 
 def test_a_node_that_is_no_signer_waits_until_it_is_voted_in(tmp_path: Path) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
-        signer, other = nodes
+        signer = nodes[0]
         async with running(*map(sealer_of, nodes)):
             await asyncio.sleep(11)
             proposals = signer.core.proposals

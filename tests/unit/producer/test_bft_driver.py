@@ -1,0 +1,468 @@
+"""Validators of IBFT 2.0 and QBFT networks: the machine with a real chain, disk and importer behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.chainspec.genesis import parse_genesis
+from ophion.cli.rlp import ExtraDataType, extra_data
+from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.messages import BftMessage, Commit, Proposal, RawMessage
+from ophion.consensus.bft.status import Phase
+from ophion.errors import DecodeError, InvalidHeader, StorageError
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address
+from ophion.producer.bft_driver import MEMORY_KEY, BftDriver
+from ophion.runtime.clock import ManualClock
+from ophion.testing.core import TestCore
+from ophion.testing.signing import DEV_KEYS, fee_transaction
+from ophion.testing.virtual_loop import run_virtually
+from tests.unit.producer.authority import KEYS, authority_genesis, open_network, running
+
+START = int(ManualClock().now())
+GWEI = 10**9
+BOTH = pytest.mark.parametrize("engine", ["ibft2", "qbft"])
+
+
+class Wire:
+    """The gossip of one validator: everything goes through the real encoding, some milliseconds late."""
+
+    def __init__(self, me: Address, drivers: dict[Address, BftDriver], delay_s: float = 0.005) -> None:
+        self.sent: list[BftMessage] = []
+        self.wanted: list[int] = []
+        self.is_cut = False
+        self._me = me
+        self._drivers = drivers
+        self._delay_s = delay_s
+
+    def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
+        self.sent.append(message)
+        self._send(message, [address for address in validators if address != self._me])
+
+    def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
+        self._send(message, [address for address in self._drivers if address not in exclude and address != self._me])
+
+    def _send(self, message: BftMessage, targets: Iterable[Address]) -> None:
+        for address in targets:
+            if not self.is_cut and address in self._drivers:
+                asyncio.get_running_loop().call_later(
+                    self._delay_s, self._drivers[address].received, message.raw, self._me
+                )
+
+    def catch_up(self, peer: Address | None, height: int) -> None:
+        self.wanted.append(height)
+
+    def connected(self) -> Collection[Address]:
+        return [address for address in self._drivers if address != self._me]
+
+    def clients(self) -> Iterable[str]:
+        return ["ophion/v1"]
+
+
+def driver_of(node: TestCore) -> BftDriver:
+    assert node.core.bft is not None
+    return node.core.bft
+
+
+def wired(nodes: Sequence[TestCore], count: int | None = None) -> list[Wire]:
+    """Let the first nodes talk to each other."""
+    talking = {driver_of(node)._signer.address: driver_of(node) for node in nodes[:count]}
+    wires = []
+    for address, driver in talking.items():
+        wires.append(Wire(address, talking))
+        driver._gossip = wires[-1]
+    return wires
+
+
+def told(
+    tmp_path: Path,
+    engine: str,
+    story: Callable[[list[TestCore], ManualClock], Awaitable[Any]],
+    nodes: int = 1,
+    validators: int | None = None,
+    clock: ManualClock | None = None,
+    alloc: dict[str, Any] | None = None,
+    **parameters: Any,
+) -> Any:
+    clock = clock or ManualClock()
+    parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
+    genesis = authority_genesis(engine, [key.address for key in KEYS[: validators or nodes]], alloc, **parameters)
+    with open_network(tmp_path, genesis, KEYS[:nodes], clock) as opened:
+        return run_virtually(story(opened, clock), clock)  # type: ignore[arg-type]
+
+
+def blocks(node: TestCore) -> list[HashedHeader]:
+    found = [node.chain.canonical(number) for number in range(1, node.queries.head_number + 1)]
+    return [header for header in found if header is not None]
+
+
+def rounds(node: TestCore) -> list[int]:
+    return [driver_of(node).engine.validators.extra(header.header).round for header in blocks(node)]
+
+
+@BOTH
+def test_i_01_a_lone_validator_makes_a_block_every_period(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        seen: list[float] = []
+        node.chain.events.listen(lambda event: seen.append(clock.now()))
+        await node.send(fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI))
+        async with running(driver_of(node)):
+            await asyncio.sleep(9)
+        assert [at - START for at in seen] == [2, 4, 6, 8]
+        assert [header.timestamp - START for header in blocks(node)] == [2, 4, 6, 8]
+        assert rounds(node) == [0, 0, 0, 0]
+        assert blocks(node)[0].header.gas_used == 21_000
+        assert node.queries.head_state.balance(KEYS[0].address) == 21_000 * GWEI
+        assert len(node.pool) == 0
+        assert node.chain.store.meta(MEMORY_KEY) is None, "who is alone promises nothing"
+
+    told(tmp_path, engine, story)
+
+
+@BOTH
+def test_a_block_that_was_built_here_is_not_executed_again(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+
+        def refuse(*anything: Any) -> Any:
+            raise AssertionError("executed a second time")
+
+        node.core.importer._core._execute = refuse  # type: ignore[method-assign]
+        await node.send(fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI))
+        async with running(driver_of(node)):
+            await asyncio.sleep(5)
+        assert node.queries.head_number == 2
+
+    told(tmp_path, engine, story)
+
+
+@BOTH
+def test_i_02_four_validators_agree_in_round_0_and_take_turns(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        await nodes[0].send(fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI))
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(17)
+        for node in nodes:
+            assert node.queries.head_number == 8
+            assert rounds(node) == [0] * 8
+        assert {node.chain.head.hash for node in nodes} == {nodes[0].chain.head.hash}
+        made = blocks(nodes[0])
+        assert {header.header.coinbase for header in made} == {key.address for key in KEYS[:4]}
+        for header in made:
+            assert len(driver_of(nodes[0]).engine.validators.extra(header.header).seals) >= 3
+        assert sum(header.header.gas_used for header in made) == 21_000
+
+    told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_i_03_a_missing_proposer_costs_a_round(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(60)
+            status = driver_of(nodes[0]).status()
+        assert nodes[0].queries.head_number >= 10
+        assert set(rounds(nodes[0])) == {0, 1}
+        assert {node.chain.head.hash for node in nodes} == {nodes[0].chain.head.hash}
+        assert status.disconnected == (KEYS[3].address,)
+
+    told(tmp_path, engine, story, nodes=3, validators=4)
+
+
+@BOTH
+def test_i_04_without_a_quorum_nothing_happens_and_the_status_says_why(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes, 2)
+        late = driver_of(nodes[2])
+        async with running(driver_of(nodes[0]), driver_of(nodes[1])):
+            await asyncio.sleep(100)
+            status = driver_of(nodes[0]).status()
+            assert nodes[0].queries.head_number == 0
+            assert status.is_quorum_reachable is False
+            assert "No quorum: 3 of 4 validators are needed and 2 are connected." in status.explanation[0]
+            wired(nodes)
+            async with running(late):
+                await asyncio.sleep(130)
+        assert nodes[0].queries.head_number >= 5
+        assert nodes[2].chain.head.hash == nodes[0].chain.head.hash
+
+    told(tmp_path, engine, story, nodes=3, validators=4)
+
+
+@BOTH
+def test_promises_are_on_disk_before_the_message_that_makes_them_leaves(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wires = wired(nodes)
+        checked = []
+
+        for node, wire in zip(nodes, wires, strict=True):
+            said = wire.multicast
+
+            def multicast(
+                message: BftMessage,
+                validators: Collection[Address],
+                node: TestCore = node,
+                said: Callable[..., None] = said,
+            ) -> None:
+                memory = driver_of(node)._recall(driver_of(node)._dialect)
+                assert memory is not None
+                assert (memory.height, memory.round) == (message.height, message.round)
+                if isinstance(message, Commit):
+                    assert memory.prepared is not None
+                    assert memory.prepared.digest == message.digest
+                checked.append(message)
+                said(message, validators)
+
+            wire.multicast = multicast  # type: ignore[method-assign]
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(5)
+        assert nodes[0].queries.head_number == 2
+        assert any(isinstance(message, Proposal) for message in checked)
+
+    told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_i_07_a_restarted_validator_goes_on_behind_its_promises(tmp_path: Path, engine: str) -> None:
+    clock = ManualClock()
+    prepared: list[bytes] = []
+
+    async def before(nodes: list[TestCore], clock: ManualClock) -> None:
+        """Everybody prepares block 1 and nobody hears a commit."""
+        for wire in wired(nodes):
+            said = wire.multicast
+
+            def multicast(
+                message: BftMessage,
+                validators: Collection[Address],
+                wire: Wire = wire,
+                said: Callable[..., None] = said,
+            ) -> None:
+                if isinstance(message, Commit):
+                    wire.is_cut = True
+                said(message, validators)
+
+            wire.multicast = multicast  # type: ignore[method-assign]
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(3)
+        assert [node.queries.head_number for node in nodes] == [0, 0, 0, 0]
+        prepared.extend(driver_of(node)._machine._memory.prepared.block.hash for node in nodes)  # type: ignore[union-attr]
+        assert len(set(prepared)) == 1
+
+    async def after(nodes: list[TestCore], clock: ManualClock) -> None:
+        for node in nodes:
+            memory = driver_of(node)._machine._memory
+            assert memory is not None
+            assert memory.prepared is not None
+            assert memory.resume_round == 1
+        wired(nodes)
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(30)
+        assert blocks(nodes[0])[0].hash == prepared[0], "the very block that somebody may have committed"
+        assert rounds(nodes[0])[0] >= 1
+        assert {node.chain.canonical(1).hash for node in nodes} == {prepared[0]}  # type: ignore[union-attr]
+
+    told(tmp_path, engine, before, nodes=4, clock=clock)
+    told(tmp_path, engine, after, nodes=4, clock=clock)
+
+
+@BOTH
+def test_a_proposal_that_breaks_a_rule_is_refused_and_the_next_one_succeeds(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        for node in nodes[1:]:
+            importer, check = node.core.importer, node.core.importer.check
+
+            async def refuse_first(block: Any, verify: Any = None, node: TestCore = node, check: Any = check) -> Any:
+                if block.header.header.coinbase == KEYS[0].address:
+                    raise InvalidHeader("state root", b"", b"")
+                return await check(block, verify)
+
+            importer.check = refuse_first  # type: ignore[method-assign]
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(40)
+            notes = [note for node in nodes[1:] for note in driver_of(node).status().notes]
+        assert nodes[1].queries.head_number >= 4
+        assert KEYS[0].address not in {header.header.coinbase for header in blocks(nodes[1])}
+        assert not notes or "refused" in notes[0]
+
+    told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_validators_are_voted_in_and_join_at_the_next_height(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        first, second = nodes
+        first.chain.events.listen(
+            lambda event: asyncio.ensure_future(follow(second, event.blocks)) and None  # type: ignore[func-returns-value]
+        )
+        proposals = driver_of(first).proposals
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(3)
+            assert driver_of(second).status().phase is Phase.FOLLOWING
+            proposals.propose(KEYS[1].address, True)
+            await asyncio.sleep(12)
+        engine_ = driver_of(first).engine
+        assert engine_.members(first.chain.head, first.chain) == (KEYS[0].address, KEYS[1].address)
+        assert KEYS[1].address in {header.header.coinbase for header in blocks(first)}
+        assert first.chain.head.hash == second.chain.head.hash
+
+    told(tmp_path, engine, story, nodes=2, validators=1)
+
+
+async def follow(node: TestCore, added: Sequence[Any]) -> None:
+    for block in added:
+        if node.chain.header(block.header.hash) is None:
+            await node.core.importer.import_block(block)
+
+
+@BOTH
+def test_consensus_stops_and_rejoins_as_the_operator_says(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        service = asyncio.create_task(node.mining.run(lambda: None))
+        node.mining.start()
+        await asyncio.sleep(5)
+        node.mining.stop()
+        await asyncio.sleep(20)
+        assert node.queries.head_number == 2
+        assert driver_of(node).status().phase is Phase.STOPPED
+        node.mining.start()
+        await asyncio.sleep(1)
+        assert [header.timestamp - START for header in blocks(node)] == [2, 4, 25]
+        service.cancel()
+        await asyncio.wait({service})
+
+    told(tmp_path, engine, story)
+
+
+def test_q_08_empty_blocks_come_at_their_own_longer_period(tmp_path: Path) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        async with running(driver_of(node)):
+            await asyncio.sleep(21)
+            assert [header.timestamp - START for header in blocks(node)] == [10, 20]
+            await node.send(fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI))
+            await asyncio.sleep(3)
+        assert node.queries.head_number == 3
+        assert node.chain.head.timestamp - START <= 23
+
+    told(tmp_path, "qbft", story, xemptyblockperiodseconds=10, requesttimeoutseconds=20)
+
+
+def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
+    contract = "cc" * 20
+    # returns the one address in slot 0 as address[]
+    code = "0x6020600052600160205260005460405260606000f3"
+    slot = {"0x00": "0x" + KEYS[0].address.hex()}
+    alloc = {contract: {"balance": "0x0", "code": code, "storage": slot}}
+
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        driver_of(node).proposals.propose(KEYS[1].address, True)
+        async with running(driver_of(node)):
+            await asyncio.sleep(5)
+        assert node.queries.head_number == 2
+        extra = driver_of(node).engine.validators.extra(node.chain.head.header)
+        assert (extra.validators, extra.vote) == ((), None)
+        assert driver_of(node).engine.members(node.chain.head, node.chain) == (KEYS[0].address,)
+
+    told(tmp_path, "qbft", story, alloc=alloc, validatorcontractaddress="0x" + contract, nodes=1, validators=0)
+
+
+def test_consensus_rests_when_the_contract_names_nobody(tmp_path: Path) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        async with running(driver_of(node)):
+            await asyncio.sleep(5)
+            status = driver_of(node).status()
+        assert node.queries.head_number == 0
+        assert "validators of block 1 cannot be found out" in status.explanation[0]
+
+    told(tmp_path, "qbft", story, validatorcontractaddress="0x" + "cc" * 20, nodes=1, validators=0)
+
+
+def test_the_reward_and_the_fees_go_where_the_network_says(tmp_path: Path) -> None:
+    beneficiary = bytes([7]) * 20
+
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        await node.send(fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI))
+        async with running(driver_of(node)):
+            await asyncio.sleep(3)
+        assert node.queries.head_state.balance(beneficiary) == 21_000 * GWEI + 5000
+        assert node.queries.head_state.balance(KEYS[0].address) == 0
+
+    told(tmp_path, "ibft2", story, blockreward="5000", miningbeneficiary="0x" + beneficiary.hex())
+
+
+@BOTH
+def test_what_is_no_message_is_an_error_of_the_peer(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        driver = driver_of(nodes[0])
+        junk = RawMessage(driver._dialect.signed_parts().style.codes[0], b"\xc0")
+        driver.received(junk, None)  # not running: nobody looks at it
+        async with running(driver):
+            await asyncio.sleep(1)
+            with pytest.raises(DecodeError):
+                driver.received(junk, None)
+
+    told(tmp_path, engine, story)
+
+
+@BOTH
+def test_messages_of_later_heights_are_a_reason_to_catch_up(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wires = wired(nodes)
+        async with running(*map(driver_of, nodes[:3])):
+            await asyncio.sleep(4.5)
+            async with running(driver_of(nodes[3])):
+                await asyncio.sleep(4)
+        assert max(wires[3].wanted) >= 2
+        assert nodes[3].queries.head_number == 0
+
+    told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_promises_that_cannot_be_read_stop_the_node(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        driver = driver_of(node)
+        node.chain.store.put_meta(MEMORY_KEY, b"other\0" + Memory(5).encode())
+        assert driver._recall(driver._dialect) is None
+        node.chain.store.put_meta(MEMORY_KEY, driver._dialect.name.encode() + b"\0" + Memory(5).encode())
+        assert driver._recall(driver._dialect) == Memory(5)
+        node.chain.store.put_meta(MEMORY_KEY, driver._dialect.name.encode() + b"\0junk")
+        with pytest.raises(StorageError, match="has promised to others cannot be read"):
+            driver._recall(driver._dialect)
+
+    told(tmp_path, engine, story)
+
+
+def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
+    extra = extra_data([KEYS[0].address], ExtraDataType.IBFT_EXTRA_DATA).hex()
+    genesis = parse_genesis(
+        '{"config":{"chainId":7,"londonBlock":0,"ibft2":{"blockperiodseconds":2,"requesttimeoutseconds":4},'
+        '"qbft":{"startblock":3,"blockperiodseconds":1,"requesttimeoutseconds":4}},'
+        f'"timestamp":"{hex(START)}","difficulty":"0x1","gasLimit":"0x1c9c380","extraData":"0x{extra}"}}'
+    )
+    clock = ManualClock()
+
+    async def story() -> None:
+        async with running(driver_of(node)):
+            await asyncio.sleep(7.5)
+        assert [header.timestamp - START for header in blocks(node)] == [2, 4, 5, 6, 7]
+        assert driver_of(node)._dialect.name == "qbft"
+
+    with open_network(tmp_path, genesis, KEYS[:1], clock) as (node,):
+        run_virtually(story(), clock)
