@@ -90,6 +90,11 @@ pub enum Refusal {
 impl<'a> Run<'a> {
     pub fn start(parent: &'a StateData, env: &'a BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let db = ExecDb::new(parent.open()?, env.ancestors());
+        Run::on(db, parent, env, keep_revert_data)
+    }
+
+    /// As `start`, on a database that has been prepared (simulated blocks begin with overrides).
+    pub fn on(db: ExecDb, parent: &'a StateData, env: &'a BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let trie = parent.trie.clone();
         let mut run = Run {
             env,
@@ -211,6 +216,18 @@ impl<'a> Run<'a> {
         });
         self.outputs.push(output);
         Ok(())
+    }
+
+    /// Hand the database to another EVM for a while (simulated transactions).
+    pub fn db(&mut self) -> &mut ExecDb {
+        evm::db(&mut self.evm)
+    }
+
+    /// Take over a transaction that another EVM has run on this database.
+    pub fn accept(&mut self, tx: &Tx, result: ExecutionResult) -> Result<()> {
+        self.gas_used += result.tx_gas_used();
+        self.blobs += tx.blob_count();
+        self.receive(tx, result)
     }
 
     /// The state as it is now, for whoever goes on in another way (tracing).

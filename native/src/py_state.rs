@@ -229,7 +229,7 @@ impl Built {
     }
 }
 
-fn rewards_of(rewards: Vec<(Addr, Wide)>) -> Vec<(Address, U256)> {
+pub fn rewards_of(rewards: Vec<(Addr, Wide)>) -> Vec<(Address, U256)> {
     rewards.into_iter().map(|(address, amount)| (address.0, amount.0)).collect()
 }
 

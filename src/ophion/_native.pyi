@@ -367,6 +367,40 @@ def trace_flat(
 ) -> TraceStream:
     """Flat traces of the blocks (of one transaction with `index`) in one list, rewards included."""
 
+# --- simulated blocks ---------------------------------------------------------------------------
+
+class SimulatedBlock:
+    """A block that was run and is not kept."""
+
+    execution: Execution
+    body: Body
+    """Its transactions have no signatures: all members of theirs are zero."""
+    def calls(self) -> list[tuple[str, bytes, int, int, str]]:
+        """(returned, reverted or halted; output; gas used; gas used before refunds; why it halted) of each call"""
+
+    def render(self, block_hash: bytes, number: int, timestamp: int, base_fee: int | None, /) -> list[tuple[bytes, bytes]]:
+        """(array of logs, transaction object) of each call as JSON text, once the hash of the block is known"""
+
+def simulate_block(
+    state: State,
+    env: BlockEnv,
+    calls: Sequence[tuple[CallRequest, int | None, int | None, bool]],
+    *,
+    overrides: Sequence[AccountOverride],
+    moves: Sequence[tuple[bytes, bytes]],
+    removed: Sequence[bytes],
+    withdrawals: Sequence[Withdrawal] | None,
+    rewards: Sequence[tuple[bytes, int]],
+    validation: bool,
+    transfers: bool,
+    gas_left: int,
+    deadline_s: float,
+) -> SimulatedBlock:
+    """Run calls (request, gas, nonce, whether a gas price was given) as a block. CallRefused names the rule that one breaks;
+    its codes are those of `CallOutcome.reason` and nonce-low, nonce-high, block-gas."""
+
+def is_precompile(env: BlockEnv, address: bytes, /) -> bool: ...
+
 # --- store --------------------------------------------------------------------------------------
 
 class NewBlock:

@@ -24,13 +24,14 @@ from ophion.rpc.filters import Filters
 from ophion.rpc.registry import HTTP, Caller
 from ophion.rpc.rendered import RenderedBlocks
 from ophion.rpc.services import method_table
+from ophion.rpc.streaming import StreamedAnswer, collected
 from ophion.rpc.subscriptions import Subscriptions
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 
-GROUPS = ("admin", "clique", "eth", "miner", "net", "txpool", "web3")
+GROUPS = ("admin", "clique", "debug", "eth", "miner", "net", "trace", "txpool", "web3")
 VERSION = "Ophion/v0.0.0/linux-x86_64/python-3.11"
 T = TypeVar("T")
 
@@ -79,9 +80,11 @@ class Interface:
         async def main() -> Any:
             reply = (dispatcher or self.dispatcher).handle(body, caller)
             if isinstance(reply, Pending):
-                waiting: asyncio.Future[bytes | Answer] = self.loop.create_future()
+                waiting: asyncio.Future[bytes | Answer | StreamedAnswer] = self.loop.create_future()
                 reply.deliver = waiting.set_result
                 reply = await asyncio.wait_for(waiting, 60)
+            if isinstance(reply, StreamedAnswer):
+                reply = await collected(reply)
             return json.loads(reply if isinstance(reply, bytes) else reply.join())
 
         return self.run(main())

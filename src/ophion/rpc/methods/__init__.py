@@ -6,6 +6,7 @@ eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estima
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
 poa          clique_*                          txpool     txpool_*
 debug        debug_*                           trace      trace_*
+simulate     eth_simulateV1
 """
 
 from ophion.rpc.methods import (
@@ -19,6 +20,7 @@ from ophion.rpc.methods import (
     eth_tx,
     mining,
     poa,
+    simulate,
     trace,
     txpool,
 )
@@ -30,5 +32,19 @@ __all__ = ["all_methods"]
 def all_methods() -> Registry:
     """Every method, whichever groups are on."""
     return Registry.of(
-        (admin, client, debug, eth_blocks, eth_filters, eth_node, eth_state, eth_tx, mining, poa, trace, txpool)
+        (
+            admin,
+            client,
+            debug,
+            eth_blocks,
+            eth_filters,
+            eth_node,
+            eth_state,
+            eth_tx,
+            mining,
+            poa,
+            simulate,
+            trace,
+            txpool,
+        )
     )

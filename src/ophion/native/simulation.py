@@ -1,0 +1,5 @@
+"""Blocks that are run and not kept."""
+
+from ophion._native import CallRefused, SimulatedBlock, TimedOut, is_precompile, simulate_block
+
+__all__ = ["CallRefused", "SimulatedBlock", "TimedOut", "is_precompile", "simulate_block"]

@@ -1,0 +1,46 @@
+"""eth_simulateV1 (json-rpc.md 7.1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from ophion.primitives.types import BlockTag
+from ophion.rpc.blocks import view_at
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import BLOCK_NOT_FOUND
+from ophion.rpc.registry import method
+from ophion.rpc.simulation import Simulation, Simulator, decode_simulation
+from ophion.rpc.wire_types import BlockParam, Wire, spliced_result
+
+_SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "blockStateCalls": {"type": "array", "items": {"type": "object"}},
+        "traceTransfers": {"type": "boolean"},
+        "validation": {"type": "boolean"},
+        "returnFullTransactions": {"type": "boolean"},
+    },
+    "required": ["blockStateCalls"],
+}
+SimulationParam = Annotated[
+    Simulation, Wire("simulation", "blocks of calls with overrides", _SCHEMA, decode_simulation)
+]
+SimulatedBlocks = Annotated[
+    bytes,
+    spliced_result(
+        "simulated blocks",
+        "block objects with the results of their calls",
+        {"type": "array", "items": {"type": "object"}},
+    ),
+]
+
+
+@method("eth_simulateV1", needs={"state"})
+async def simulate(
+    ctx: RpcContext, simulation: SimulationParam, block: BlockParam = BlockTag.LATEST
+) -> SimulatedBlocks:
+    """Run calls in blocks on top of a block, each on the state the ones before have left; nothing is kept."""
+    view = await ctx.queries.pending() if block is BlockTag.PENDING else view_at(ctx, block)
+    if view is None:
+        raise BLOCK_NOT_FOUND()
+    return await ctx.lanes.trace.run(Simulator(ctx, view, simulation).run)
