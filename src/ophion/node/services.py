@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.genesis import Genesis
-from ophion.consensus.voting import LocalProposals
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
@@ -104,7 +103,9 @@ def build_interface(
             shows_revert_reason=config.access.revert_reason_enabled,
         ),
         bad_blocks=core.importer.bad_blocks,
-        clique=LocalProposals() if genesis.spec.engine is EngineKind.CLIQUE else None,
+        clique=core.proposals if genesis.spec.engine is EngineKind.CLIQUE else None,
+        ibft=core.bft if genesis.spec.engine is EngineKind.IBFT2 else None,
+        qbft=core.bft if genesis.spec.qbft is not None else None,
         endpoints=lambda: {name: Endpoint(one.host, one.port) for name, one in listening.items()},
     )
     services: list[Service] = [subscriptions]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.fee_oracle import FeeOracle
@@ -23,6 +23,9 @@ from ophion.rpc.light_calls import LightCalls
 from ophion.rpc.rendered import RenderedBlocks
 from ophion.rpc.subscriptions import Subscriptions
 from ophion.runtime.lanes import Lanes
+
+if TYPE_CHECKING:
+    from ophion.producer.bft_driver import BftDriver  # only BFT networks pay for loading it
 
 PROTOCOL_VERSION: Final = 68
 """The highest version of the eth protocol the node knows."""
@@ -97,6 +100,10 @@ class RpcContext:
     """Blocks that broke a rule."""
     clique: LocalProposals | None = None
     """What the operator wants voted; None where the chain does not run Clique."""
+    ibft: BftDriver | None = None
+    """Consensus of an IBFT 2.0 network."""
+    qbft: BftDriver | None = None
+    """Consensus of a QBFT network; beside `ibft` where a network moves from one to the other."""
     sync_status: Callable[[], SyncStatus | None] = lambda: None
     """None while the node is in sync."""
     endpoints: Callable[[], Mapping[str, Endpoint]] = dict

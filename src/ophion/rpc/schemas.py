@@ -265,6 +265,39 @@ SignerMetricsResult = Annotated[
         _array(_object({"address": _ADDRESS, "proposedBlockCount": _QUANTITY, "lastProposedBlockNumber": _QUANTITY})),
     ),
 ]
+SecondsResult = Annotated[int, object_result("seconds", "number of seconds", _NUMBER)]
+_SECONDS: Final = _or_null({"type": "number"})
+_BALLOT: Final = _or_null(_object({"needed": _NUMBER, "arrived": _array(_ADDRESS), "missing": _array(_ADDRESS)}))
+ConsensusStatusResult = Annotated[
+    dict[str, Any],
+    object_result(
+        "consensus status",
+        "what consensus is doing and what it waits for",
+        _object(
+            {
+                "protocol": _TEXT,
+                "phase": _TEXT,
+                "height": _or_null(_NUMBER),
+                "round": _or_null(_NUMBER),
+                "validators": _array(_ADDRESS),
+                "quorum": _NUMBER,
+                "proposer": _or_null(_ADDRESS),
+                "proposal": _or_null(_HASH),
+                "prepares": _BALLOT,
+                "commits": _BALLOT,
+                "roundChanges": _BALLOT,
+                "silent": _array(_ADDRESS),
+                "disconnected": _or_null(_array(_ADDRESS)),
+                "preparedRound": _or_null(_NUMBER),
+                "roundExpiresInSeconds": _SECONDS,
+                "blockDueInSeconds": _SECONDS,
+                "quorumReachable": _or_null(_BOOLEAN),
+                "explanation": _array(_TEXT),
+                "notes": _array(_TEXT),
+            }
+        ),
+    ),
+]
 PoolStatisticsResult = Annotated[
     dict[str, int],
     object_result(

@@ -15,7 +15,6 @@ from ophion.chain.import_file import BlockFileImport
 from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.registry import engine_for
-from ophion.consensus.voting import LocalProposals
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
@@ -31,7 +30,7 @@ from ophion.runtime.lanes import InlineLanes
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 
-GROUPS = ("admin", "clique", "debug", "eth", "miner", "net", "trace", "txpool", "web3")
+GROUPS = ("admin", "clique", "debug", "eth", "ibft", "miner", "net", "qbft", "trace", "txpool", "web3")
 VERSION = "Ophion/v0.0.0/linux-x86_64/python-3.11"
 T = TypeVar("T")
 
@@ -62,7 +61,9 @@ class Interface:
             ),
             node=NodeInfo(VERSION, DEV_KEYS[0].public_key, chain.spec.chain_id, genesis.hash, True, "127.0.0.1", 30303),
             limits=limits,
-            clique=LocalProposals() if chain.spec.engine is EngineKind.CLIQUE else None,
+            clique=node.core.proposals if chain.spec.engine is EngineKind.CLIQUE else None,
+            ibft=node.core.bft if chain.spec.engine is EngineKind.IBFT2 else None,
+            qbft=node.core.bft if chain.spec.qbft is not None else None,
             endpoints=lambda: {"jsonrpc": Endpoint("127.0.0.1", 8545)},
         )
         self.dispatcher = self.dispatcher_for(HTTP)

@@ -5,12 +5,14 @@ eth_node     chain id, prices, sync status     eth_state  balances, code, storag
 eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estimates
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
 poa          clique_*                          txpool     txpool_*
+bft          ibft_*, qbft_*
 debug        debug_*                           trace      trace_*
 simulate     eth_simulateV1
 """
 
 from ophion.rpc.methods import (
     admin,
+    bft,
     client,
     debug,
     eth_blocks,
@@ -34,6 +36,7 @@ def all_methods() -> Registry:
     return Registry.of(
         (
             admin,
+            bft,
             client,
             debug,
             eth_blocks,

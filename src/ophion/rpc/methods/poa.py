@@ -65,6 +65,13 @@ async def get_signer_metrics(
 
     Without parameters the last hundred blocks before the newest.
     """
+    return await metrics_of(ctx, first, last)
+
+
+async def metrics_of(
+    ctx: RpcContext, first: BlockTag | int | None, last: BlockTag | int | None
+) -> list[dict[str, str]]:
+    """The answer of all three `getSignerMetrics`."""
     queries = ctx.queries
     start, end = _number(ctx, first), _number(ctx, last)
     if start is not None and start < 0:
