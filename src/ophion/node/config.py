@@ -12,7 +12,9 @@ from pathlib import Path
 
 from ophion.node.datadir import DataConfig
 from ophion.node.interface_options import AccessConfig, ApiGroup, GraphqlConfig, HttpConfig, WebSocketConfig
+from ophion.node.limit_options import LimitConfig
 from ophion.node.network import NetworkConfig
+from ophion.node.security_options import HttpSecurityConfig, WebSocketSecurityConfig
 from ophion.node.unbuilt_options import MetricsConfig, PeerConfig, PermissionConfig, PrivacyConfig, PruningConfig
 from ophion.node.unstable_options import UnstableConfig
 from ophion.pool.pool import PoolConfig
@@ -68,9 +70,12 @@ class NodeConfig:
     data: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     http: HttpConfig = field(default_factory=HttpConfig)
+    http_security: HttpSecurityConfig = field(default_factory=HttpSecurityConfig)
     websocket: WebSocketConfig = field(default_factory=WebSocketConfig)
+    websocket_security: WebSocketSecurityConfig = field(default_factory=WebSocketSecurityConfig)
     graphql: GraphqlConfig = field(default_factory=GraphqlConfig)
     access: AccessConfig = field(default_factory=AccessConfig)
+    limits: LimitConfig = field(default_factory=LimitConfig)
     miner: MinerConfig = field(default_factory=MinerConfig)
     consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
     pool: PoolConfig = field(default_factory=PoolConfig)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from ophion.runtime.options import at_least, between, option
@@ -79,28 +78,16 @@ class HttpConfig:
         needs="--rpc-http-enabled",
         help="Web pages that may call from a browser: origins, `all` or `none`.",
     )
-    authentication_enabled: bool = option(
-        "--rpc-http-authentication-enabled",
-        default=False,
-        needs="--rpc-http-enabled",
-        help="Ask clients for a token.",
-    )
-    credentials_file: Path | None = option(
-        "--rpc-http-authentication-credentials-file",
-        default=None,
-        needs="--rpc-http-enabled",
-        help="TOML file with users, password hashes and permissions.",
-    )
     max_connections: int = option(
         "--rpc-http-max-active-connections",
-        default=80,
+        default=4096,
         check=at_least(1),
         needs="--rpc-http-enabled",
-        help="Simultaneous connections; more are closed at once.",
+        help="Simultaneous connections; beyond them the one idle longest gives way.",
     )
     max_content_length: int = option(
         "--rpc-http-max-request-content-length",
-        default=128 * MEBIBYTE,
+        default=16 * MEBIBYTE,
         check=at_least(1),
         needs="--rpc-http-enabled",
         help="Bytes of the longest request.",
@@ -118,12 +105,6 @@ class HttpConfig:
         needs="--rpc-http-enabled",
         help="Answer errors of methods with HTTP status 400, as the original client did, instead of 200.",
     )
-
-    def problems(self) -> Iterator[str]:
-        if self.authentication_enabled and self.credentials_file is None:
-            yield "Unable to authenticate JSON-RPC HTTP endpoint without a supplied credentials file"
-        elif self.authentication_enabled:
-            yield "--rpc-http-authentication-enabled: authentication is not part of this version of Ophion."
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,24 +127,12 @@ class WebSocketConfig:
         needs="--rpc-ws-enabled",
         help="Groups of methods that are offered.",
     )
-    authentication_enabled: bool = option(
-        "--rpc-ws-authentication-enabled",
-        default=False,
-        needs="--rpc-ws-enabled",
-        help="Ask clients for a token.",
-    )
-    credentials_file: Path | None = option(
-        "--rpc-ws-authentication-credentials-file",
-        default=None,
-        needs="--rpc-ws-enabled",
-        help="TOML file with users, password hashes and permissions.",
-    )
     max_connections: int = option(
         "--rpc-ws-max-active-connections",
-        default=80,
+        default=4096,
         check=at_least(1),
         needs="--rpc-ws-enabled",
-        help="Simultaneous connections; more are closed at once.",
+        help="Simultaneous connections; beyond them the one idle longest gives way.",
     )
     max_frame_size: int = option(
         "--rpc-ws-max-frame-size",
@@ -172,12 +141,6 @@ class WebSocketConfig:
         needs="--rpc-ws-enabled",
         help="Bytes of the longest frame; a message may have four times as many.",
     )
-
-    def problems(self) -> Iterator[str]:
-        if self.authentication_enabled and self.credentials_file is None:
-            yield "Unable to authenticate JSON-RPC WebSocket endpoint without a supplied credentials file"
-        elif self.authentication_enabled:
-            yield "--rpc-ws-authentication-enabled: authentication is not part of this version of Ophion."
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +184,13 @@ class AccessConfig:
     )
     max_logs_range: int = option(
         "--rpc-max-logs-range",
-        default=5000,
+        default=0,
         check=at_least(0),
         help="Blocks that one log query may span; 0 for no limit.",
     )
     gas_cap: int = option(
         "--rpc-gas-cap",
-        default=100_000_000,
+        default=50_000_000,
         check=at_least(0),
         help="Most gas a simulated call may use; 0 for no limit.",
     )

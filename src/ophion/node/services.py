@@ -19,6 +19,7 @@ from ophion.rpc.rendered import RenderedBlocks
 from ophion.rpc.server import HttpService
 from ophion.rpc.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.rpc.subscriptions import Subscriptions
+from ophion.rpc.tls import server_context
 from ophion.rpc.websocket import WebSocketLimits, WebSocketService
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
@@ -63,7 +64,7 @@ def build_interface(
 ) -> Interface:
     """The services that the options ask for, on one set of methods."""
     queries = core.queries
-    filters = Filters(clock, entropy)
+    filters = Filters(clock, entropy, config.limits.max_filters)
     core.chain.events.listen(filters.on_chain_event)
     core.pool.events.listen(filters.on_pool_event)
     subscriptions = Subscriptions(
@@ -73,6 +74,7 @@ def build_interface(
         lanes,
         queries.with_total_difficulty,
         sync_status=lambda: b"false",
+        most=config.limits.max_subscriptions,
     )
     network_id = genesis.spec.chain_id if config.network.network_id is None else config.network.network_id
     peers = config.peers
@@ -99,6 +101,7 @@ def build_interface(
         limits=RpcLimits(
             gas_cap=config.access.gas_cap,
             max_logs_range=config.access.max_logs_range,
+            max_logs=config.limits.max_logs,
             timeout_s=config.access.timeout_s,
             shows_revert_reason=config.access.revert_reason_enabled,
         ),
@@ -120,7 +123,8 @@ def build_interface(
 
 
 def _http(config: NodeConfig, context: RpcContext) -> HttpService:
-    http, access = config.http, config.access
+    http, access, limits = config.http, config.access, config.limits
+    tls = config.http_security.tls()
     settings = HttpSettings(
         host=http.host,
         port=http.port,
@@ -130,13 +134,24 @@ def _http(config: NodeConfig, context: RpcContext) -> HttpService:
         max_batch=http.max_batch_size,
         timeout_s=access.timeout_s,
         errors_as_400=http.errors_as_400,
-        limits=HttpLimits(max_connections=http.max_connections, max_body_bytes=http.max_content_length),
+        max_response_bytes=limits.max_response_bytes,
+        limits=HttpLimits(
+            max_connections=http.max_connections,
+            max_body_bytes=http.max_content_length,
+            max_head_bytes=limits.max_header_bytes,
+            read_timeout_s=limits.read_timeout_s,
+            write_timeout_s=limits.write_timeout_s,
+            idle_timeout_s=limits.idle_timeout_s,
+        ),
+        auth=config.http_security.auth(),
+        tls=None if tls is None else server_context(tls),
     )
     return http_service(context, settings, Health(context.sync_status))
 
 
 def _websocket(config: NodeConfig, context: RpcContext) -> WebSocketService:
-    websocket, access = config.websocket, config.access
+    websocket, access, limits = config.websocket, config.access, config.limits
+    tls = config.websocket_security.tls()
     settings = WebSocketSettings(
         host=websocket.host,
         port=websocket.port,
@@ -148,6 +163,11 @@ def _websocket(config: NodeConfig, context: RpcContext) -> WebSocketService:
             max_connections=websocket.max_connections,
             max_frame_bytes=websocket.max_frame_size,
             max_message_bytes=_MESSAGE_FRAMES * websocket.max_frame_size,
+            max_unread_bytes=limits.max_unread_bytes,
+            write_timeout_s=limits.write_timeout_s,
         ),
+        max_response_bytes=limits.max_response_bytes,
+        auth=config.websocket_security.auth(),
+        tls=None if tls is None else server_context(tls),
     )
     return websocket_service(context, settings)

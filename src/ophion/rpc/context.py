@@ -69,13 +69,13 @@ class Endpoint:
 class RpcLimits:
     """What a single request may ask for."""
 
-    gas_cap: int = 100_000_000
+    gas_cap: int = 50_000_000
     """Most gas of a simulated call; 0: no limit but the block's."""
-    max_logs_range: int = 5000
+    max_logs_range: int = 0
     """Most blocks between the ends of a log query; 0: no limit."""
     max_trace_range: int = 1000
     """Most blocks between the ends of a trace filter; 0: no limit."""
-    max_logs: int = 1_000_000
+    max_logs: int = 250_000
     """Most logs in one answer."""
     timeout_s: float = 30.0
     shows_revert_reason: bool = False

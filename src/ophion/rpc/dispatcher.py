@@ -34,6 +34,7 @@ from ophion.rpc.errors import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
+    RESPONSE_TOO_LARGE,
     TIMEOUT_EXPIRED,
     UNAUTHORIZED,
     as_rpc_error,
@@ -108,6 +109,8 @@ class DispatchLimits:
     timeout_s: float = 30.0
     error_status: int = OK
     """Status of a method error: 200, or 400 as the original client answered (json-rpc.md 9, line 1)."""
+    max_response_bytes: int = 256 * 1024 * 1024
+    """Most of an answer that is put together before it is sent: of a batch, or of a result that is not streamed."""
 
 
 class Dispatcher:
@@ -167,7 +170,15 @@ class Dispatcher:
             return self._failed(error, bound.name, id_text)
         if len(result) < _LARGE:
             return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_text, result)
-        return _large(id_text, result)
+        return self._large(id_text, result)
+
+    def _large(self, id_text: bytes, result: bytes | Streamed) -> Complete:
+        """A result so large that copying it into its envelope would cost more than writing three parts."""
+        if isinstance(result, Streamed):
+            return StreamedAnswer(id_text, b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}")
+        if len(result) > self._limits.max_response_bytes:
+            return failure(id_text, RESPONSE_TOO_LARGE())
+        return Answer(OK, (b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}"))
 
     def _unusual(self, message: Any, body: bytes, caller: Caller | None) -> Reply:
         """Everything but a request with all its members and an integer id."""
@@ -215,7 +226,11 @@ class Dispatcher:
             except Exception as error:  # noqa: BLE001  # as above
                 pending.resolve(self._failed(error, bound.name, id_text))
             else:
-                pending.resolve(_success(id_text, result))
+                pending.resolve(
+                    b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_text, result)
+                    if len(result) < _LARGE
+                    else self._large(id_text, result)
+                )
 
         future.add_done_callback(finish)
         return pending
@@ -239,7 +254,7 @@ class Dispatcher:
             return failure(_NULL, BATCH_TOO_LARGE())
         if any(type(message) is dict and type(message.get("id")) is float for message in messages):
             _keep_ids(messages, body)
-        return _Batch(self._request, self._loop, messages, caller).start()
+        return _Batch(self._request, self._loop, messages, caller, self._limits.max_response_bytes).start()
 
     def _watch(self, pending: Pending) -> None:
         """Note when a wait began; one timer serves all waits of the dispatcher, which all last equally long."""
@@ -272,11 +287,14 @@ class _Batch:
         loop: asyncio.AbstractEventLoop,
         messages: list[Any],
         caller: Caller | None,
+        max_bytes: int,
     ) -> None:
         self._request = request
         self._loop = loop
         self._messages = messages
         self._caller = caller
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._answers: list[bytes] = [b""] * len(messages)
         self._next = 0
         self._open: set[Pending] = set()
@@ -299,6 +317,9 @@ class _Batch:
             if type(message) is not dict:
                 self._answers[position] = failure(_NULL, INVALID_REQUEST())
                 continue
+            if self._bytes > self._max_bytes:
+                self._answers[position] = _too_much(message)
+                continue
             reply = self._request(message, self._caller)
             if isinstance(reply, StreamedAnswer):
                 reply = self._whole(reply)
@@ -306,10 +327,14 @@ class _Batch:
                 self._open.add(reply)
                 reply.deliver = self._receiver(position, reply)
             else:
-                self._answers[position] = _body_of(reply)
+                self._keep(position, _body_of(reply))
             if self._loop.time() > end and self._next < len(self._messages):
                 self._loop.call_soon(self._continue)
                 return
+
+    def _keep(self, position: int, text: bytes) -> None:
+        self._bytes += len(text)
+        self._answers[position] = text if self._bytes <= self._max_bytes else _too_much(self._messages[position])
 
     def _receiver(self, position: int, pending: Pending) -> Callable[[Complete], None]:
         def receive(reply: Complete) -> None:
@@ -319,7 +344,7 @@ class _Batch:
                 self._open.add(whole)
                 whole.deliver = self._receiver(position, whole)
                 return
-            self._answers[position] = _body_of(reply)
+            self._keep(position, _body_of(reply))
             self._continue()
 
         return receive
@@ -353,25 +378,18 @@ class _Batch:
         return text if len(text) < _LARGE else Answer(OK, (text,))
 
 
-def _success(id_text: bytes, result: bytes) -> Complete:
-    if len(result) < _LARGE:
-        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_text, result)
-    return _large(id_text, result)
-
-
-def _large(id_text: bytes, result: bytes | Streamed) -> Complete:
-    """A result so large that copying it into its envelope would cost more than writing three parts."""
-    if isinstance(result, Streamed):
-        return StreamedAnswer(id_text, b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}")
-    return Answer(OK, (b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}"))
-
-
 def failure(id_text: bytes, error: RpcError) -> bytes:
     """An error answer; `data` only where there is some."""
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id_text, orjson.dumps(body))
+
+
+def _too_much(message: dict[str, Any]) -> bytes:
+    """The answer to a member for which there is no room in its batch; a notification has none anyway."""
+    id_text = _id_text(message, b"")
+    return b"" if id_text == b"" else failure(id_text or _NULL, RESPONSE_TOO_LARGE())
 
 
 def _known(error: BaseException) -> RpcError:
@@ -414,7 +432,10 @@ def _id_text(message: dict[str, Any], body: bytes) -> bytes | None:
     if request_id is None:
         return _NULL
     if type(request_id) is float:
-        request_id = _numbers_as_text(body)["id"]
+        try:
+            request_id = _numbers_as_text(body)["id"] if body else None
+        except RecursionError:
+            return None  # the standard parser gives up before orjson does
     return request_id.encode() if type(request_id) is _NumberText else None
 
 
@@ -428,7 +449,11 @@ def _numbers_as_text(body: bytes) -> Any:
 
 def _keep_ids(messages: list[Any], body: bytes) -> None:
     """Put the written form of fractional and huge ids back into the members of a batch."""
-    for message, written in zip(messages, _numbers_as_text(body), strict=True):
+    try:
+        every = _numbers_as_text(body)
+    except RecursionError:
+        return
+    for message, written in zip(messages, every, strict=True):
         if type(message) is dict and type(message.get("id")) is float:
             message["id"] = written["id"]
 

@@ -18,12 +18,14 @@ from typing import Final, Generic, TypeVar
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.pool.pool import Added, PoolEvent
 from ophion.primitives.types import Hash32
-from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND
+from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND, TOO_MANY_FILTERS
 from ophion.rpc.log_query import LogQuery
 from ophion.runtime.clock import Clock, Entropy
 
 IDLE_TIMEOUT_S: Final = 600.0
 MAX_FILTERS: Final = 10_000
+_IN_USE_S: Final = 60.0
+"""A filter that was asked in this time does not make room for another."""
 _ID_BYTES: Final = 16
 _CHAIN_ENTRIES: Final = 65_536
 _POOL_ENTRIES: Final = 262_144
@@ -95,12 +97,16 @@ class _Filter:
 class Filters:
     """All installed filters."""
 
-    def __init__(self, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, clock: Clock, entropy: Entropy, most: int = MAX_FILTERS) -> None:
         self._clock = clock
         self._entropy = entropy
+        self._most = most
         self._filters: dict[str, _Filter] = {}
         self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
         self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
+
+    def __len__(self) -> int:
+        return len(self._filters)
 
     # --- what happens ----------------------------------------------------------------------------
 
@@ -122,10 +128,16 @@ class Filters:
     # --- what clients ask ------------------------------------------------------------------------
 
     def install(self, kind: FilterKind, query: LogQuery | None = None) -> str:
-        """A new filter that knows nothing of the past; when there are too many, the one idle longest goes."""
+        """A new filter that knows nothing of the past.
+
+        When there are too many, the one idle longest goes; when all are in use, there is no new one (`RpcError`).
+        """
         self._expire()
-        if len(self._filters) >= MAX_FILTERS:
-            del self._filters[next(iter(self._filters))]
+        if len(self._filters) >= self._most:
+            idlest, found = next(iter(self._filters.items()))
+            if found.used_at > self._clock.monotonic() - _IN_USE_S:
+                raise TOO_MANY_FILTERS()
+            del self._filters[idlest]
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
         journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
         self._filters[filter_id] = _Filter(kind, query or LogQuery(), journal.end, self._clock.monotonic())

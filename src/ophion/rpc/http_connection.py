@@ -24,7 +24,6 @@ from ophion.rpc.http_wire import CONTINUE, JSON, Request, Response, chunked_head
 from ophion.rpc.places import BUSY, NEVER_ASKED
 from ophion.rpc.streaming import Pump, StreamedAnswer, chunk, collected
 
-_MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_PIPELINED: Final = 32
 _HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
 _ORIGIN_REFUSED: Final = Response(403)
@@ -54,8 +53,10 @@ class Application(Protocol):
 class HttpLimits:
     """What a service allows its clients."""
 
-    max_connections: int = 80
-    max_body_bytes: int = 128 * 1024 * 1024
+    max_connections: int = 4096
+    """When there are as many, the idlest gives way to a newcomer."""
+    max_body_bytes: int = 16 * 1024 * 1024
+    max_head_bytes: int = 64 * 1024
     read_timeout_s: float = 30.0
     """A request that has begun must be complete after this time."""
     write_timeout_s: float = 30.0
@@ -181,7 +182,7 @@ class HttpConnection(asyncio.Protocol):
     def _reset(self) -> None:
         self._in_message = self._in_head = True
         self._quiet_s = 0.0
-        self._head_bytes = 0
+        self._head_bytes = self._fed_bytes = 0
         self._target = b""
         self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
@@ -301,7 +302,11 @@ class HttpConnection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.lower()] = value
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > self._policy.limits.max_head_bytes:
+            self._end_with(Response(431))
+        else:
+            self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -377,8 +382,8 @@ class HttpConnection(asyncio.Protocol):
         if was_plain and self._learnable_size >= 0 and not self._in_message:
             self._heads.learn(data, self._learnable_size)
         if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > _MAX_HEAD_BYTES:
+            self._fed_bytes += len(data)
+            if self._fed_bytes > self._policy.limits.max_head_bytes:
                 self._end_with(Response(431))
         self._flush()
 

@@ -45,6 +45,7 @@ class HttpSettings:
     origins: tuple[str, ...] = ()
     max_batch: int = 1024
     timeout_s: float = 30.0
+    max_response_bytes: int = 256 * 1024 * 1024
     errors_as_400: bool = False
     limits: HttpLimits = field(default_factory=HttpLimits)
     auth: AuthSettings | None = None
@@ -62,6 +63,7 @@ class WebSocketSettings:
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
     max_batch: int = 1024
     timeout_s: float = 30.0
+    max_response_bytes: int = 256 * 1024 * 1024
     limits: WebSocketLimits = field(default_factory=WebSocketLimits)
     auth: AuthSettings | None = None
     tls: ssl.SSLContext | None = None
@@ -69,7 +71,8 @@ class WebSocketSettings:
 
 def http_service(context: RpcContext, settings: HttpSettings, health: Health) -> HttpService:
     """JSON-RPC over HTTP."""
-    limits = DispatchLimits(settings.max_batch, settings.timeout_s, BAD_REQUEST if settings.errors_as_400 else OK)
+    status = BAD_REQUEST if settings.errors_as_400 else OK
+    limits = DispatchLimits(settings.max_batch, settings.timeout_s, status, settings.max_response_bytes)
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
         table = method_table(context, settings.groups, HTTP)
@@ -90,7 +93,8 @@ def http_service(context: RpcContext, settings: HttpSettings, health: Health) ->
 
 def websocket_service(context: RpcContext, settings: WebSocketSettings) -> WebSocketService:
     """JSON-RPC and subscriptions over WebSocket."""
-    limits, auth = DispatchLimits(settings.max_batch, settings.timeout_s), settings.auth
+    limits = DispatchLimits(settings.max_batch, settings.timeout_s, OK, settings.max_response_bytes)
+    auth = settings.auth
 
     def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
         return Dispatcher(method_table(context, settings.groups, WEBSOCKET), loop, limits)

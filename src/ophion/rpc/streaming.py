@@ -64,9 +64,7 @@ class Streamed:
                 parts.append(piece)
                 size += len(piece)
                 if size > MAX_COLLECTED_BYTES:
-                    raise RpcError(
-                        SERVER_ERROR_CODE, "The answer is too large. Ask for it in a request of its own"
-                    )
+                    raise RpcError(SERVER_ERROR_CODE, "The answer is too large. Ask for it in a request of its own")
         finally:
             self.close()
         return b"".join(parts)

@@ -22,7 +22,7 @@ from ophion.chain.events import ChainBlock, ChainEvent, Reorged
 from ophion.native.store import Store
 from ophion.pool.pool import Added, PoolEvent
 from ophion.primitives.types import EMPTY_BLOOM
-from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND
+from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.log_query import LogQuery, decode_log_query
 from ophion.rpc.registry import Caller
 from ophion.rpc.wire_types import decode_boolean, encode_data
@@ -32,6 +32,7 @@ from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
 logger = logging.getLogger(__name__)
 
 _QUEUE: Final = 4096
+_MOST_IN_ALL: Final = 65_536
 
 
 class Kind(Enum):
@@ -78,6 +79,7 @@ class Subscriptions:
         lanes: Lanes,
         with_total_difficulty: bool,
         sync_status: Callable[[], bytes],
+        most: int = 1024,
     ) -> None:
         self._store = store
         self._chain_events = chain_events
@@ -85,8 +87,16 @@ class Subscriptions:
         self._lanes = lanes
         self._with_total_difficulty = with_total_difficulty
         self._sync_status = sync_status
+        self._most = most
+        self._counts: dict[Subscriber, int] = {}
         self._by_id: dict[int, _Subscription] = {}
+        self.subscribed = dict.fromkeys(Kind, 0)
+        """How often each kind was asked for so far."""
+        self.unsubscribed = dict.fromkeys(Kind, 0)
         self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
 
     # --- what clients ask ------------------------------------------------------------------------
 
@@ -98,6 +108,11 @@ class Subscriptions:
             in_full = _wants_objects(options) if wanted in (Kind.NEW_HEADS, Kind.NEW_PENDING) else False
         except Exception as error:
             raise INVALID_REQUEST(str(error)) from error
+        count = self._counts.get(caller, 0) + 1
+        if count > self._most or len(self._by_id) >= _MOST_IN_ALL:
+            raise TOO_MANY_SUBSCRIPTIONS()
+        self._counts[caller] = count
+        self.subscribed[wanted] += 1
         self._last_id += 1
         self._by_id[self._last_id] = _Subscription(self._last_id, wanted, caller, in_full, query)
         return self._last_id
@@ -107,11 +122,15 @@ class Subscriptions:
         found = self._by_id.get(subscription_id)
         if found is None or found.caller is not caller:
             raise SUBSCRIPTION_NOT_FOUND()
+        self._counts[found.caller] -= 1
+        self.unsubscribed[found.kind] += 1
         del self._by_id[subscription_id]
         return True
 
     def drop(self, caller: Caller) -> None:
         """The connection is gone."""
+        if self._counts.pop(caller, 0) == 0:  # type: ignore[call-overload]  # others never subscribed
+            return
         for found in [one for one in self._by_id.values() if one.caller is caller]:
             del self._by_id[found.id]
 
@@ -136,6 +155,7 @@ class Subscriptions:
                 for one in tuple(self._by_id.values()):
                     one.caller.close()
                 self._by_id.clear()
+                self._counts.clear()
             finally:
                 events.close()
 

@@ -28,7 +28,8 @@ _TICK_S: Final = 5.0
 class WebSocketLimits:
     """What the service allows its clients."""
 
-    max_connections: int = 80
+    max_connections: int = 4096
+    """When there are as many, the idlest gives way to a newcomer."""
     max_frame_bytes: int = 1024 * 1024
     max_message_bytes: int = 4 * 1024 * 1024
     max_unread_bytes: int = 4 * 1024 * 1024

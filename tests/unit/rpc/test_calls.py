@@ -76,9 +76,9 @@ def test_a_heavy_call_runs_in_the_lane_every_time(context: RpcContext, lane: Cou
 
 def test_gas_is_what_was_asked_for_below_the_cap_of_the_node(context: RpcContext) -> None:
     assert gas_for(context, Call(), 30_000_000) == 30_000_000
-    assert gas_for(context, Call(), 10**12) == 100_000_000
+    assert gas_for(context, Call(), 10**12) == 50_000_000
     assert gas_for(context, Call(gas=5), 30_000_000) == 5
-    assert gas_for(context, Call(gas=2**80), 30_000_000) == 100_000_000
+    assert gas_for(context, Call(gas=2**80), 30_000_000) == 50_000_000
     uncapped = replace(context, limits=replace(context.limits, gas_cap=0))
     assert gas_for(uncapped, Call(), 10**12) == 10**12
     assert gas_for(uncapped, Call(gas=2**80), 10**12) == 10**12

@@ -298,3 +298,21 @@ def test_no_envelope_makes_the_dispatcher_fail(id: Any, name: Any, params: Any) 
     assert status in (200, 400)
     assert answer is None or "error" in answer or "result" in answer
     assert answer is None or answer.get("error", {}).get("code") != -32603
+
+
+# --- how much an answer may hold -----------------------------------------------------------------
+
+
+def test_a_batch_stops_where_its_answer_would_be_too_large() -> None:
+    calls = [request("eth_blockNumber", id=number) for number in range(6)]
+    status, answers = ask([*calls, {"method": "eth_blockNumber"}], max_response_bytes=100)
+    assert status == 200
+    assert [answer["id"] for answer in answers] == list(range(6))
+    assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, -32005, -32005, -32005, -32005]
+
+
+def test_deep_nesting_with_an_unusual_id_is_an_invalid_request() -> None:
+    deep = b"[" * 1000 + b"]" * 1000
+    assert ask(b'{"id":1.5,"method":"eth_blockNumber","params":%b}' % deep)[1]["error"]["code"] in (-32600, -32700)
+    answer = ask(b'[{"id":1.5,"method":"eth_blockNumber","params":%b}]' % deep[1:-1])[1]
+    assert "error" in (answer[0] if isinstance(answer, list) else answer)

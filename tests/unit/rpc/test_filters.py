@@ -144,13 +144,26 @@ def test_ids_are_compared_as_text() -> None:
 
 
 def test_the_number_of_filters_is_bounded() -> None:
-    store, _ = filters()
+    store, clock = filters()
     first, second = store.install(FilterKind.BLOCKS), store.install(FilterKind.BLOCKS)
+    clock.advance(61)
     store.changes(first)
     for _ in range(MAX_FILTERS - 1):
         store.install(FilterKind.BLOCKS)
     assert store.changes(first) == []
     assert not store.uninstall(second)
+
+
+def test_filters_in_use_make_no_room_for_others() -> None:
+    store, clock = filters()
+    for _ in range(MAX_FILTERS):
+        store.install(FilterKind.BLOCKS)
+    with pytest.raises(RpcError, match="Number of filters exceeds the limit") as caught:
+        store.install(FilterKind.BLOCKS)
+    assert caught.value.code == -32005
+    clock.advance(61)
+    store.install(FilterKind.BLOCKS)
+    assert len(store) == MAX_FILTERS
 
 
 def test_a_journal_is_bounded_and_its_positions_stay_right() -> None:

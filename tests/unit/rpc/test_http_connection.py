@@ -456,3 +456,11 @@ def test_no_bytes_make_the_connection_fail(pieces: list[bytes]) -> None:
             client.send(piece)
 
     run(story)
+
+
+def test_many_headers_are_too_many_even_when_they_come_at_once() -> None:
+    def story(client: Client, context: Context) -> None:
+        status, _, _ = only(client.post(BLOCK_NUMBER, *[b"X-%d: %b" % (number, b"y" * 100) for number in range(100)]))
+        assert status == 431
+
+    run(story, limits={"max_head_bytes": 4096})

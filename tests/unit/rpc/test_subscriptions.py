@@ -7,7 +7,10 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from ophion.chain.events import ChainBlock, Extended, Reorged
+from ophion.errors import RpcError
 from ophion.primitives.block import HashedHeader
 from ophion.rpc.subscriptions import Subscriptions
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
@@ -174,3 +177,20 @@ def _block(dev: Interface, header: HashedHeader) -> ChainBlock:
     body = dev.node.chain.store.body(header.hash)
     assert body is not None
     return ChainBlock(header, body)
+
+
+def test_one_connection_has_so_many_subscriptions_and_no_more(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        last = 0
+        for _ in range(1024):
+            last = subscriptions.subscribe(listener, "newHeads", None)
+        with pytest.raises(RpcError, match="Number of subscriptions exceeds the limit") as caught:
+            subscriptions.subscribe(listener, "logs", None)
+        assert caught.value.code == -32005
+        subscriptions.subscribe(Listener(), "newHeads", None)
+        subscriptions.unsubscribe(listener, last)
+        subscriptions.subscribe(listener, "newHeads", None)
+        subscriptions.drop(listener)
+        assert len(subscriptions) == 1
+
+    tell(dev, story)

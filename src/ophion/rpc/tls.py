@@ -1,0 +1,93 @@
+"""TLS of the services: a key store in, an `ssl.SSLContext` out.
+
+The standard library does the work. It reads PEM files only, so the content of a PKCS #12 store passes through a file
+that nobody else can read, encrypted, and gone a moment later.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ophion.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """How one service encrypts."""
+
+    option: str
+    """The option that names the key store, for messages."""
+    keystore_file: Path | None
+    password_file: Path | None = None
+    asks_clients: bool = False
+    """Whether clients need a certificate too."""
+    truststore_file: Path | None = None
+
+
+def server_context(settings: TlsSettings) -> ssl.SSLContext:
+    """What the listening socket needs; `ConfigError` says in one line why there is none."""
+    import ssl
+
+    if settings.keystore_file is None:
+        raise ConfigError(f"TLS needs a key store: {settings.option} is missing.")
+    if settings.asks_clients and settings.truststore_file is None:
+        store = settings.option.replace("-keystore-", "-truststore-")
+        raise ConfigError(f"Clients cannot be asked for certificates without {store}.")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        password = _password(settings.password_file)
+        _load(context, settings.keystore_file, password)
+        if settings.asks_clients and settings.truststore_file is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(settings.truststore_file)
+            # a client's own certificate in the list is as good as that of its authority
+            context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+    except OSError as error:  # also what the ssl module raises
+        place = settings.truststore_file if "verify" in str(error).lower() else settings.keystore_file
+        raise ConfigError(f"Unable to use the TLS files ({place}): {error.strerror or error}") from None
+    except ValueError as error:
+        raise ConfigError(f"Unable to read the key store {settings.keystore_file}: {error}") from None
+    return context
+
+
+def _password(path: Path | None) -> bytes | None:
+    if path is None:
+        return None
+    lines = path.read_bytes().splitlines()
+    return lines[0] if lines else b""
+
+
+def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
+    content = path.read_bytes()
+    if b"-----BEGIN" in content:
+        # an empty password instead of none: nobody is there to type one
+        context.load_cert_chain(path, password=password or b"")
+        return
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
+    key, certificate, others = pkcs12.load_key_and_certificates(content, password)
+    if key is None or certificate is None:
+        raise ValueError("it needs a key and its certificate")
+    secret = password or b"ophion"
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(secret),
+    )
+    pem += b"".join(one.public_bytes(serialization.Encoding.PEM) for one in (certificate, *others))
+    handle, name = tempfile.mkstemp()  # readable by this user alone
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(pem)
+        context.load_cert_chain(name, password=secret)
+    finally:
+        Path(name).unlink()
