@@ -47,15 +47,6 @@ Guard = Callable[[bytes | None, str], bool]
 """Whether a request with this `Authorization` header may use a method."""
 
 
-class _Later(Pending):
-    """A response that comes later; connections take whole responses as well as replies."""
-
-    __slots__ = ()
-
-    def respond(self, response: Response) -> None:
-        self.resolve(cast("Complete", response))
-
-
 class GraphqlApplication:
     """Requests for `/graphql` to the engine."""
 
@@ -75,7 +66,7 @@ class GraphqlApplication:
         self._loop = loop
         self._timeout_s = timeout_s
         self._guard = guard
-        self._waiting: set[_Later] = set()
+        self._waiting: set[Pending] = set()
 
     def respond(self, request: Request) -> Result:
         """Any request that passed host list and origins."""
@@ -173,7 +164,7 @@ class GraphqlApplication:
 
     async def _read_and_run(self, request: Request, read: Callable[[], GraphqlQuery | bytes]) -> Response:
         result = self._checked(request, await self._context.lanes.read.run(read))
-        if not isinstance(result, _Later):
+        if not isinstance(result, Pending):
             return cast("Response", result)
         done: asyncio.Future[Response] = self._loop.create_future()
         result.deliver = lambda response: done.set_result(cast("Response", response))
@@ -227,12 +218,12 @@ class GraphqlApplication:
 
     def _later(self, work: Coroutine[Any, Any, Response]) -> Pending:
         task = self._loop.create_task(work)
-        pending = _Later(task.cancel)
+        pending = Pending(task.cancel)
         self._waiting.add(pending)
 
         def expire() -> None:
             if not pending.is_done:
-                pending.respond(_TIMEOUT)
+                _deliver(pending, _TIMEOUT)
                 task.cancel()
 
         timer = self._loop.call_later(self._timeout_s, expire)
@@ -243,10 +234,15 @@ class GraphqlApplication:
             if done.cancelled() or pending.is_done:
                 return
             error = done.exception()
-            pending.respond(done.result() if error is None else _failed(error))
+            _deliver(pending, done.result() if error is None else _failed(error))
 
         task.add_done_callback(finish)
         return pending
+
+
+def _deliver(pending: Pending, response: Response) -> None:
+    """Hand over a response; connections take whole responses as well as replies."""
+    pending.resolve(cast("Complete", response))
 
 
 def _wants_page(request: Request) -> bool:
