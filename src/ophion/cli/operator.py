@@ -1,8 +1,9 @@
-"""`ophion operator generate-blockchain-config`: keys and a genesis file for a new BFT network."""
+"""`ophion operator generate-blockchain-config`: keys and a genesis file for a new proof-of-authority network."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,12 @@ from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import option
 
 _MOST_NODES = 1000
-_ENGINES = {"ibft2": ExtraDataType.IBFT_EXTRA_DATA, "qbft": ExtraDataType.QBFT_EXTRA_DATA}
+_ENGINES: dict[str, Callable[[Sequence[bytes]], bytes]] = {
+    "ibft2": lambda validators: extra_data(validators, ExtraDataType.IBFT_EXTRA_DATA),
+    "qbft": lambda validators: extra_data(validators, ExtraDataType.QBFT_EXTRA_DATA),
+    "clique": lambda signers: bytes(32) + b"".join(signers) + bytes(65),
+}
+"""How each engine writes its first members into the genesis block, in order of precedence."""
 
 
 def _file_name(text: str) -> str:
@@ -114,14 +120,15 @@ def _imported(item: Any, position: int) -> NetworkNode:
 
 
 def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[str, Any]:
-    """The genesis with the validators in `extraData`, when its engine keeps them there."""
+    """The genesis with its members in `extraData`, when its engine keeps them there."""
     config = _member(genesis, "config", dict, "genesis.", default={})
     engines = {key.lower() for key in config}
-    kind = next((kind for engine, kind in _ENGINES.items() if engine in engines), None)
-    if kind is None:
+    engine = next((engine for engine in _ENGINES if engine in engines), None)
+    # descriptions of Clique networks used to bring their own extra data, and may still do so
+    if engine is None or (engine == "clique" and any(key.lower() == "extradata" for key in genesis)):
         return genesis
     kept = {key: value for key, value in genesis.items() if key.lower() != "extradata"}
-    return {**kept, "extraData": f"0x{extra_data(validators, kind).hex()}"}
+    return {**kept, "extraData": f"0x{_ENGINES[engine](validators).hex()}"}
 
 
 def _member(value: Any, name: str, kind: type, place: str, default: Any = None) -> Any:
@@ -140,7 +147,7 @@ def _member(value: Any, name: str, kind: type, place: str, default: Any = None) 
 COMMANDS = (
     Command(
         "generate-blockchain-config",
-        "Make node keys and a genesis file for a new IBFT 2.0 or QBFT network.",
+        "Make node keys and a genesis file for a new IBFT 2.0, QBFT or Clique network.",
         generate,
         GenerateOptions,
         examples=("ophion operator generate-blockchain-config --config-file=network.json --to=network",),

@@ -63,6 +63,15 @@ def test_imported_keys_bring_public_key_files_only(tmp_path: Path) -> None:
     assert len(json.loads((target / "g.json").read_text())["extraData"]) == 2 + 2 * 85
 
 
+def test_signers_of_a_clique_network_stand_between_vanity_and_seal(tmp_path: Path) -> None:
+    content = description({"generate": True, "count": 3}, "clique")
+    del content["genesis"]["ExtraData"]
+    target = run(tmp_path, content)
+    genesis = json.loads((target / "genesis.json").read_text())
+    signers = "".join(folder.name[2:] for folder in sorted((target / "keys").iterdir()))
+    assert genesis["extraData"] == "0x" + "00" * 32 + signers + "00" * 65
+
+
 def test_other_engines_keep_their_extra_data(tmp_path: Path) -> None:
     target = run(tmp_path, description({"generate": True, "count": 1}, "clique"))
     assert json.loads((target / "genesis.json").read_text())["ExtraData"] == "0x00"
