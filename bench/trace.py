@@ -1,0 +1,254 @@
+"""How fast traces leave the node: python bench/trace.py [--geth PATH] [--steps 1000000] [--transactions 4000]
+
+Starts a development node, mines one transaction of many steps and one block of many transactions, and reads their
+traces from the socket: struct logs with stack and storage and without memory, then callTracer over the block. Prints
+bytes and steps a second, how much the process grew, and how long other requests had to wait meanwhile. With `--geth`
+the same work is given to a geth in development mode afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ophion.testing.process import NodeProcess
+from ophion.testing.signing import DEV_KEYS, fee_transaction
+
+STEPS_PER_ROUND = 7
+NO_MEMORY = {"disableMemory": True, "disableStack": False, "disableStorage": False}
+
+
+def loop_code(steps: int) -> bytes:
+    """Store a word, fill the stack a little, then count down."""
+    rounds = steps // STEPS_PER_ROUND
+    begin = bytes.fromhex("602a600055") + b"\x60\x07" * 8 + b"\x62" + rounds.to_bytes(3, "big")
+    target = len(begin)
+    return begin + bytes.fromhex("5b6001900380") + b"\x60" + bytes([target]) + b"\x57\x00"
+
+
+def creation_of(code: bytes) -> bytes:
+    """Init code that leaves this code."""
+    size = len(code)
+    return bytes.fromhex(f"60{size:02x}600c60003960{size:02x}6000f3") + code
+
+
+@dataclass
+class Measured:
+    """One answer read from the socket and thrown away."""
+
+    size: int
+    seconds: float
+    grown_mb: float
+    slowest_ms: float
+
+
+class Client:
+    """One node, ours or another."""
+
+    def __init__(self, port: int, pid: int) -> None:
+        self.port = port
+        self.pid = pid
+
+    def rpc(self, method: str, *params: Any) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        connection.request("POST", "/", body, {"Content-Type": "application/json"})
+        answer = json.loads(connection.getresponse().read())
+        connection.close()
+        if "error" in answer:
+            raise SystemExit(f"{method}: {answer['error']}")
+        return answer["result"]
+
+    def receipt(self, hash: str) -> Any:
+        for _ in range(3000):
+            receipt = self.rpc("eth_getTransactionReceipt", hash)
+            if receipt is not None:
+                return receipt
+            time.sleep(0.01)
+        raise SystemExit(f"{hash} was not mined")
+
+    def rss_mb(self) -> float:
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+
+    def measure(self, method: str, *params: Any) -> Measured:
+        """Ask and read, while another connection asks for the block number all the time."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        watcher = Watcher(self)
+        before = self.rss_mb()
+        with socket.create_connection(("127.0.0.1", self.port)) as stream:
+            watcher.start()
+            began = time.perf_counter()
+            stream.sendall(head % len(body) + body)
+            size = read_answer(stream)
+            seconds = time.perf_counter() - began
+        watcher.stop()
+        return Measured(size, seconds, watcher.most_mb - before, watcher.slowest_ms)
+
+
+def read_answer(stream: socket.socket) -> int:
+    """Bytes up to the end of the answer, by length or by chunks; the content is not kept."""
+    buffer = bytearray(1 << 20)
+    view = memoryview(buffer)
+    received = stream.recv(65536)
+    while b"\r\n\r\n" not in received:
+        received += stream.recv(65536)
+    head, _, rest = received.partition(b"\r\n\r\n")
+    size, tail = len(rest), rest[-5:]
+    length = next((int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), None)
+    while size < length if length is not None else tail != b"0\r\n\r\n":
+        count = stream.recv_into(buffer)
+        if count == 0:
+            raise SystemExit("the answer was cut off")
+        size += count
+        tail = (tail + bytes(view[max(0, count - 5) : count]))[-5:]
+    return size
+
+
+class Watcher(threading.Thread):
+    """Asks small questions and looks at the size of the process."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(daemon=True)
+        self._client = client
+        self._is_over = threading.Event()
+        self.slowest_ms = 0.0
+        self.most_mb = client.rss_mb()
+
+    def run(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._client.port, timeout=120)
+        body = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
+        while not self._is_over.is_set():
+            began = time.perf_counter()
+            connection.request("POST", "/", body, {"Content-Type": "application/json"})
+            connection.getresponse().read()
+            self.slowest_ms = max(self.slowest_ms, (time.perf_counter() - began) * 1000)
+            self.most_mb = max(self.most_mb, self._client.rss_mb())
+            time.sleep(0.005)
+        connection.close()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self.join()
+
+
+def report(name: str, steps: int, transactions: int, client: Client, hash: str, block: str) -> None:
+    for _ in range(2):
+        show(name, "struct logs", steps, "steps", client.measure("debug_traceTransaction", hash, NO_MEMORY))
+    for _ in range(2):
+        tracer = {"tracer": "callTracer"}
+        show(
+            name, "callTracer", transactions, "transactions", client.measure("debug_traceBlockByNumber", block, tracer)
+        )
+
+
+def show(name: str, what: str, count: int, unit: str, seen: Measured) -> None:
+    print(
+        f"{name:7} {what:12} {seen.size / 1e6:7.1f} MB in {seen.seconds:5.2f} s {seen.size / seen.seconds / 1e6:7.1f} MB/s"
+        f" {count / seen.seconds:11,.0f} {unit}/s  grown {seen.grown_mb:.1f} MB  others waited {seen.slowest_ms:.1f} ms"
+    )
+
+
+def ours(steps: int, transactions: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--rpc-http-api=ETH,NET,WEB3,DEBUG,MINER", "--target-gas-limit=200000000")
+        with NodeProcess(Path(folder) / "data", *options, command=("dev",)) as node:
+            client = Client(node.ports["json-rpc"], node.pid)
+            key, other = DEV_KEYS[0], DEV_KEYS[1]
+            price = {"max_fee": 10**10, "tip": 10**9}
+
+            def send(nonce: int, **fields: Any) -> str:
+                return str(
+                    client.rpc("eth_sendRawTransaction", "0x" + fee_transaction(key, nonce, **fields, **price).hex())
+                )
+
+            deployed = client.receipt(send(0, to=None, gas=1_000_000, data=creation_of(loop_code(steps))))
+            contract = bytes.fromhex(deployed["contractAddress"][2:])
+            traced = client.receipt(send(1, to=contract, gas=8_000_000))
+            client.rpc("miner_stop")
+            raws = [
+                fee_transaction(other, nonce, to=(0x1000 + nonce).to_bytes(20, "big"), value=1, **price)
+                for nonce in range(transactions)
+            ]
+            hashes = [client.rpc("eth_sendRawTransaction", "0x" + raw.hex()) for raw in raws]
+            client.rpc("miner_start")
+            mined = client.receipt(hashes[-1])
+            count = int(client.rpc("eth_getBlockTransactionCountByNumber", mined["blockNumber"]), 16)
+            report("ophion", steps, count, client, traced["transactionHash"], mined["blockNumber"])
+
+
+def geth(path: str, steps: int, transactions: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+        found.close()
+        command = [
+            path,
+            "--dev",
+            "--datadir",
+            folder,
+            "--http",
+            "--http.port",
+            str(port),
+            "--http.api",
+            "eth,debug,miner,net",
+        ]
+        command += ["--dev.gaslimit", "200000000", "--dev.period", "4", "--txpool.accountqueue", "8192"]
+        command += [
+            "--txpool.accountslots",
+            "8192",
+            "--nodiscover",
+            "--maxpeers",
+            "0",
+            "--port",
+            "0",
+            "--authrpc.port",
+            "0",
+        ]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            client = Client(port, process.pid)
+            for _ in range(200):
+                try:
+                    sender = client.rpc("eth_accounts")[0]
+                    break
+                except (OSError, IndexError):
+                    time.sleep(0.1)
+            deploy = {"from": sender, "gas": "0xf4240", "data": "0x" + creation_of(loop_code(steps)).hex()}
+            contract = client.receipt(client.rpc("eth_sendTransaction", deploy))["contractAddress"]
+            call = {"from": sender, "to": contract, "gas": hex(8_000_000)}
+            traced = client.receipt(client.rpc("eth_sendTransaction", call))
+            hashes = []
+            for number in range(transactions):
+                transfer = {"from": sender, "to": "0x" + (0x1000 + number).to_bytes(20, "big").hex(), "value": "0x1"}
+                hashes.append(client.rpc("eth_sendTransaction", {**transfer, "gas": "0x5208"}))
+            blocks: dict[str, int] = {}
+            for hash in hashes[:: max(1, transactions // 200)]:
+                number = client.receipt(hash)["blockNumber"]
+                blocks[number] = int(client.rpc("eth_getBlockTransactionCountByNumber", number), 16)
+            block = max(blocks, key=lambda one: blocks[one])
+            report("geth", steps, blocks[block], client, traced["transactionHash"], block)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    arguments.add_argument("--geth", help="path of a geth to compare with")
+    arguments.add_argument("--steps", type=int, default=1_000_000)
+    arguments.add_argument("--transactions", type=int, default=4000)
+    chosen = arguments.parse_args()
+    ours(chosen.steps, chosen.transactions)
+    if chosen.geth:
+        geth(chosen.geth, chosen.steps, chosen.transactions)
