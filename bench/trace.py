@@ -153,8 +153,9 @@ def report(name: str, steps: int, transactions: int, client: Client, hash: str, 
 
 
 def show(name: str, what: str, count: int, unit: str, seen: Measured) -> None:
+    speed = seen.size / seen.seconds / 1e6
     print(
-        f"{name:7} {what:12} {seen.size / 1e6:7.1f} MB in {seen.seconds:5.2f} s {seen.size / seen.seconds / 1e6:7.1f} MB/s"
+        f"{name:7} {what:12} {seen.size / 1e6:7.1f} MB in {seen.seconds:5.2f} s {speed:7.1f} MB/s"
         f" {count / seen.seconds:11,.0f} {unit}/s  grown {seen.grown_mb:.1f} MB  others waited {seen.slowest_ms:.1f} ms"
     )
 
@@ -165,7 +166,7 @@ def ours(steps: int, transactions: int) -> None:
         with NodeProcess(Path(folder) / "data", *options, command=("dev",)) as node:
             client = Client(node.ports["json-rpc"], node.pid)
             key, other = DEV_KEYS[0], DEV_KEYS[1]
-            price = {"max_fee": 10**10, "tip": 10**9}
+            price: dict[str, Any] = {"max_fee": 10**10, "tip": 10**9}
 
             def send(nonce: int, **fields: Any) -> str:
                 return str(
