@@ -30,4 +30,3 @@ class GraphqlLimits:
     """Calls, estimates and sent transactions of one request."""
     max_logs: int = 100_000
     """Logs of one answer."""
-    max_connections: int = 80

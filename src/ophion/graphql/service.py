@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from ophion.graphql.http import GraphqlApplication, Guard
@@ -26,6 +26,8 @@ class GraphqlSettings:
     origins: tuple[str, ...] = ()
     timeout_s: float = 30.0
     limits: GraphqlLimits = field(default_factory=GraphqlLimits)
+    http: HttpLimits = field(default_factory=HttpLimits)
+    """What connections may do; the longest body is a limit of GraphQL's own."""
     guard: Guard | None = None
     """Who may ask, where JSON-RPC asks for a token; an open side door would defeat that."""
 
@@ -60,7 +62,7 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
         engine = graphql_engine(context, settings.limits)
         return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.guard)
 
-    limits = HttpLimits(settings.limits.max_connections, settings.limits.max_body_bytes)
+    limits = replace(settings.http, max_body_bytes=settings.limits.max_body_bytes)
     hosts = HostList(settings.hosts)
     origins = PageOrigins(settings.origins, settings.hosts, lambda: service.port)
     service = HttpService("GraphQL service", settings.host, settings.port, hosts, origins, limits, application)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -165,10 +165,6 @@ class GraphqlConfig:
         needs="--graphql-http-enabled",
         help="Web pages that may call from a browser: origins, `all` or `none`.",
     )
-
-    def problems(self) -> Iterator[str]:
-        if self.enabled:
-            yield "--graphql-http-enabled: GraphQL is not part of this version of Ophion."
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,12 @@ DEV_OPTIONS = (
     "--rpc-http-cors-origins=all",
     "--rpc-ws-enabled=true",
     f"--rpc-ws-api={_EVERY_GROUP}",
+    "--graphql-http-enabled=true",
+    "--graphql-http-cors-origins=all",
     "--durable-commits=false",
     "--temporary-data=true",
 )
-"""GraphQL joins the list when it exists. The host list stays closed: everything listens on this machine only."""
+"""The host list stays closed: everything listens on this machine only."""
 
 _LEFT_OUT_WITH = {
     "network": ("genesis-file",),

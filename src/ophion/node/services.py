@@ -28,8 +28,12 @@ from ophion.version import client_version
 
 _MESSAGE_FRAMES = 4
 """A WebSocket message may be as long as this many frames."""
-_PORT_NAMES = {"jsonrpc": "json-rpc", "ws": "ws-rpc"}
-_SHOWN_NAMES = {"jsonrpc": ("HTTP", "http"), "ws": ("WebSocket", "ws")}
+_PORT_NAMES = {"jsonrpc": "json-rpc", "ws": "ws-rpc", "graphQL": "graphql-http"}
+_SHOWN_NAMES = {
+    "jsonrpc": ("HTTP", "http", ""),
+    "ws": ("WebSocket", "ws", ""),
+    "graphQL": ("GraphQL", "http", "/graphql"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,8 @@ class Interface:
 
     def urls(self) -> dict[str, str]:
         """Where a person finds the services."""
-        return {
-            _SHOWN_NAMES[name][0]: f"{_SHOWN_NAMES[name][1]}://{service.host}:{service.port}"
-            for name, service in self.listening.items()
-        }
+        shown = ((*_SHOWN_NAMES[name], service) for name, service in self.listening.items())
+        return {title: f"{scheme}://{one.host}:{one.port}{path}" for title, scheme, path, one in shown}
 
 
 def build_interface(
@@ -118,6 +120,9 @@ def build_interface(
     if config.websocket.enabled:
         websocket = listening["ws"] = _websocket(config, context)
         services.append(websocket)
+    if config.graphql.enabled:
+        graphql = listening["graphQL"] = _graphql(config, context, listening.get("jsonrpc"))
+        services.append(graphql)
     enode = Enode(node_key.public_key, peers.host, peers.port, peers.port)
     return Interface(tuple(services), listening, enode.url)
 
@@ -147,6 +152,30 @@ def _http(config: NodeConfig, context: RpcContext) -> HttpService:
         tls=None if tls is None else server_context(tls),
     )
     return http_service(context, settings, Health(context.sync_status))
+
+
+def _graphql(config: NodeConfig, context: RpcContext, http: HttpService | WebSocketService | None) -> HttpService:
+    # loaded where it is used: a schema to be read and the files of a page
+    from ophion.graphql.service import GraphqlSettings, graphql_service
+
+    graphql, access, limits = config.graphql, config.access, config.limits
+    settings = GraphqlSettings(
+        host=graphql.host,
+        port=graphql.port,
+        hosts=access.host_allow_list,
+        origins=graphql.cors_origins,
+        timeout_s=access.timeout_s,
+        http=HttpLimits(
+            max_connections=config.http.max_connections,
+            max_head_bytes=limits.max_header_bytes,
+            read_timeout_s=limits.read_timeout_s,
+            write_timeout_s=limits.write_timeout_s,
+            idle_timeout_s=limits.idle_timeout_s,
+        ),
+        # where JSON-RPC asks for a token, so does this: it would be a side door otherwise
+        guard=http.may if config.http_security.auth() is not None and isinstance(http, HttpService) else None,
+    )
+    return graphql_service(context, settings)
 
 
 def _websocket(config: NodeConfig, context: RpcContext) -> WebSocketService:
