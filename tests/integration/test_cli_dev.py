@@ -15,7 +15,7 @@ from pathlib import Path
 from ophion.version import client_version
 from tests.integration.command import OPHION, environment, ophion
 
-FREE_PORTS = ("--rpc-http-port=0", "--rpc-ws-port=0", "--p2p-enabled=false")
+FREE_PORTS = ("--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0", "--p2p-enabled=false")
 
 
 def ports(data: Path, process: subprocess.Popen[bytes]) -> dict[str, int]:

@@ -167,7 +167,10 @@ def test_variables_and_files_set_options_and_flags_win(tmp_path: Path, monkeypat
 def test_the_preset_shows_a_person_what_they_look_for() -> None:
     parent, child = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, "dev", "--rpc-http-port=0", "--rpc-ws-port=0"], stdout=child, stderr=child, env=environment()
+        [*COMMAND, "dev", "--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0"],
+        stdout=child,
+        stderr=child,
+        env=environment(),
     )
     os.close(child)
     shown = ""
