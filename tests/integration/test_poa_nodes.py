@@ -1,0 +1,145 @@
+"""Proof of authority from the outside: networks of one make blocks on time, survive a kill and do as they are told."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.native.crypto import PrivateKey
+from ophion.node.keyfile import load_key
+from ophion.testing.process import NodeProcess
+from ophion.testing.signing import DEV_KEYS, fee_transaction
+from tests.conftest import ROOT
+
+EXAMPLES = ROOT / "examples"
+APIS = "--rpc-http-api=ETH,NET,CLIQUE,IBFT,QBFT,MINER,TXPOOL"
+OTHER = "0x" + "ab" * 20
+MAX_LATE_S = 0.5
+"""Idle machines stay below 0.05 (bench/poa_blocks.py measures it); one that runs other tests is given more."""
+
+
+def example(tmp_path: Path, engine: str) -> tuple[str, ...]:
+    """The options of an example; QBFT has the genesis of IBFT 2.0 with one word changed and its own extra data."""
+    folder = EXAMPLES / ("clique" if engine == "clique" else "ibft2")
+    genesis = folder / "genesis.json"
+    if engine == "qbft":
+        values = json.loads(genesis.read_text())
+        values["config"]["qbft"] = values["config"].pop("ibft2")
+        address = load_key(folder / "key.priv").address.hex()
+        values["extraData"] = "0xf83aa0" + "00" * 32 + "d594" + address + "c080c0"
+        genesis = tmp_path / "qbft.json"
+        genesis.write_text(json.dumps(values))
+    return (f"--genesis-file={genesis}", f"--node-private-key-file={folder / 'key.priv'}", APIS)
+
+
+def me(engine: str) -> PrivateKey:
+    return load_key(EXAMPLES / ("clique" if engine == "clique" else "ibft2") / "key.priv")
+
+
+def wait_for_block(node: NodeProcess, number: int, limit_s: float = 15.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while int(node.rpc("eth_blockNumber"), 16) < number:
+        assert time.monotonic() < deadline, node.output()[-2000:]
+        time.sleep(0.005)
+
+
+def block(node: NodeProcess, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = node.rpc("eth_getBlockByNumber", hex(number), False)
+    return found
+
+
+ENGINES = pytest.mark.parametrize("engine", ["clique", "ibft2", "qbft"])
+
+
+@ENGINES
+def test_a_network_of_one_makes_blocks_on_time_and_takes_transactions(tmp_path: Path, engine: str) -> None:
+    with NodeProcess(tmp_path / "data", *example(tmp_path, engine)) as node:
+        assert node.rpc("eth_mining") is True
+        assert node.rpc("eth_coinbase") == "0x" + me(engine).address.hex()
+        wait_for_block(node, 1)
+        hash = node.send(fee_transaction(DEV_KEYS[0], 0, max_fee=10**11, tip=10**9))
+        late = []
+        head = int(node.rpc("eth_blockNumber"), 16)
+        for number in range(head + 1, head + 4):
+            wait_for_block(node, number)
+            late.append(time.time() - int(block(node, number)["timestamp"], 16))
+        assert max(late) < MAX_LATE_S, late
+        times = [int(block(node, number)["timestamp"], 16) for number in range(head, head + 4)]
+        assert [after - before for before, after in pairwise(times)] == [1, 1, 1]
+        assert node.receipt(hash)["status"] == "0x1"
+        assert node.rpc("eth_getBalance", "0x" + me(engine).address.hex(), "latest") == hex(21_000 * 10**9)
+        assert node.stop() == 0
+
+
+@ENGINES
+def test_a_killed_node_goes_on_where_it_was(tmp_path: Path, engine: str) -> None:
+    node = NodeProcess(tmp_path / "data", *example(tmp_path, engine))
+    with node:
+        wait_for_block(node, 3)
+        before = block(node, 3)
+        node.kill()
+    with node:
+        wait_for_block(node, 5)
+        assert block(node, 3) == before
+        assert block(node, 4)["parentHash"] == before["hash"]
+
+
+@ENGINES
+def test_miner_stop_and_start_are_obeyed(tmp_path: Path, engine: str) -> None:
+    with NodeProcess(tmp_path / "data", *example(tmp_path, engine)) as node:
+        wait_for_block(node, 1)
+        assert node.rpc("miner_stop") is True
+        assert node.rpc("eth_mining") is False
+        time.sleep(0.1)
+        head = node.rpc("eth_blockNumber")
+        time.sleep(1.5)
+        assert node.rpc("eth_blockNumber") == head
+        assert node.rpc("miner_start") is True
+        wait_for_block(node, int(head, 16) + 2)
+
+
+def test_a_lone_clique_signer_adds_another_and_has_to_wait_for_it(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "data", *example(tmp_path, "clique")) as node:
+        wait_for_block(node, 1)
+        assert node.rpc("clique_propose", OTHER, True) is True
+        deadline = time.monotonic() + 10
+        while OTHER not in node.rpc("clique_getSigners"):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        voted = int(node.rpc("eth_blockNumber"), 16)
+        assert block(node, voted)["miner"] == OTHER
+        assert block(node, voted)["nonce"] == "0xffffffffffffffff"
+        assert node.rpc("clique_proposals") == {OTHER: True}
+        time.sleep(2.2)
+        assert int(node.rpc("eth_blockNumber"), 16) == voted, "with two signers nobody signs twice in a row"
+
+
+@pytest.mark.parametrize("prefix", ["ibft", "qbft"])
+def test_a_lone_validator_adds_another_and_the_status_says_what_is_missing(tmp_path: Path, prefix: str) -> None:
+    engine = {"ibft": "ibft2", "qbft": "qbft"}[prefix]
+    with NodeProcess(tmp_path / "data", *example(tmp_path, engine)) as node:
+        wait_for_block(node, 1)
+        assert "The next block is due" in node.rpc(f"{prefix}_getStatus")["explanation"][0]
+        assert node.rpc(f"{prefix}_proposeValidatorVote", OTHER, True) is True
+        deadline = time.monotonic() + 15
+        while not (status := node.rpc(f"{prefix}_getStatus"))["disconnected"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert status["disconnected"] == [OTHER]
+        assert status["quorumReachable"] is False
+        assert "No quorum: 2 of 2 validators are needed and 1 are connected." in status["explanation"][0]
+        assert node.rpc(f"{prefix}_getPendingVotes") == {OTHER: True}
+        assert node.rpc(f"{prefix}_getSignerMetrics", "0x1", "0x2")[0]["proposedBlockCount"] == "0x1"
+
+
+def test_examples_are_what_the_operator_command_makes_of_their_description() -> None:
+    for name in ("clique", "ibft2"):
+        described = json.loads((EXAMPLES / name / "network.json").read_text())["genesis"]
+        genesis = json.loads((EXAMPLES / name / "genesis.json").read_text())
+        assert load_key(EXAMPLES / name / "key.priv").address.hex() in genesis.pop("extraData")
+        assert genesis == described
