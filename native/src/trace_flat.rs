@@ -1,7 +1,7 @@
 //! Flat traces: each call, creation and self-destruction as an entry of its own (json-rpc.md 7.3).
 
-use alloy_primitives::{Address, B256};
 use alloy_primitives::map::AddressSet;
+use alloy_primitives::{Address, B256};
 use revm::context::TxEnv;
 use revm::inspector::Inspector;
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};

@@ -6,9 +6,7 @@ use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 use revm::context::TxEnv;
 use revm::context_interface::result::ExecutionResult;
 use revm::inspector::Inspector;
-use revm::interpreter::{
-    CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter,
-};
+use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
 use revm::state::{Account, AccountInfo};
 
 use crate::errors::Result;

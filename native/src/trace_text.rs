@@ -118,7 +118,6 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
         R::CallTooDeep => "max call depth exceeded".into(),
         R::OutOfFunds => "insufficient balance for transfer".into(),
         R::PrecompileError => "precompiled failed".into(),
-        R::ReentrancySentryOOG => "not enough gas for reentrancy sentry".into(),
         _ => "out of gas".into(),
     }
 }

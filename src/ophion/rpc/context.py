@@ -21,8 +21,10 @@ from ophion.producer.control import MiningControl
 from ophion.rpc.filters import Filters
 from ophion.rpc.light_calls import LightCalls
 from ophion.rpc.rendered import RenderedBlocks
+from ophion.rpc.streaming import Streams
 from ophion.rpc.subscriptions import Subscriptions
 from ophion.runtime.lanes import Lanes
+from ophion.runtime.metrics import Nested
 
 if TYPE_CHECKING:
     from ophion.producer.bft_driver import BftDriver  # only BFT networks pay for loading it
@@ -96,6 +98,7 @@ class RpcContext:
     node: NodeInfo
     limits: RpcLimits = field(default_factory=RpcLimits)
     light_calls: LightCalls = field(default_factory=LightCalls)
+    streams: Streams = field(default_factory=Streams)
     bad_blocks: BadBlocks | None = None
     """Blocks that broke a rule."""
     clique: LocalProposals | None = None
@@ -108,6 +111,8 @@ class RpcContext:
     """None while the node is in sync."""
     endpoints: Callable[[], Mapping[str, Endpoint]] = dict
     """Services that listen now, by the name `net_services` uses."""
+    metrics: Callable[[], Nested] = dict
+    """What is measured now, as `debug_metrics` shows it; nothing where metrics are off."""
     discover: Callable[[], bytes] = lambda: b"{}"
     """The OpenRPC document of the method table this context is used with."""
     groups: tuple[str, ...] = ()

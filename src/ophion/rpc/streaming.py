@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from ophion.errors import OphionError, RpcError
+from ophion.errors import OphionError
 from ophion.native.failures import NativeError
-from ophion.rpc.errors import SERVER_ERROR_CODE
+from ophion.rpc.errors import RESPONSE_TOO_LARGE, TOO_MANY_TRACES
 from ophion.runtime.lanes import Lane
 
 logger = logging.getLogger(__name__)
@@ -29,6 +29,24 @@ logger = logging.getLogger(__name__)
 MAX_COLLECTED_BYTES: Final = 64 * 1024 * 1024
 """Most of a streamed result that is put together where it cannot be streamed: inside a batch, to HTTP/1.0."""
 _LONGER_THAN_ANYTHING: Final = 1 << 62
+
+
+class Streams:
+    """Counts the streams that are open: each holds a thread and some memory as long as its client reads."""
+
+    def __init__(self, most: int = 32) -> None:
+        self._most = most
+        self.open = 0
+
+    def enter(self) -> None:
+        """One more; `RpcError` when there are too many."""
+        if self.open >= self._most:
+            raise TOO_MANY_TRACES()
+        self.open += 1
+
+    def leave(self) -> None:
+        """One less."""
+        self.open -= 1
 
 
 class Source(Protocol):
@@ -41,12 +59,18 @@ class Source(Protocol):
 class Streamed:
     """A result of which the first piece is there."""
 
-    __slots__ = ("_lane", "_source", "first")
+    __slots__ = ("_lane", "_source", "_streams", "first")
 
-    def __init__(self, first: bytes, source: Source, lane: Lane) -> None:
+    def __init__(self, first: bytes, source: Source, lane: Lane, streams: Streams) -> None:
         self.first = first
         self._source = source
         self._lane = lane
+        self._streams: Streams | None = None
+        streams.enter()
+        self._streams = streams
+
+    def __del__(self) -> None:
+        self.close()
 
     def __len__(self) -> int:
         """More than any result that is handed over in one piece (`Dispatcher` looks at this alone)."""
@@ -64,7 +88,7 @@ class Streamed:
                 parts.append(piece)
                 size += len(piece)
                 if size > MAX_COLLECTED_BYTES:
-                    raise RpcError(SERVER_ERROR_CODE, "The answer is too large. Ask for it in a request of its own")
+                    raise RESPONSE_TOO_LARGE()
         finally:
             self.close()
         return b"".join(parts)
@@ -72,6 +96,9 @@ class Streamed:
     def close(self) -> None:
         """Stop the work: nobody wants the rest."""
         self._source.close()
+        if self._streams is not None:
+            self._streams.leave()
+            self._streams = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +111,7 @@ class StreamedAnswer:
     tail: bytes
 
 
-async def opened(lane: Lane, start: Callable[[], Source]) -> bytes | Streamed:
+async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> bytes | Streamed:
     """Start the work in the lane and wait for its first piece; the whole result when there is no second."""
     sources: list[Source] = []
     is_wanted = True
@@ -103,7 +130,7 @@ async def opened(lane: Lane, start: Callable[[], Source]) -> bytes | Streamed:
         for source in sources:
             source.close()
         raise
-    return first if second is None else Streamed(first + second, sources[0], lane)
+    return first if second is None else Streamed(first + second, sources[0], lane, streams)
 
 
 async def collected(answer: StreamedAnswer) -> bytes:

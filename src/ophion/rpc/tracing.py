@@ -37,7 +37,7 @@ class Nothing(Exception):  # not an error: the answer is null
 async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes | Streamed | None:
     """The answer that a stream makes; None (null) where there is nothing to trace."""
     try:
-        return await opened(ctx.lanes.trace, start)
+        return await opened(ctx.lanes.trace, ctx.streams, start)
     except (Nothing, MissingState, MissingStateError):
         return None
     except TimedOut as error:
