@@ -173,14 +173,15 @@ class ImportCore:
         )
         try:
             return execute(
-                self._state_after(parent), env, body, chain.engine.rewards(header, ommers), self._keeps_revert_data
+                self.state_after(parent), env, body, chain.engine.rewards(header, ommers), self._keeps_revert_data
             )
         except InvalidBody as error:
             raise InvalidBlock(str(error)) from error
         except NativeError as error:
             raise as_ophion_error(error) from error
 
-    def _state_after(self, parent: HashedHeader) -> State:
+    def state_after(self, parent: HashedHeader) -> State:
+        """The world after a block that is committed or staged."""
         staged = self._staged.get(parent.hash)
         if staged is not None:
             return staged.execution.state

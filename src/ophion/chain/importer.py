@@ -15,7 +15,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.import_core import HeaderCheck, ImportCore
-from ophion.native.executor import Execution
+from ophion.native.executor import Execution, State
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
 from ophion.runtime.clock import Clock
@@ -55,6 +55,10 @@ class Importer:
     def bad_blocks(self) -> BadBlocks:
         """Blocks that broke a rule since the start."""
         return self._core.bad_blocks
+
+    def state_after(self, header: HashedHeader) -> State:
+        """The world after a block, also while it is on its way to disk; `MissingState` when it is not kept."""
+        return self._core.state_after(header)
 
     async def check(self, block: ChainBlock, verify: HeaderCheck | None = None) -> Execution:
         """Verify and execute a block without committing it: what a validator does with a proposal.

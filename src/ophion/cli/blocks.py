@@ -19,6 +19,7 @@ from ophion.native.store import Store
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.interface_options import AccessConfig
 from ophion.node.network import NetworkConfig, load_genesis
+from ophion.node.validator_contract import read_contracts
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import at_least, option
 
@@ -82,7 +83,9 @@ def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool) -> None:
         progress.update(now.bytes_done, f"block {now.number}, {_rate(now.blocks, progress.elapsed())} blocks/s")
 
     last = None if options.end_block is None else options.end_block - 1
-    work = BlockFileImport(ImportCore(chain, clock, keeps_revert_data), clock, show, options.start_block, last)
+    core = ImportCore(chain, clock, keeps_revert_data)
+    read_contracts(chain, core.state_after)
+    work = BlockFileImport(core, clock, show, options.start_block, last)
     try:
         seen = work.run(options.files)
     except KeyboardInterrupt:

@@ -89,10 +89,9 @@ def build_core(
     engine = engine_for(spec)
     chain = Chain.open(store, genesis, engine)
     is_authority = _is_authority(spec)
-    if is_authority and spec.engine is not EngineKind.CLIQUE:
-        read_contracts(engine, chain)
     keeps_revert_data = config.access.revert_reason_enabled
     importer = Importer(chain, lanes, clock, keeps_revert_data)
+    read_contracts(chain, importer.state_after)
     floor = FeeFloor(config.miner.min_gas_price, config.miner.min_priority_fee)
     queries = Queries(chain, clock)
     access = config.access

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ophion.chain.chain import Chain
 from ophion.chain.environment import block_env
-from ophion.consensus.engine import Engine
 from ophion.errors import DecodeError, InvalidHeader
-from ophion.native.executor import CallRequest, call
+from ophion.native.executor import CallRequest, State, call
 from ophion.native.failures import translated
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS, Address
@@ -19,18 +18,23 @@ _DEADLINE_S: Final = 5.0
 _RULE: Final = "validators of the contract"
 
 
-def read_contracts(engine: Engine, chain: Chain) -> None:
-    """Let a BFT engine call contracts in the states of this chain."""
+def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -> None:
+    """Let the engine call contracts, where it is one that wants to; `state_after` also knows blocks being imported."""
+    if chain.spec.qbft is None:
+        return
+    # loaded here because networks without it start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.consensus.bft.validators import GET_VALIDATORS, decode_addresses
 
-    assert isinstance(engine, BftEngine)
+    engine = chain.engine
+    if not isinstance(engine, BftEngine):
+        return
 
     def ask(header: HashedHeader, contract: Address) -> Sequence[Address]:
         env = block_env(chain.spec, chain.rules, header.header, header.header.coinbase)
         request = CallRequest(sender=ZERO_ADDRESS, to=contract, gas=_GAS, input=GET_VALIDATORS)
         with translated():
-            outcome = call(chain.store.state(header.header.state_root), env, request, (), _DEADLINE_S)
+            outcome = call(state_after(header), env, request, (), _DEADLINE_S)
         if outcome.kind != "returned":
             raise InvalidHeader(_RULE, f"0x{contract.hex()} did not answer: {outcome.kind} {outcome.reason}")
         try:

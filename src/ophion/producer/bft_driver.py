@@ -175,6 +175,7 @@ class BftDriver:
         self._tasks: asyncio.TaskGroup | None = None
         self._kept: dict[Hash32, _Kept] = {}
         self._problem: str | None = None
+        self._was_validator: bool | None = None
         self._dialect = engine.dialect(self._chain.head.number + 1)
         self._scribe, self._machine = self._enter(self._dialect, self._recall(self._dialect))
 
@@ -262,7 +263,14 @@ class BftDriver:
             log.error("consensus rests at block %d: %s", head.number, error)
             return Suspended()
         self._problem = None
+        self._note_role(self._signer.address in event.validators, head.number + 1)
         return event
+
+    def _note_role(self, is_validator: bool, number: int) -> None:
+        if is_validator != self._was_validator:
+            self._was_validator = is_validator
+            what = "This node validates" if is_validator else "This node is no validator: it follows"
+            log.info("%s from block %d on address=0x%s", what, number, self._signer.address.hex())
 
     def _enter(self, dialect: Dialect, memory: Memory | None) -> tuple[KeyScribe, BftMachine]:
         scribe = KeyScribe(dialect, self._signer)

@@ -466,3 +466,16 @@ def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
 
     with open_network(tmp_path, genesis, KEYS[:1], clock) as (node,):
         run_virtually(story(), clock)
+
+
+@BOTH
+def test_periods_below_a_second_are_kept(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        seen: list[float] = []
+        node.chain.events.listen(lambda event: seen.append(round(clock.now() - START, 3)))
+        async with running(driver_of(node)):
+            await asyncio.sleep(1.1)
+        assert seen == [0.25, 0.5, 0.75, 1.0]
+
+    told(tmp_path, engine, story, xblockperiodmilliseconds=250)

@@ -1,0 +1,18 @@
+"""What an operator may choose about consensus."""
+
+from __future__ import annotations
+
+from ophion.node.config import NodeConfig
+from ophion.producer.options import ConsensusConfig
+from ophion.runtime.options import load, problems_of
+
+
+def test_rounds_have_a_longest_length() -> None:
+    assert ConsensusConfig() == ConsensusConfig(max_round_timeout_s=60.0, follows_others=True)
+    loaded = load(NodeConfig, ["--bft-max-round-timeout=7.5", "--bft-early-round-change=false"])
+    assert loaded.config.consensus == ConsensusConfig(max_round_timeout_s=7.5, follows_others=False)
+
+
+def test_a_length_of_nothing_is_refused() -> None:
+    (problem,) = problems_of(NodeConfig(consensus=ConsensusConfig(max_round_timeout_s=0)))
+    assert problem == "Invalid value for option '--bft-max-round-timeout': 0 is not above 0"
