@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from ophion.node.config import NodeConfig
 from ophion.producer.options import ConsensusConfig
-from ophion.runtime.options import load, problems_of
+from ophion.runtime.options import load, problems_of, read_flag, specs_of
 
 
 def test_rounds_have_a_longest_length() -> None:
     assert ConsensusConfig() == ConsensusConfig(max_round_timeout_s=60.0, follows_others=True)
-    loaded = load(NodeConfig, ["--bft-max-round-timeout=7.5", "--bft-early-round-change=false"])
+    options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+    flags = ("--bft-max-round-timeout=7.5", "--bft-early-round-change=false")
+    loaded = load(NodeConfig, [read_flag(flag, deque(), options) for flag in flags])
     assert loaded.config.consensus == ConsensusConfig(max_round_timeout_s=7.5, follows_others=False)
 
 
