@@ -44,6 +44,9 @@ ELSEWHERE = {
 """Modules without a test file of their own, and where they are tested or why they need none."""
 
 TOPICS = {
+    "graphql/test_answers.py": "what fields answer, through the whole of GraphQL",
+    "graphql/test_documents.py": "the language of documents, through the whole of GraphQL",
+    "graphql/test_page.py": "the files of the query page",
     "runtime/options/test_options.py": "the five modules of the package, through its public names",
     "test_rooms.py": "this file",
 }

@@ -1,0 +1,100 @@
+"""Hostile requests end early, and with an error that names the limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ophion.graphql.limits import GraphqlLimits
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.graphql.client import Client, original_chain
+
+QUICK_S = 0.5
+"""A tenth of a second on a quiet machine, and some room for a busy one."""
+
+HOSTILE = {
+    "depth": "{block" + "{parent" * 1000 + "{number}" + "}" * 1001,
+    "great depth": "{block" + "{parent" * 100_000 + "{number}" + "}" * 100_001,
+    "deep lists": "{logs(filter:{topics:" + "[" * 5000 + "]" * 5000 + "}){index}}",
+    "aliases": "{" + " ".join(f"a{at}:block{{number}}" for at in range(20_000)) + "}",
+    "a fragment in a circle": "{...A} fragment A on Query{...B} fragment B on Query{...A}",
+    "a fragment in itself": "{...A} fragment A on Query{block{number} ...A}",
+    "fragments that double": "{...F0} "
+    + " ".join(f"fragment F{at} on Query{{...F{at + 1} ...F{at + 1}}}" for at in range(40))
+    + " fragment F40 on Query{chainID}",
+    "fragments that double below": "{block{...F0}} "
+    + " ".join(f"fragment F{at} on Block{{a:parent{{...F{at + 1}}} b:parent{{...F{at + 1}}}}}" for at in range(20))
+    + " fragment F20 on Block{number}",
+    "unknown fields": "{" + "nothing " * 4000 + "}",
+    "the same field": "{" + "chainID " * 20_000 + "}",
+    "directives": "{chainID " + "@include(if:true) " * 3000 + "}",
+    "introspection that nests": "{__schema{types{fields{type{fields{type{fields{type{name}}}}}}}}}",
+    "many calls": "{block{" + " ".join(f"c{at}:call(data:{{}}){{status}}" for at in range(200)) + "}}",
+}
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """The original chain with limits that its 32 blocks can reach."""
+    limits = GraphqlLimits(max_blocks=10, max_logs=3, max_cost=20_000, max_answer_bytes=200_000)
+    with original_chain(tmp_path_factory.mktemp("narrow"), limits) as client:
+        yield client
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_request_is_refused_at_once(client: Client, name: str) -> None:
+    started = time.perf_counter()
+    status, answer = client.post(HOSTILE[name])
+    assert time.perf_counter() - started < QUICK_S
+    assert (status, next(iter(answer))) == (400, "errors")
+    assert len(answer["errors"]) <= 50
+    assert client.ask("{block{number}}") == {"block": {"number": 32}}
+
+
+def test_answers_that_multiply_are_stopped(dev: Client) -> None:
+    transactions = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(40)]
+    dev.rpc.run(dev.rpc.node.mine(*transactions))
+    document = "{block{transactions" + "{block{transactions" * 6 + "{hash}" + "}}" * 6 + "}}"
+    started = time.perf_counter()
+    error = dev.error(document)
+    assert time.perf_counter() - started < QUICK_S
+    assert error["extensions"] == {"classification": "ExecutionAborted"}
+
+
+def test_a_range_of_blocks_is_bounded(narrow: Client) -> None:
+    assert len(narrow.ask("{blocks(from:23){number}}")["blocks"]) == 10
+    error = narrow.error("{blocks(from:0){number}}")
+    assert error["extensions"]["errorCode"] == -32005
+    assert error["message"].endswith("Requested range exceeds maximum RPC range limit")
+
+
+def test_logs_are_bounded(narrow: Client) -> None:
+    assert narrow.error("{logs(filter:{fromBlock:0}){index}}")["extensions"]["errorCode"] == -32005
+
+
+def test_work_and_size_of_an_answer_are_bounded(narrow: Client) -> None:
+    deep = "{blocks(from:23){" + "parent{" * 20 + "number" + "}" * 20 + "}}"
+    assert narrow.post(deep)[0] == 200
+    text = "{block{" + " ".join(f'a{at}:account(address:"0x{at:040x}"){{balance}}' for at in range(300)) + "}}"
+    assert narrow.error(text) == {
+        "message": "maximum query complexity exceeded: it asks for too many values",
+        "extensions": {"classification": "ExecutionAborted"},
+    }
+    blooms = "{blocks(from:23){" + " ".join(f"b{at}:logsBloom" for at in range(100)) + "}}"
+    assert narrow.error(blooms)["message"] == "maximum answer size exceeded"
+
+
+def test_calls_of_one_request_are_bounded(client: Client) -> None:
+    calls = "{block{" + " ".join(f"c{at}:call(data:{{}}){{status}}" for at in range(64)) + "}}"
+    assert client.post(calls)[0] == 200
+    assert client.errors(HOSTILE["many calls"])[0]["message"].endswith("more than 64 calls in one request")
+
+
+def test_a_request_out_of_time_is_stopped(client: Client) -> None:
+    impatient = Client(client.rpc)
+    impatient.application._timeout_s = 0.0
+    status, answer = impatient.post("{blocks(from:0){transactions{hash}}}")
+    assert status in (400, 408)
+    assert answer["errors"][0]["message"] == "Timeout expired"

@@ -1,0 +1,33 @@
+"""Which pages may call."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.graphql.origins import PageOrigins
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_welcome"),
+    [
+        (b"http://127.0.0.1:8547", True),
+        (b"http://localhost:8547", True),
+        (b"http://Node.Example:8547", True),
+        (b"https://app.example", True),
+        (b"http://localhost:3000", False),
+        (b"https://localhost:8547", False),
+        (b"http://evil.example:8547", False),
+        (b"null", False),
+        (b"", False),
+    ],
+)
+def test_configured_origins_and_the_own_page_are_welcome(origin: bytes, is_welcome: bool) -> None:
+    origins = PageOrigins(["https://app.example"], ["localhost", "node.example"], lambda: 8547)
+    assert origins.allows(origin) is is_welcome
+
+
+def test_any_host_makes_no_other_page_an_own_one() -> None:
+    origins = PageOrigins([], ["*"], lambda: 8547)
+    assert origins.allows(b"http://localhost:8547")
+    assert not origins.allows(b"http://*:8547")
+    assert not origins.allows(b"http://evil.example:8547")
