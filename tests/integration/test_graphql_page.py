@@ -87,7 +87,8 @@ def browser() -> Iterator[Browser]:
         process = subprocess.Popen(
             [
                 CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                "--no-first-run", "--disable-background-networking", "--remote-debugging-port=0", f"--user-data-dir={profile}",
+                "--no-first-run", "--disable-background-networking", "--remote-debugging-port=0",
+                f"--user-data-dir={profile}",
                 # nothing but this machine can be reached: the page must work without any other
                 "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "about:blank",
             ],

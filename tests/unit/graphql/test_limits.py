@@ -71,7 +71,12 @@ def test_a_range_of_blocks_is_bounded(narrow: Client) -> None:
 
 
 def test_logs_are_bounded(narrow: Client) -> None:
+    """Every log of too many blocks, and too many logs of few."""
     assert narrow.error("{logs(filter:{fromBlock:0}){index}}")["extensions"]["errorCode"] == -32005
+    address = "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f"
+    error = narrow.error('{logs(filter:{fromBlock:0,addresses:["' + address + '"]}){index}}')
+    assert error["extensions"]["errorCode"] == -32005
+    assert error["message"].endswith("Too many logs match; ask for fewer blocks")
 
 
 def test_work_and_size_of_an_answer_are_bounded(narrow: Client) -> None:
