@@ -219,7 +219,8 @@ fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
     let max_priority_fee_per_gas = tx.gas_priority_fee.unwrap_or(0);
     let envelope: Envelope = match tx.tx_type {
         0 => {
-            let legacy = TxLegacy { chain_id: None, nonce, gas_price: tx.gas_price, gas_limit, to: tx.kind, value, input };
+            let legacy =
+                TxLegacy { chain_id: None, nonce, gas_price: tx.gas_price, gas_limit, to: tx.kind, value, input };
             let raw = unsigned_legacy(&legacy);
             return Ok(Tx { envelope: Envelope::Legacy(Signed::new_unhashed(legacy, nobody)), raw });
         }
@@ -440,4 +441,3 @@ impl Inspector<EvmContext> for LogCollector {
         self.leave(&outcome.result);
     }
 }
-

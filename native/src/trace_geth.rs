@@ -115,7 +115,7 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
     raw(out, "{\"type\":\"");
     raw(out, kind_name(frame.kind));
     data(out, "\",\"from\":", frame.from);
-    if !(frame.kind.is_creation() && !frame.is_ok()) {
+    if frame.is_ok() || !frame.kind.is_creation() {
         data(out, ",\"to\":", frame.to);
     }
     if frame.kind != Kind::StaticCall {
@@ -136,19 +136,17 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
     }
     // What a failed frame logged has not happened, nor what was logged below it.
     let logs_are_kept = logs_are_kept && frame.is_ok();
-    let calls = frame.children.len() + usize::from(frame.end.is_some());
-    if calls > 0 {
+    // Calls that were refused at the door are not shown.
+    let children = || frame.children.iter().filter(|child| frames[**child].was_entered());
+    if children().next().is_some() || frame.end.is_some() {
         raw(out, ",\"calls\":[");
-        for (at, child) in frame.children.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
+        let mut comma = "";
+        for child in children() {
+            raw(out, std::mem::replace(&mut comma, ","));
             write_call(out, frames, *child, logs_are_kept);
         }
         if let Some((contract, heir, balance)) = &frame.end {
-            if calls > 1 {
-                out.push(b',');
-            }
+            raw(out, comma);
             data(out, "{\"type\":\"SELFDESTRUCT\",\"from\":", contract);
             data(out, ",\"to\":", heir);
             wide(out, ",\"value\":", *balance);
@@ -194,8 +192,10 @@ impl Tracer for FourByteTracer<'_> {
 
     fn finish(&mut self, _: &mut ExecDb, _: &Ran) -> Result<()> {
         let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-        let calls = self.recorder.frames.iter().filter(|frame| !frame.kind.is_creation() && !frame.is_precompile);
-        for frame in calls.filter(|frame| frame.input.len() >= 4) {
+        // The input of the transaction counts whatever it is for.
+        let all = self.recorder.frames.iter().enumerate();
+        let calls = all.filter(|(at, frame)| *at == 0 || !frame.kind.is_creation() && !frame.is_precompile);
+        for (_, frame) in calls.filter(|(_, frame)| frame.input.len() >= 4) {
             let selector = alloy_primitives::hex::encode(&frame.input[..4]);
             *seen.entry(format!("0x{selector}-{}", frame.input.len() - 4)).or_default() += 1;
         }

@@ -247,8 +247,8 @@ impl Inspector<EvmContext> for StructTracer<'_> {
                 error = Some(name);
                 cost = match name {
                     "INSUFFICIENT_GAS" => self.whole_cost,
-                    "INSUFFICIENT_STACK_ITEMS" | "TOO_MANY_STACK_ITEMS" | "INVALID_OPERATION" => 0,
-                    _ => cost,
+                    "INVALID_JUMP_DESTINATION" => cost,
+                    _ => 0,
                 };
             }
             _ => {}
