@@ -105,7 +105,11 @@ pub fn of_document(found: &DiagnosticList, document: Option<&Document>, source: 
             }
             Some(name) => {
                 let at = place.map_or(0, |(line, column)| offset_of(source, line, column));
-                let path = document.map(|document| path_at(document, at)).unwrap_or_default();
+                let (path, has_selections) = document.map(|document| path_at(document, at)).unwrap_or_default();
+                if name == "MissingSubselection" && has_selections {
+                    // It has some, all of them unknown: that is the mistake, and it is listed too.
+                    continue;
+                }
                 let (kind, detail) = kind_and_detail(name, &words, path.last().copied());
                 let path = path.join("/");
                 Entry::validation(format!("Validation error of type {kind}: {detail} @ '{path}'"), place)
@@ -181,21 +185,22 @@ fn offset_of(source: &str, line: usize, column: usize) -> usize {
     start + rest.char_indices().nth(column - 1).map_or(rest.len(), |(at, _)| at)
 }
 
-/// Names that the fields around a place answer to, from the root down.
-fn path_at(document: &Document, at: usize) -> Vec<&str> {
+/// Names that the fields around a place answer to, from the root down; whether the last has selections.
+fn path_at(document: &Document, at: usize) -> (Vec<&str>, bool) {
     let mut path = Vec::new();
+    let mut has_selections = false;
     for definition in &document.definitions {
         let selections = match definition {
             Definition::OperationDefinition(operation) => &operation.selection_set,
             Definition::FragmentDefinition(fragment) => &fragment.selection_set,
             _ => continue,
         };
-        descend(selections, at, &mut path);
+        has_selections |= descend(selections, at, &mut path);
     }
-    path
+    (path, has_selections)
 }
 
-fn descend<'d>(mut selections: &'d [Selection], at: usize, path: &mut Vec<&'d str>) {
+fn descend<'d>(mut selections: &'d [Selection], at: usize, path: &mut Vec<&'d str>) -> bool {
     let holds = |span: Option<apollo_compiler::parser::SourceSpan>| {
         span.is_some_and(|span| span.offset() <= at && at < span.end_offset())
     };
@@ -207,7 +212,7 @@ fn descend<'d>(mut selections: &'d [Selection], at: usize, path: &mut Vec<&'d st
                 &field.selection_set
             }
             Some(Selection::InlineFragment(inline)) => &inline.selection_set,
-            Some(Selection::FragmentSpread(_)) | None => return,
+            Some(Selection::FragmentSpread(_)) | None => return !path.is_empty() && !selections.is_empty(),
         };
     }
 }

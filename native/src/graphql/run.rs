@@ -30,6 +30,8 @@ const STATE_MISSING: (i64, &str) = (-32008, "Initial sync is still in progress")
 const RANGE_TOO_LARGE: (i64, &str) = (-32005, "Requested range exceeds maximum RPC range limit");
 const TOO_MANY_LOGS: (i64, &str) = (-32005, "Too many logs match; ask for fewer blocks");
 
+const OUT_OF_TIME: &str = "Timeout expired";
+
 /// Work of one step, roughly in units of writing a short field.
 pub mod cost {
     pub const BLOCK: u64 = 20;
@@ -243,7 +245,7 @@ impl<'a> Run<'a> {
             return Err(Stop::Exhausted("maximum answer size exceeded"));
         }
         if Instant::now() >= self.bounds.deadline {
-            return Err(Stop::Exhausted("Timeout expired"));
+            return Err(Stop::Exhausted(OUT_OF_TIME));
         }
         Ok(())
     }
@@ -569,13 +571,19 @@ impl<'a> Run<'a> {
             return Err(self.fail_with(node, INVALID_PARAMS));
         }
         let last = last.min(head);
+        let wanted = log_filter(filter);
+        // The index narrows a search to the blocks that may match; one that takes every log reads them all.
+        let takes_all = wanted.addresses.is_empty() && wanted.topics.iter().all(Option::is_none);
         let most = self.bounds.max_logs_range;
-        if most > 0 && last.saturating_sub(first) > most {
+        let blocks = last.saturating_sub(first);
+        if (most > 0 && blocks > most) || (takes_all && blocks >= self.bounds.max_blocks) {
             return Err(self.fail_with(node, RANGE_TOO_LARGE));
         }
-        let wanted = log_filter(filter);
         let limits = logs::Limits { max_results: self.bounds.max_logs, deadline: self.bounds.deadline };
-        let numbers = logs::candidates(self.snapshot, first, last, &wanted, &limits)?;
+        let numbers = match logs::candidates(self.snapshot, first, last, &wanted, &limits) {
+            Err(_) if Instant::now() >= self.bounds.deadline => return Err(Stop::Exhausted(OUT_OF_TIME)),
+            found => found?,
+        };
         let mut found = Vec::new();
         for number in numbers {
             self.spend(cost::BLOCK)?;
