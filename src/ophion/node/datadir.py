@@ -180,5 +180,6 @@ def _explained(path: Path) -> Iterator[None]:
         elif error.errno in _UNWRITABLE:
             reason = f"it cannot be written ({error.strerror})"
         else:
-            reason = error.strerror or str(error)
+            what = error.strerror or str(error)
+            reason = what if error.filename in (None, str(path)) else f"{error.filename}: {what}"
         raise StorageError(f"The data path {path} cannot be used: {reason}.") from error
