@@ -81,7 +81,7 @@ impl Inspector<EvmContext> for ParityTracer<'_> {
 
     fn call_end(&mut self, context: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
         if let Some(vm) = &mut self.vm {
-            vm.leave(self.sink, &outcome.result);
+            vm.leave(self.sink, &outcome.result, outcome.was_precompile_called);
         }
         self.recorder.call_end(context, inputs, outcome);
     }
@@ -95,7 +95,7 @@ impl Inspector<EvmContext> for ParityTracer<'_> {
 
     fn create_end(&mut self, context: &mut EvmContext, inputs: &CreateInputs, outcome: &mut CreateOutcome) {
         if let Some(vm) = &mut self.vm {
-            vm.leave(self.sink, &outcome.result);
+            vm.leave(self.sink, &outcome.result, false);
         }
         self.recorder.create_end(context, inputs, outcome);
     }

@@ -8,13 +8,14 @@ use std::ops::Range;
 use alloy_primitives::U256;
 use revm::bytecode::opcode::{self as op, OpCode};
 use revm::interpreter::interpreter_types::{Jumps, LegacyBytecode, LoopControl, ReturnData};
-use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, InterpreterResult};
+use revm::interpreter::{FrameInput, InstructionResult, Interpreter, InterpreterAction, InterpreterResult};
 use revm::primitives::hardfork::SpecId;
 
 use crate::evm::EvmContext;
 use crate::json_text::{data, list, raw, wide};
 use crate::trace_cost::Costs;
 use crate::trace_sink::Sink;
+use crate::trace_struct::CALL_STIPEND;
 use crate::trace_text::decimal;
 
 pub struct VmWriter {
@@ -35,8 +36,16 @@ struct VmFrame {
     /// Its code has begun to run.
     is_open: bool,
     ops: u64,
-    /// The call of the last operation has not returned yet; where its output goes.
-    waiting: Option<Option<Range<usize>>>,
+    /// The call of the last operation has not returned yet.
+    waiting: Option<Waiting>,
+}
+
+struct Waiting {
+    /// Where the output goes.
+    memory: Option<Range<usize>>,
+    /// Cost of the call itself, and gas handed to the callee.
+    cost: u64,
+    handed: u64,
 }
 
 impl VmWriter {
@@ -76,7 +85,7 @@ impl VmWriter {
         }
     }
 
-    pub fn leave(&mut self, sink: &mut Sink, result: &InterpreterResult) {
+    pub fn leave(&mut self, sink: &mut Sink, result: &InterpreterResult, is_precompile: bool) {
         let Some(frame) = self.frames.pop() else { return };
         let out = &mut sink.out;
         let is_root = self.frames.is_empty();
@@ -90,6 +99,11 @@ impl VmWriter {
             raw(out, if is_root { "" } else { ",\"sub\":" });
             let was_refused = matches!(result.result, R::CallTooDeep | R::OutOfFunds | R::NonceOverflow);
             raw(out, if was_refused && !is_root { "null" } else { "{\"code\":\"0x\",\"ops\":[]}" });
+        }
+        // A precompiled contract costs what it uses, any other call what it is handed.
+        if let Some(call) = self.frames.last().and_then(|caller| caller.waiting.as_ref()) {
+            let spent = if is_precompile { result.gas.total_gas_spent() } else { call.handed };
+            decimal(out, ",\"cost\":", call.cost + spent);
         }
     }
 
@@ -123,7 +137,14 @@ impl VmWriter {
             return;
         }
         let has_halted = result.is_some_and(|result| !result.is_ok_or_revert());
-        let is_call = matches!(interpreter.bytecode.action(), Some(InterpreterAction::NewFrame(_)));
+        let handed = match interpreter.bytecode.action() {
+            Some(InterpreterAction::NewFrame(FrameInput::Call(inputs))) => {
+                let stipend = if inputs.transfers_value() { CALL_STIPEND } else { 0 };
+                Some(inputs.gas_limit.saturating_sub(stipend))
+            }
+            Some(InterpreterAction::NewFrame(FrameInput::Create(inputs))) => Some(inputs.gas_limit()),
+            _ => None,
+        };
         let Some(frame) = self.frames.last_mut() else { return };
         let out = &mut sink.out;
         if frame.ops > 0 {
@@ -132,10 +153,12 @@ impl VmWriter {
         frame.ops += 1;
         let cost = if has_halted { self.whole_cost } else { self.gas.saturating_sub(interpreter.gas.remaining()) };
         decimal(out, "{\"pc\":", self.pc as u64);
+        if let Some(handed) = handed {
+            frame.waiting = Some(Waiting { memory: self.memory.take(), cost: cost.saturating_sub(handed), handed });
+            return;
+        }
         decimal(out, ",\"cost\":", cost);
-        if is_call {
-            frame.waiting = Some(self.memory.take());
-        } else if has_halted {
+        if has_halted {
             raw(out, ",\"ex\":null,\"sub\":null}");
         } else {
             let outputs = OpCode::new(self.opcode).map_or(0, |code| code.outputs()) as usize;
@@ -148,9 +171,9 @@ impl VmWriter {
     /// The caller goes on: now the effects of its call are known.
     fn finish_call(&mut self, sink: &mut Sink, interpreter: &Interpreter) {
         let Some(frame) = self.frames.last_mut() else { return };
-        let Some(range) = frame.waiting.take() else { return };
+        let Some(Waiting { memory, .. }) = frame.waiting.take() else { return };
         let returned = interpreter.return_data.buffer().len();
-        let range = range.map(|range| range.start..range.start + range.len().min(returned));
+        let range = memory.map(|range| range.start..range.start + range.len().min(returned));
         effects(&mut sink.out, interpreter, 1, range, None);
         raw(&mut sink.out, "}");
     }

@@ -139,6 +139,8 @@ def test_calls_are_nested_into_the_machine_trace(dev: Interface) -> None:
     assert [one["sub"] for one in calls] == [{"code": "0x", "ops": []}] * 2
     assert calls[0]["ex"]["mem"] == {"data": word(42), "off": 0}
     assert calls[0]["ex"]["push"] == ["0x1"]
+    assert calls[0]["cost"] == 100 + 18
+    assert calls[1]["cost"] == 2600 + (calls[0]["ex"]["used"] - 6 * 3 - 2 - 2600) * 63 // 64 + 1
 
 
 def test_many_calls_build_on_each_other(dev: Interface) -> None:
