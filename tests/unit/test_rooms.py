@@ -25,6 +25,8 @@ ELSEWHERE = {
     "cli/loading.py": "tests/unit/cli/test_main.py",
     "cli/storage.py": "tests/integration/test_cli_blocks.py",
     "cli/validate.py": "tests/unit/cli/test_main.py",
+    "metrics/families.py": "tests/unit/metrics/test_node_metrics.py",
+    "node/limit_options.py": "tests/unit/node/test_config.py",
     "native/ethash.py": "names of the extension, passed on; used by the tests of consensus",
     "native/executor.py": "names of the extension, passed on; used by the tests of chain",
     "native/store.py": "names of the extension, passed on; used by the tests of chain and node",

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ophion.metrics.options import MetricsConfig
 from ophion.node.datadir import DataConfig
 from ophion.node.interface_options import AccessConfig, ApiGroup, GraphqlConfig, HttpConfig, WebSocketConfig
 from ophion.node.limit_options import LimitConfig
 from ophion.node.network import NetworkConfig
 from ophion.node.security_options import HttpSecurityConfig, WebSocketSecurityConfig
-from ophion.node.unbuilt_options import MetricsConfig, PeerConfig, PermissionConfig, PrivacyConfig, PruningConfig
+from ophion.node.unbuilt_options import PeerConfig, PermissionConfig, PrivacyConfig, PruningConfig
 from ophion.node.unstable_options import UnstableConfig
 from ophion.pool.pool import PoolConfig
 from ophion.producer.control import MinerConfig

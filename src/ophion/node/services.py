@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
 from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.genesis import Genesis
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
+from ophion.node.open_files import allow_open_files
 from ophion.primitives.enode import Enode
 from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
 from ophion.rpc.filters import Filters
@@ -26,13 +29,19 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.supervisor import Service
 from ophion.version import client_version
 
+if TYPE_CHECKING:
+    from ophion.metrics.node_metrics import NodeMetrics
+    from ophion.metrics.push import PushService
+    from ophion.rpc.measured import RequestMetrics
+
 _MESSAGE_FRAMES = 4
 """A WebSocket message may be as long as this many frames."""
-_PORT_NAMES = {"jsonrpc": "json-rpc", "ws": "ws-rpc", "graphQL": "graphql-http"}
+_PORT_NAMES = {"jsonrpc": "json-rpc", "ws": "ws-rpc", "graphQL": "graphql-http", "metrics": "metrics"}
 _SHOWN_NAMES = {
     "jsonrpc": ("HTTP", "http", ""),
     "ws": ("WebSocket", "ws", ""),
     "graphQL": ("GraphQL", "http", "/graphql"),
+    "metrics": ("Metrics", "http", "/metrics"),
 }
 
 
@@ -65,6 +74,9 @@ def build_interface(
     entropy: Entropy,
 ) -> Interface:
     """The services that the options ask for, on one set of methods."""
+    allow_open_files(
+        config.http.enabled * config.http.max_connections + config.websocket.enabled * config.websocket.max_connections
+    )
     queries = core.queries
     filters = Filters(clock, entropy, config.limits.max_filters)
     core.chain.events.listen(filters.on_chain_event)
@@ -90,6 +102,17 @@ def build_interface(
         p2p_port=peers.port,
     )
     listening: dict[str, HttpService | WebSocketService] = {}
+
+    @cache
+    def metrics() -> NodeMetrics:
+        """Made when somebody wants them: by an option, or by `debug_metrics`."""
+        from ophion.metrics.node_metrics import NodeMetrics, Watched
+
+        watched = Watched(
+            core.chain, queries, core.pool, filters, subscriptions, listening, lanes, clock, peers.max_peers
+        )
+        return NodeMetrics(watched, config.metrics.is_on)
+
     context = RpcContext(
         queries=queries,
         pool=core.pool,
@@ -112,22 +135,26 @@ def build_interface(
         ibft=core.bft if genesis.spec.engine is EngineKind.IBFT2 else None,
         qbft=core.bft if genesis.spec.qbft is not None else None,
         endpoints=lambda: {name: Endpoint(one.host, one.port) for name, one in listening.items()},
+        metrics=lambda: metrics().tree(),
     )
+    requests = metrics().requests if config.metrics.is_on else None
     services: list[Service] = [subscriptions]
     if config.http.enabled:
-        http = listening["jsonrpc"] = _http(config, context)
+        http = listening["jsonrpc"] = _http(config, context, requests)
         services.append(http)
     if config.websocket.enabled:
-        websocket = listening["ws"] = _websocket(config, context)
+        websocket = listening["ws"] = _websocket(config, context, requests)
         services.append(websocket)
     if config.graphql.enabled:
         graphql = listening["graphQL"] = _graphql(config, context, listening.get("jsonrpc"))
         services.append(graphql)
+    if config.metrics.is_on:
+        services.append(_metrics(config, metrics(), listening))
     enode = Enode(node_key.public_key, peers.host, peers.port, peers.port)
     return Interface(tuple(services), listening, enode.url)
 
 
-def _http(config: NodeConfig, context: RpcContext) -> HttpService:
+def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | None) -> HttpService:
     http, access, limits = config.http, config.access, config.limits
     tls = config.http_security.tls()
     settings = HttpSettings(
@@ -151,7 +178,7 @@ def _http(config: NodeConfig, context: RpcContext) -> HttpService:
         auth=config.http_security.auth(),
         tls=None if tls is None else server_context(tls),
     )
-    return http_service(context, settings, Health(context.sync_status))
+    return http_service(context, settings, Health(context.sync_status), measured)
 
 
 def _graphql(config: NodeConfig, context: RpcContext, http: HttpService | WebSocketService | None) -> HttpService:
@@ -178,7 +205,7 @@ def _graphql(config: NodeConfig, context: RpcContext, http: HttpService | WebSoc
     return graphql_service(context, settings)
 
 
-def _websocket(config: NodeConfig, context: RpcContext) -> WebSocketService:
+def _websocket(config: NodeConfig, context: RpcContext, measured: RequestMetrics | None) -> WebSocketService:
     websocket, access, limits = config.websocket, config.access, config.limits
     tls = config.websocket_security.tls()
     settings = WebSocketSettings(
@@ -199,4 +226,19 @@ def _websocket(config: NodeConfig, context: RpcContext) -> WebSocketService:
         auth=config.websocket_security.auth(),
         tls=None if tls is None else server_context(tls),
     )
-    return websocket_service(context, settings)
+    return websocket_service(context, settings, measured)
+
+
+def _metrics(
+    config: NodeConfig, metrics: NodeMetrics, listening: dict[str, HttpService | WebSocketService]
+) -> HttpService | PushService:
+    """What shows the metrics: a port that is asked, or a gateway that is told."""
+    from ophion.metrics.push import PushService
+    from ophion.metrics.server import metrics_service
+
+    metrics.declare()
+    if config.metrics.push_enabled:
+        return PushService(metrics.registry, config.metrics)
+    service = metrics_service(metrics.registry, config.metrics, config.access.host_allow_list)
+    listening["metrics"] = service
+    return service

@@ -12,7 +12,6 @@ from enum import Enum
 from pathlib import Path
 
 from ophion.primitives.types import Address
-from ophion.runtime.metrics import Category
 from ophion.runtime.options import at_least, between, option
 from ophion.runtime.options import port as valid_port
 
@@ -110,57 +109,6 @@ class PeerConfig:
     def problems(self) -> Iterator[str]:
         if self.bootnodes:
             yield "--bootnodes: networking between nodes is not part of this version of Ophion."
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsConfig:
-    """Metrics."""
-
-    enabled: bool = option("--metrics-enabled", default=False, help="Serve metrics for Prometheus.")
-    host: str = option("--metrics-host", default="127.0.0.1", needs="--metrics-enabled", help="Address to listen on.")
-    port: int = option(
-        "--metrics-port", default=9545, check=valid_port, needs="--metrics-enabled", help="Port to listen on."
-    )
-    categories: tuple[Category, ...] = option(
-        "--metrics-category",
-        "--metrics-categories",
-        default=tuple(category for category in Category if not category.name.startswith("KVSTORE")),
-        help="Categories that are shown.",
-    )
-    push_enabled: bool = option("--metrics-push-enabled", default=False, help="Push metrics to a gateway.")
-    push_host: str = option(
-        "--metrics-push-host", default="127.0.0.1", needs="--metrics-push-enabled", help="Host of the gateway."
-    )
-    push_port: int = option(
-        "--metrics-push-port",
-        default=9001,
-        check=valid_port,
-        needs="--metrics-push-enabled",
-        help="Port of the gateway.",
-    )
-    push_interval_s: int = option(
-        "--metrics-push-interval",
-        default=15,
-        check=at_least(1),
-        needs="--metrics-push-enabled",
-        help="Seconds between pushes.",
-    )
-    push_job: str = option(
-        "--metrics-push-prometheus-job",
-        default="ophion-client",
-        needs="--metrics-push-enabled",
-        help="Name of the job at the gateway.",
-    )
-
-    def problems(self) -> Iterator[str]:
-        if self.enabled and self.push_enabled:
-            yield (
-                "--metrics-enabled option and --metrics-push-enabled option can't be used at the same time.  Please"
-                " refer to CLI reference for more details about this constraint."
-            )
-        elif self.enabled or self.push_enabled:
-            flag = "--metrics-enabled" if self.enabled else "--metrics-push-enabled"
-            yield f"{flag}: metrics are not part of this version of Ophion."
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,7 +317,7 @@ class HttpConnection(asyncio.Protocol):
         headers, policy = self._headers, self._policy
         origin = headers.get(b"origin")
         if not policy.hosts.allows(headers.get(b"host")):
-            self._refusal = _HOST_REFUSED
+            self._refusal = getattr(policy.application, "host_refused", _HOST_REFUSED)
         elif origin is not None and not policy.origins.allows(origin):
             self._refusal = _ORIGIN_REFUSED
         elif origin is not None:

@@ -240,6 +240,9 @@ NodeInfoResult = Annotated[
     ),
 ]
 PeersResult = Annotated[list[dict[str, Any]], object_result("peers", "peer objects", _array({"type": "object"}))]
+MetricsResult = Annotated[
+    dict[str, Any], object_result("metrics", "values by category, name and labels", {"type": "object"})
+]
 ModulesResult = Annotated[
     dict[str, str], object_result("modules", "version by group", {"type": "object", "additionalProperties": _TEXT})
 ]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import ssl
 
     from ophion.rpc.auth.door import Door
+    from ophion.rpc.measured import RequestMetrics
 
 _DEFAULT_GROUPS: Final = ("eth", "net", "web3")
 
@@ -69,13 +70,15 @@ class WebSocketSettings:
     tls: ssl.SSLContext | None = None
 
 
-def http_service(context: RpcContext, settings: HttpSettings, health: Health) -> HttpService:
-    """JSON-RPC over HTTP."""
+def http_service(
+    context: RpcContext, settings: HttpSettings, health: Health, measured: RequestMetrics | None = None
+) -> HttpService:
+    """JSON-RPC over HTTP; each method is measured where somebody wants to know."""
     status = BAD_REQUEST if settings.errors_as_400 else OK
     limits = DispatchLimits(settings.max_batch, settings.timeout_s, status, settings.max_response_bytes)
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
-        table = method_table(context, settings.groups, HTTP)
+        table = method_table(context, settings.groups, HTTP, measured)
         door = None if settings.auth is None else _door(settings.auth, table, loop, limits)
         return RpcApplication(Dispatcher(table, loop, limits), health, door)
 
@@ -91,17 +94,19 @@ def http_service(context: RpcContext, settings: HttpSettings, health: Health) ->
     )
 
 
-def websocket_service(context: RpcContext, settings: WebSocketSettings) -> WebSocketService:
+def websocket_service(
+    context: RpcContext, settings: WebSocketSettings, measured: RequestMetrics | None = None
+) -> WebSocketService:
     """JSON-RPC and subscriptions over WebSocket."""
     limits = DispatchLimits(settings.max_batch, settings.timeout_s, OK, settings.max_response_bytes)
     auth = settings.auth
 
     def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
-        return Dispatcher(method_table(context, settings.groups, WEBSOCKET), loop, limits)
+        return Dispatcher(method_table(context, settings.groups, WEBSOCKET, measured), loop, limits)
 
     def door(loop: asyncio.AbstractEventLoop) -> Door:
         assert auth is not None
-        return _door(auth, method_table(context, settings.groups, WEBSOCKET), loop, limits)
+        return _door(auth, method_table(context, settings.groups, WEBSOCKET, measured), loop, limits)
 
     return WebSocketService(
         "Websocket service",
@@ -125,7 +130,9 @@ def _door(
     return Door(settings, table, loop, limits)
 
 
-def method_table(context: RpcContext, groups: Sequence[str], transport: str) -> dict[str, Bound]:
+def method_table(
+    context: RpcContext, groups: Sequence[str], transport: str, measured: RequestMetrics | None = None
+) -> dict[str, Bound]:
     """Every known method, bound to this context or to the answer that it is not enabled."""
     enabled = effective_groups(groups)
     registry = all_methods()
@@ -135,7 +142,8 @@ def method_table(context: RpcContext, groups: Sequence[str], transport: str) -> 
         specs = [spec for spec in registry.specs if is_enabled(spec, context, enabled, transport)]
         return openrpc.document(specs, context.node.client_version)
 
-    return registry.bind(replace(context, groups=tuple(groups), discover=discover), enabled, transport)
+    table = registry.bind(replace(context, groups=tuple(groups), discover=discover), enabled, transport)
+    return table if measured is None else measured.measured(table)
 
 
 def effective_groups(groups: Sequence[str]) -> frozenset[str]:

@@ -1,8 +1,11 @@
 """Counters, gauges and timers, declared once and shown as Prometheus text or as the nested object of `debug_metrics`.
 
 A metric has a category and a name; with labels it is a family with one value per combination of label values. Gauges
-usually ask when shown (`watch`), so that keeping them costs nothing. A registry belongs to one node; there is no
-global one.
+and counters can ask when shown (`watch`), so that keeping them costs nothing. A registry belongs to one node; there is
+no global one.
+
+Families with the prefix of this node are shown a second time with the prefix `besu_`, gauges and counters only: that is
+what existing dashboards ask for.
 """
 
 from __future__ import annotations
@@ -13,8 +16,11 @@ from enum import Enum
 from typing import TypeAlias, TypeVar
 
 PREFIX = "ophion_"
-BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
-"""Upper bounds of the timers' buckets in seconds (json-rpc.md 5.9)."""
+ALIAS_PREFIX = "besu_"
+NESTED_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""Upper bounds of the buckets that `debug_metrics` shows, in seconds (json-rpc.md 5.9)."""
+BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, *NESTED_BUCKETS)
+"""Upper bounds of the timers' buckets in seconds. Most requests take less than the least of the original's."""
 
 Labels: TypeAlias = tuple[str, ...]
 Nested: TypeAlias = "dict[str, Nested | float]"
@@ -31,6 +37,7 @@ class Category(Enum):
     PERMISSIONING = "permissioning"
     PROCESS = "process"
     PRUNER = "pruner"
+    PYTHON = "python"
     RPC = "rpc"
     SYNCHRONIZER = "synchronizer"
     TRANSACTION_POOL = "transaction_pool"
@@ -39,7 +46,8 @@ class Category(Enum):
     KVSTORE_ROCKSDB_STATS = "kvstore_rocksdb_stats"
 
 
-_UNPREFIXED = frozenset({Category.ETHEREUM, Category.PROCESS, Category.JVM})
+_WIDEST = 2**53
+_UNPREFIXED = frozenset({Category.ETHEREUM, Category.PROCESS, Category.JVM, Category.PYTHON})
 
 
 class Counter:
@@ -49,18 +57,28 @@ class Counter:
 
     def __init__(self, label_names: Labels) -> None:
         self.label_names = label_names
-        self.values: dict[Labels, float] = {}
+        self._counts: dict[Labels, float] = {}
+        self._sources: dict[Labels, Callable[[], float]] = {}
+
+    def watch(self, source: Callable[[], float], *labels: str) -> None:
+        """Ask this source, which counts already, whenever the value is shown."""
+        self._sources[labels] = source
+
+    @property
+    def values(self) -> dict[Labels, float]:
+        return {**self._counts, **{labels: source() for labels, source in self._sources.items()}}
 
     def add(self, amount: float = 1, *labels: str) -> None:
         """Count; the labels stand in the declared order."""
-        self.values[labels] = self.values.get(labels, 0) + amount
+        self._counts[labels] = self._counts.get(labels, 0) + amount
 
     def samples(self) -> Iterator[tuple[str, Labels, str, float]]:
         for labels, value in self.values.items():
             yield "", labels, "", value
 
     def nested(self, labels: Labels) -> Nested | float:
-        return self.values[labels]
+        source = self._sources.get(labels)
+        return self._counts[labels] if source is None else source()
 
 
 class Gauge:
@@ -88,7 +106,7 @@ class Gauge:
         return self._sources[labels]()
 
 
-class _Durations:
+class Durations:
     """How long something took, by bucket."""
 
     __slots__ = ("counts", "total")
@@ -96,6 +114,11 @@ class _Durations:
     def __init__(self) -> None:
         self.counts = [0] * (len(BUCKETS) + 1)
         self.total = 0.0
+
+    def record(self, seconds: float) -> None:
+        """Note one duration."""
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.total += seconds
 
     def cumulative(self) -> Iterator[tuple[str, int]]:
         running = 0
@@ -111,19 +134,24 @@ class Timer:
 
     def __init__(self, label_names: Labels) -> None:
         self.label_names = label_names
-        self.values: dict[Labels, _Durations] = {}
+        self.values: dict[Labels, Durations] = {}
 
     def record(self, seconds: float, *labels: str) -> None:
         """Note one duration."""
+        self.of(*labels).record(seconds)
+
+    def of(self, *labels: str) -> Durations:
+        """The durations of one combination of labels, for those who record many."""
         durations = self.values.get(labels)
         if durations is None:
-            durations = self.values[labels] = _Durations()
-        durations.counts[bisect_left(BUCKETS, seconds)] += 1
-        durations.total += seconds
+            durations = self.values[labels] = Durations()
+        return durations
 
     def samples(self) -> Iterator[tuple[str, Labels, str, float]]:
         for labels, durations in self.values.items():
             count = 0
+            if not durations.total:
+                continue  # prepared, but nothing happened yet
             for bound, count in durations.cumulative():
                 yield "_bucket", labels, f'le="{bound}"', count
             yield "_sum", labels, "", durations.total
@@ -131,9 +159,11 @@ class Timer:
 
     def nested(self, labels: Labels) -> Nested | float:
         durations = self.values[labels]
-        buckets: Nested = dict(durations.cumulative())
+        buckets: Nested = {bound: count for bound, count in durations.cumulative() if bound in _NESTED_BOUNDS}
         return {"bucket": buckets, "count": sum(durations.counts), "sum": durations.total}
 
+
+_NESTED_BOUNDS = frozenset((*map(str, NESTED_BUCKETS), "+Inf"))
 
 Metric: TypeAlias = Counter | Gauge | Timer
 MetricT = TypeVar("MetricT", Counter, Gauge, Timer)
@@ -165,32 +195,45 @@ class MetricsRegistry:
         """Prometheus text format 0.0.4 of the chosen categories, or of the named families only."""
         lines: list[str] = []
         for (category, name), (help, metric) in self._metrics.items():
-            family = full_name(category, name)
-            if category not in categories or (names and family not in names):
+            if category not in categories:
                 continue
-            lines.append(f"# HELP {family} {help}")
-            lines.append(f"# TYPE {family} {metric.kind}")
-            for suffix, labels, extra, value in metric.samples():
-                pairs = [f'{key}="{_escaped(text)}"' for key, text in zip(metric.label_names, labels, strict=True)]
-                if extra:
-                    pairs.append(extra)
-                shown = f"{{{','.join(pairs)}}}" if pairs else ""
-                lines.append(
-                    f"{family}{suffix}{shown} {value:g}" if value % 1 else f"{family}{suffix}{shown} {value:.0f}"
-                )
+            shown = [family for family in family_names(category, name, metric.kind) if not names or family in names]
+            if not shown:
+                continue
+            samples = [
+                (suffix + _label_text(metric, labels, extra), value)
+                for suffix, labels, extra, value in metric.samples()
+            ]
+            for family in shown:
+                lines.append(f"# HELP {family} {help}")
+                lines.append(f"# TYPE {family} {metric.kind}")
+                lines += [f"{family}{label} {_number(value)}" for label, value in samples]
         return "\n".join(lines) + "\n" if lines else ""
+
+    def families(self) -> dict[str, str]:
+        """Name and kind of every family that can be shown."""
+        return {
+            family: metric.kind
+            for (category, name), (_, metric) in self._metrics.items()
+            for family in family_names(category, name, metric.kind)
+        }
 
     def nested(self) -> Nested:
         """Category, name, then one level per label, as `debug_metrics` answers; metrics without values are left out."""
         tree: Nested = {}
         for (category, name), (_, metric) in self._metrics.items():
             for labels in metric.values:
+                if isinstance(metric, Timer) and not metric.values[labels].total:
+                    continue
                 place = tree
                 for step in (category.value, name, *labels)[:-1]:
                     below = place.setdefault(step, {})
                     assert isinstance(below, dict)
                     place = below
-                place[(category.value, name, *labels)[-1]] = metric.nested(labels)
+                value = metric.nested(labels)
+                if isinstance(value, int) and value > _WIDEST:
+                    value = float(value)  # JSON numbers that clients can read end here
+                place[(category.value, name, *labels)[-1]] = value
         return tree
 
 
@@ -198,6 +241,28 @@ def full_name(category: Category, name: str) -> str:
     """The family name that Prometheus sees."""
     prefix = "" if category in _UNPREFIXED else PREFIX
     return f"{prefix}{category.value}_{name}"
+
+
+def family_names(category: Category, name: str, kind: str) -> tuple[str, ...]:
+    """The names under which a family is shown."""
+    family = full_name(category, name)
+    if category in _UNPREFIXED or kind == Timer.kind:
+        return (family,)
+    return family, ALIAS_PREFIX + family.removeprefix(PREFIX)
+
+
+def _label_text(metric: Metric, labels: Labels, extra: str) -> str:
+    pairs = [f'{key}="{_escaped(text)}"' for key, text in zip(metric.label_names, labels, strict=True)]
+    if extra:
+        pairs.append(extra)
+    return f"{{{','.join(pairs)}}}" if pairs else ""
+
+
+def _number(value: float) -> str:
+    """As Prometheus reads it: whole numbers without a point, however large they are."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _escaped(text: str) -> str:

@@ -63,3 +63,38 @@ def test_a_metric_is_declared_once() -> None:
     registry.counter(Category.RPC, "x_total", "X.")
     with pytest.raises(ValueError, match="declared twice"):
         registry.gauge(Category.RPC, "x_total", "X.")
+
+
+def test_numbers_are_written_in_full() -> None:
+    registry = MetricsRegistry()
+    values = [1_700_000_000.25, 2**70, float("inf"), 0.1, -3]
+    gauge = registry.gauge(Category.PROCESS, "x", "X.", "n")
+    for number, value in enumerate(values):
+        gauge.watch(lambda value=value: value, str(number))  # type: ignore[misc]
+    shown = [line.split()[1] for line in registry.text(EVERYTHING).splitlines() if line[0] != "#"]
+    assert shown == ["1700000000.25", str(2**70), "+Inf", "0.1", "-3"]
+
+
+def test_gauges_and_counters_are_shown_under_the_name_dashboards_know() -> None:
+    registry = MetricsRegistry()
+    registry.gauge(Category.BLOCKCHAIN, "difficulty_total", "Difficulty.").watch(lambda: 5)
+    registry.timer(Category.RPC, "request_time", "Time.", "methodName").record(1, "x")
+    assert "besu_blockchain_difficulty_total 5" in registry.text(EVERYTHING)
+    assert "besu_rpc_request_time" not in registry.text(EVERYTHING)
+    assert registry.text(EVERYTHING, ["besu_blockchain_difficulty_total"]).count("difficulty_total 5") == 1
+    assert registry.families()["besu_blockchain_difficulty_total"] == "gauge"
+
+
+def test_a_counter_can_be_watched() -> None:
+    registry = MetricsRegistry()
+    registry.counter(Category.RPC, "refused_total", "Refused.", "service").watch(lambda: 7, "ws")
+    assert 'ophion_rpc_refused_total{service="ws"} 7' in registry.text(EVERYTHING)
+    assert registry.nested() == {"rpc": {"refused_total": {"ws": 7}}}
+
+
+def test_a_timer_that_never_ran_is_not_shown() -> None:
+    registry = MetricsRegistry()
+    timer = registry.timer(Category.RPC, "request_time", "Time.", "methodName")
+    timer.of("eth_call")
+    assert registry.nested() == {}
+    assert "eth_call" not in registry.text(EVERYTHING)

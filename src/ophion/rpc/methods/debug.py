@@ -21,6 +21,7 @@ from ophion.rpc.calls import gas_for
 from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import INTERNAL_ERROR, PARENT_NOT_FOUND, invalid_params
 from ophion.rpc.registry import method
+from ophion.rpc.schemas import MetricsResult
 from ophion.rpc.tracing import (
     PLAIN,
     Nothing,
@@ -256,6 +257,12 @@ def get_raw_transaction(ctx: RpcContext, hash: HashParam) -> Data | None:
     position = ctx.queries.transaction_position(hash)
     body = None if position is None else ctx.queries.store.body(position[0])
     return None if position is None or body is None else body.transactions[position[2]].raw
+
+
+@method("debug_metrics")
+def metrics(ctx: RpcContext) -> MetricsResult:
+    """What the node measures, by category; requests only where metrics are switched on."""
+    return ctx.metrics()
 
 
 @method("debug_getBadBlocks", needs={"bad_blocks"})

@@ -222,3 +222,7 @@ def test_raw_encodings_are_those_that_were_hashed(sample: Interface) -> None:
         == block["transactions"][0]
     )
     assert sample.ask("debug_getRawBlock", NOWHERE) is None
+
+
+def test_metrics_are_a_tree_that_is_empty_where_nothing_is_measured(dev: Interface) -> None:
+    assert dev.ask("debug_metrics") == {}

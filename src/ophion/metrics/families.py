@@ -1,0 +1,155 @@
+"""The metrics of a node's rooms (operations.md 9, the full inventory).
+
+Most are watched: they are asked when somebody looks and cost nothing otherwise. What has to be counted as it happens
+(transactions, blocks) is counted by listeners that only a node with metrics has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainEvent, Reorged
+from ophion.chain.queries import Queries
+from ophion.pool.pool import Added, PoolEvent, TxPool
+from ophion.primitives.types import Hash32
+from ophion.rpc.filters import Filters
+from ophion.rpc.server import HttpService
+from ophion.rpc.subscriptions import Subscriptions
+from ophion.rpc.websocket import WebSocketService
+from ophion.runtime.lanes import Lane, Lanes
+from ophion.runtime.metrics import Category, MetricsRegistry
+
+_LANES = ("write", "build", "admit", "read", "trace", "mine")
+
+
+def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> None:
+    """Head of the chain, and what happened to it."""
+    category = Category.BLOCKCHAIN
+
+    def gauge(name: str, help: str, source: Callable[[], float]) -> None:
+        registry.gauge(category, name, help).watch(source)
+
+    gauge("height", "Number of the head.", lambda: queries.head_number)
+    gauge(
+        "difficulty_total",
+        "Total difficulty of the head.",
+        lambda: queries.total_difficulty(queries.head_hash) or 0,
+    )
+    gauge("chain_head_timestamp", "Time of the head, in seconds.", lambda: queries.head.header.timestamp)
+    gauge("chain_head_gas_used", "Gas used by the head.", lambda: queries.head.header.gas_used)
+    gauge("chain_head_gas_limit", "Gas limit of the head.", lambda: queries.head.header.gas_limit)
+    gauge("chain_head_transaction_count", "Transactions in the head.", lambda: queries.latest.body.transaction_count)
+    gauge("chain_head_ommer_count", "Ommers in the head.", lambda: len(queries.latest.body.ommers))
+    blocks = registry.counter(category, "blocks_added_total", "Blocks that joined the chain.")
+    transactions = registry.counter(category, "transactions_total", "Transactions in these blocks.")
+    gas = registry.counter(category, "gas_used_total", "Gas used by these blocks.")
+    reorganisations = registry.counter(category, "reorganizations_total", "Changes to another branch.")
+    for counter in (blocks, transactions, gas, reorganisations):
+        counter.add(0)
+
+    def on_chain_event(event: ChainEvent) -> None:
+        if isinstance(event, Reorged):
+            reorganisations.add()
+        added = event.added if isinstance(event, Reorged) else event.blocks
+        blocks.add(len(added))
+        transactions.add(sum(block.body.transaction_count for block in added))
+        gas.add(sum(block.header.header.gas_used for block in added))
+
+    chain.events.listen(on_chain_event)
+
+
+def declare_network(
+    registry: MetricsRegistry,
+    queries: Queries,
+    max_peers: int,
+    peer_count: Callable[[], int],
+    best_known: Callable[[], int],
+    is_in_sync: Callable[[], bool],
+) -> None:
+    """What the node knows of others."""
+    ethereum = Category.ETHEREUM
+    registry.gauge(ethereum, "blockchain_height", "Number of the head.").watch(lambda: queries.head_number)
+    registry.gauge(ethereum, "best_known_block_number", "Number of the best block known.").watch(
+        lambda: max(best_known(), queries.head_number)
+    )
+    registry.gauge(ethereum, "peer_count", "Connected peers.").watch(peer_count)
+    registry.gauge(ethereum, "peer_limit", "Most peers.").watch(lambda: max_peers)
+    registry.gauge(Category.SYNCHRONIZER, "in_sync", "1 while the node is in sync.").watch(lambda: int(is_in_sync()))
+
+
+def declare_pool(registry: MetricsRegistry, pool: TxPool, chain: Chain) -> None:
+    """Transactions that wait, come and go."""
+    category = Category.TRANSACTION_POOL
+    size = registry.gauge(category, "transactions", "Transactions in the pool.", "state")
+    size.watch(lambda: pool.counts()[0], "pending")
+    size.watch(lambda: pool.counts()[1], "queued")
+    registry.gauge(category, "transactions_limit", "Most transactions in the pool.").watch(
+        lambda: pool.statistics().max_size
+    )
+    added = registry.counter(category, "transactions_added_total", "Transactions that came.", "source")
+    removed = registry.counter(category, "transactions_removed_total", "Transactions that went.", "source", "operation")
+    sources = ("local", "remote")
+    for source in sources:
+        added.add(0, source)
+        for operation in ("addedToBlock", "dropped"):
+            removed.add(0, source, operation)
+
+    pooled: dict[Hash32, str] = {item.hash: sources[not item.is_local] for item in pool.transactions()}
+
+    def on_pool_event(event: PoolEvent) -> None:
+        for item in event.transactions:
+            source = sources[not item.is_local]
+            if isinstance(event, Added):
+                pooled[item.hash] = source
+                added.add(1, source)
+            else:
+                pooled.pop(item.hash, None)
+                removed.add(1, source, "dropped")
+
+    def on_chain_event(event: ChainEvent) -> None:
+        for block in event.added if isinstance(event, Reorged) else event.blocks:
+            if block.body.transaction_count:
+                for transaction in block.body.transactions:
+                    source = pooled.pop(transaction.hash, None)
+                    if source is not None:
+                        removed.add(1, source, "addedToBlock")
+
+    pool.events.listen(on_pool_event)
+    chain.events.listen(on_chain_event)
+
+
+def declare_interface(
+    registry: MetricsRegistry,
+    listening: Mapping[str, HttpService | WebSocketService],
+    filters: Filters,
+    subscriptions: Subscriptions,
+) -> None:
+    """Connections, filters and subscriptions."""
+    category = Category.RPC
+    open_now = registry.gauge(category, "active_connections", "Open connections.", "service")
+    sent_away = registry.counter(
+        category, "connections_closed_idle_total", "Idle connections closed for new ones.", "service"
+    )
+    refused = registry.counter(category, "connections_refused_total", "Connections that found no place.", "service")
+    for name, service in listening.items():
+        places = service.places
+        open_now.watch(lambda places=places: len(places), name)  # type: ignore[misc]  # bound at once on purpose
+        sent_away.watch(lambda places=places: places.sent_away, name)  # type: ignore[misc]
+        refused.watch(lambda places=places: places.refused, name)  # type: ignore[misc]
+    registry.gauge(category, "filters", "Installed filters.").watch(lambda: len(filters))
+    registry.gauge(category, "subscriptions", "Active subscriptions.").watch(lambda: len(subscriptions))
+    begun = registry.counter(category, "subscription_subscribe_total", "Subscriptions begun.", "type")
+    ended = registry.counter(category, "subscription_unsubscribe_total", "Subscriptions ended by clients.", "type")
+    for kind in subscriptions.subscribed:
+        begun.watch(lambda kind=kind: subscriptions.subscribed[kind], kind.value)  # type: ignore[misc]
+        ended.watch(lambda kind=kind: subscriptions.unsubscribed[kind], kind.value)  # type: ignore[misc]
+
+
+def declare_lanes(registry: MetricsRegistry, lanes: Lanes) -> None:
+    """Where blocking work waits."""
+    for name in _LANES:
+        lane: Lane = getattr(lanes, name)
+        registry.gauge(
+            Category.EXECUTORS, f"{name}_queue_length_current", f"Jobs in the {name} lane, running ones included."
+        ).watch(lambda lane=lane: lane.waiting)  # type: ignore[misc]

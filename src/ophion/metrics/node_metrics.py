@@ -1,0 +1,78 @@
+"""Everything a node measures, declared in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ophion.chain.chain import Chain
+from ophion.chain.queries import Queries
+from ophion.metrics.families import declare_chain, declare_interface, declare_lanes, declare_network, declare_pool
+from ophion.metrics.process import declare_process
+from ophion.pool.pool import TxPool
+from ophion.rpc.filters import Filters
+from ophion.rpc.measured import RequestMetrics
+from ophion.rpc.server import HttpService
+from ophion.rpc.subscriptions import Subscriptions
+from ophion.rpc.websocket import WebSocketService
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.metrics import MetricsRegistry, Nested
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The parts of a node that are measured."""
+
+    chain: Chain
+    queries: Queries
+    pool: TxPool
+    filters: Filters
+    subscriptions: Subscriptions
+    listening: Mapping[str, HttpService | WebSocketService]
+    """Services by name; they may join until `NodeMetrics.declare` is called."""
+    lanes: Lanes
+    clock: Clock
+    max_peers: int
+    peer_count: Callable[[], int] = lambda: 0
+
+
+class NodeMetrics:
+    """The registry of one node.
+
+    Requests are measured from the start, because the method tables are made with it; everything else is declared when
+    the services are known. A node whose metrics are off has this object too and declares nothing, until somebody asks
+    `debug_metrics`.
+    """
+
+    def __init__(self, watched: Watched, is_on: bool) -> None:
+        self.registry = MetricsRegistry()
+        self.requests = RequestMetrics(self.registry) if is_on else None
+        """What measures method tables; None where nobody wants to know."""
+        self._watched = watched
+        self._is_declared = False
+
+    def declare(self) -> None:
+        """Every family but those of requests; once is enough."""
+        if self._is_declared:
+            return
+        self._is_declared = True
+        watched, registry = self._watched, self.registry
+        declare_chain(registry, watched.chain, watched.queries)
+        declare_network(
+            registry,
+            watched.queries,
+            watched.max_peers,
+            watched.peer_count,
+            lambda: watched.queries.head_number,
+            lambda: True,
+        )
+        declare_pool(registry, watched.pool, watched.chain)
+        declare_interface(registry, watched.listening, watched.filters, watched.subscriptions)
+        declare_lanes(registry, watched.lanes)
+        declare_process(registry, watched.clock)
+
+    def tree(self) -> Nested:
+        """The answer of `debug_metrics`."""
+        self.declare()
+        return self.registry.nested()

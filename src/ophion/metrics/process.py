@@ -1,0 +1,100 @@
+"""What the operating system and the interpreter know of this process, under the names that dashboards know."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import resource
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, Final
+
+from ophion.runtime.clock import Clock
+from ophion.runtime.metrics import Category, MetricsRegistry
+
+_PAGE_BYTES: Final = resource.getpagesize()
+_STATM: Final = Path("/proc/self/statm")
+_FILES: Final = Path("/proc/self/fd")
+
+
+class CollectorTime:
+    """Seconds and runs of the garbage collector, as `gc.callbacks` tells."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.runs = 0
+        self._began = 0.0
+
+    def __call__(self, phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            self._began = perf_counter()
+        else:
+            self.seconds += perf_counter() - self._began
+            self.runs += 1
+
+
+def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], None]:
+    """Families `process_*`, `python_*` and `jvm_*`; the result is called at the end."""
+    started = clock.now() - process_time()
+    process, python, jvm = Category.PROCESS, Category.PYTHON, Category.JVM
+    registry.counter(process, "cpu_seconds_total", "CPU time used, in seconds.").watch(process_time)
+    registry.gauge(process, "start_time_seconds", "When the process began, in seconds since 1970.").watch(
+        lambda: started
+    )
+    registry.gauge(process, "resident_memory_bytes", "Memory in use.").watch(resident_bytes)
+    registry.gauge(process, "virtual_memory_bytes", "Memory mapped, the database included.").watch(virtual_bytes)
+    registry.gauge(process, "open_fds", "Open files and sockets.").watch(open_files)
+    registry.gauge(process, "max_fds", "Most files and sockets that may be open.").watch(
+        lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    )
+    registry.gauge(python, "info", "The interpreter.", "implementation", "version").watch(
+        lambda: 1, platform.python_implementation(), platform.python_version()
+    )
+    collections = registry.counter(python, "gc_collections_total", "Runs of the garbage collector.", "generation")
+    for generation in range(3):
+        collections.watch(partial(_collections, generation), str(generation))
+    collector = CollectorTime()
+    gc.callbacks.append(collector)
+    # dashboards made for the original client draw these; the areas are those of its virtual machine
+    memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where the original showed its heap.", "area")
+    memory.watch(resident_bytes, "heap")
+    memory.watch(lambda: 0, "nonheap")
+    seconds = registry.counter(jvm, "gc_collection_seconds_sum", "Seconds in the garbage collector.", "gc")
+    seconds.watch(lambda: collector.seconds, "python")
+    runs = registry.counter(jvm, "gc_collection_seconds_count", "Runs of the garbage collector.", "gc")
+    runs.watch(lambda: collector.runs, "python")
+    return lambda: gc.callbacks.remove(collector)
+
+
+def _collections(generation: int) -> int:
+    count: int = gc.get_stats()[generation]["collections"]
+    return count
+
+
+def resident_bytes() -> int:
+    """Memory in use; where there is no /proc, the most that was ever in use."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def virtual_bytes() -> int:
+    """Memory mapped; 0 where the system does not tell."""
+    try:
+        return int(_STATM.read_bytes().split()[0]) * _PAGE_BYTES
+    except OSError:
+        return 0
+
+
+def open_files() -> int:
+    """Open files and sockets; 0 where the system does not tell."""
+    try:
+        return len(os.listdir(_FILES))
+    except OSError:
+        return 0

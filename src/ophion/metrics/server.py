@@ -1,0 +1,57 @@
+"""`GET /metrics` on a port of its own, as Prometheus asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import parse_qs
+
+from ophion.metrics.options import MetricsConfig
+from ophion.rpc.access import HostList, OriginList
+from ophion.rpc.dispatcher import Reply
+from ophion.rpc.http_connection import HttpLimits, Result
+from ophion.rpc.http_wire import TEXT, Request, Response
+from ophion.rpc.server import HttpService
+from ophion.runtime.metrics import MetricsRegistry
+
+CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+_LIMITS: Final = HttpLimits(max_connections=64, max_body_bytes=64 * 1024)
+_HOST_REFUSED: Final = Response(403, (b"Host not authorized.",), TEXT)
+
+
+class MetricsApplication:
+    """The paths of the metrics port."""
+
+    host_refused: Final = _HOST_REFUSED
+
+    def __init__(self, registry: MetricsRegistry, config: MetricsConfig) -> None:
+        self.plain: Callable[[bytes], Reply] | None = None
+        self._registry = registry
+        self._categories = frozenset(config.categories)
+
+    def respond(self, request: Request) -> Result:
+        """`/metrics`, chosen families with `?name[]=...`; `/` for load balancers."""
+        if request.method != b"GET":
+            return Response(405, headers=b"Allow: GET\r\n")
+        if request.path == b"/":
+            return Response(201)
+        if request.path != b"/metrics":
+            return Response(404)
+        names = parse_qs(request.query.decode("latin-1")).get("name[]", [])
+        return Response(200, (self._registry.text(self._categories, names).encode(),), CONTENT_TYPE)
+
+    def close(self) -> None:
+        """Nothing waits."""
+
+
+def metrics_service(registry: MetricsRegistry, config: MetricsConfig, hosts: tuple[str, ...]) -> HttpService:
+    """The service that Prometheus asks."""
+    return HttpService(
+        "Metrics service",
+        config.host,
+        config.port,
+        HostList(hosts),
+        OriginList(()),
+        _LIMITS,
+        lambda loop: MetricsApplication(registry, config),
+    )

@@ -1,0 +1,154 @@
+"""The metrics of a real chain, pool and interface, and the dashboard that draws them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.metrics.node_metrics import NodeMetrics, Watched
+from ophion.rpc.health import Health
+from ophion.rpc.services import HttpSettings, WebSocketSettings, http_service, websocket_service
+from ophion.runtime.metrics import Category
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.conftest import ROOT
+from tests.unit.rpc.interface import Interface, open_interface
+
+EVERYTHING = frozenset(Category)
+DASHBOARDS = sorted((ROOT / "examples" / "grafana").glob("*.json"))
+STANDARD = (
+    "ethereum_blockchain_height",
+    "ethereum_best_known_block_number",
+    "ethereum_peer_count",
+    "ethereum_peer_limit",
+    "besu_blockchain_difficulty_total",
+    "besu_blockchain_chain_head_timestamp",
+    "process_cpu_seconds_total",
+    "jvm_gc_collection_seconds_sum",
+    "jvm_memory_bytes_used",
+)
+"""What the dashboard that everybody has asks for (operations.md 9)."""
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Iterator[Interface]:
+    with open_interface(tmp_path) as opened:
+        yield opened
+
+
+def watch(dev: Interface, is_on: bool = True) -> NodeMetrics:
+    context, core = dev.context, dev.node
+    listening = {
+        "jsonrpc": http_service(context, HttpSettings(), Health(lambda: None)),
+        "ws": websocket_service(context, WebSocketSettings()),
+    }
+    return NodeMetrics(
+        Watched(
+            core.chain,
+            core.queries,
+            core.pool,
+            context.filters,
+            context.subscriptions,
+            listening,
+            context.lanes,
+            core.clock,
+            25,
+        ),
+        is_on,
+    )
+
+
+def values(metrics: NodeMetrics) -> dict[str, float]:
+    lines = metrics.registry.text(EVERYTHING).splitlines()
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+
+
+def test_chain_and_pool_are_followed(dev: Interface) -> None:
+    metrics = watch(dev)
+    metrics.declare()
+    before = values(metrics)
+    assert before["ethereum_blockchain_height"] == 0
+    dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0), legacy_transaction(DEV_KEYS[1], 1)))
+    dev.run(dev.node.send(legacy_transaction(DEV_KEYS[1], 2)))
+    after = values(metrics)
+    assert after["ethereum_blockchain_height"] == after["ophion_blockchain_height"] == 1
+    assert after["besu_blockchain_chain_head_transaction_count"] == 2
+    assert after["ophion_blockchain_transactions_total"] == 2
+    assert after["ophion_blockchain_gas_used_total"] == 42_000
+    assert after["ophion_blockchain_blocks_added_total"] == 1
+    added = 'transaction_pool_transactions_added_total{source="local"}'
+    assert after[f"ophion_{added}"] + after[f"ophion_{added.replace('local', 'remote')}"] == 3
+    mined = [value for name, value in after.items() if name.startswith("ophion_") and "addedToBlock" in name]
+    assert sum(mined) == 2
+    assert after['ophion_transaction_pool_transactions{state="pending"}'] == 1
+
+
+def test_the_standard_dashboard_finds_everything(dev: Interface) -> None:
+    metrics = watch(dev)
+    metrics.declare()
+    shown = {name.partition("{")[0] for name in values(metrics)}
+    assert [name for name in STANDARD if name not in shown] == []
+
+
+def test_the_tree_of_debug_metrics(dev: Interface) -> None:
+    metrics = watch(dev, is_on=False)
+    assert metrics.requests is None
+    tree: Any = metrics.tree()
+    assert tree["blockchain"]["height"] == 0
+    assert tree["process"]["cpu_seconds_total"] > 0
+    assert tree["transaction_pool"]["transactions_added_total"] == {"local": 0, "remote": 0}
+    assert metrics.tree()  # a second look declares nothing twice
+    json.dumps(tree)
+
+
+def test_every_family_is_named_as_prometheus_wants(dev: Interface) -> None:
+    metrics = watch(dev)
+    metrics.declare()
+    families = metrics.registry.families()
+    assert [name for name in families if not re.fullmatch(r"[a-z][a-z0-9_]*", name)] == []
+    counters = [name for name, kind in families.items() if kind == "counter" and not name.startswith("jvm_")]
+    assert [name for name in counters if not name.endswith("_total")] == []
+
+
+def names_in(expression: str) -> set[str]:
+    """The metrics of an expression: what is no function, keyword, label or duration."""
+    bare = re.sub(r"\{[^}]*\}|\[[^]]*\]|\"[^\"]*\"|\b(by|without|on)\s*\([^)]*\)", " ", expression)
+    words = re.findall(r"[a-zA-Z_][a-zA-Z0-9_]*(?!\w*\s*\()", re.sub(r"[a-zA-Z_]\w*\s*\(", "(", bare))
+    return {word for word in words if "_" in word}
+
+
+def expressions(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("expr", "query") and isinstance(value, str):
+                yield re.sub(r"label_values\(([^,]+),[^)]*\)", r"\1", value)
+            else:
+                yield from expressions(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from expressions(value)
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)
+def test_a_dashboard_draws_only_what_there_is(dev: Interface, path: Path) -> None:
+    metrics = watch(dev)
+    metrics.declare()
+    known = set()
+    for name, kind in metrics.registry.families().items():
+        known |= {name + suffix for suffix in ("_bucket", "_sum", "_count")} if kind == "histogram" else {name}
+    used = {name for expression in expressions(json.loads(path.read_text())) for name in names_in(expression)}
+    assert len(used) > 10
+    assert used - known == set()
+
+
+def test_there_is_a_dashboard() -> None:
+    assert DASHBOARDS
+
+
+def test_names_are_found_in_expressions() -> None:
+    expression = 'histogram_quantile(0.95, sum by (le, a_b) (rate(x_time_bucket{method_name=~"$m_n"}[5m]))) / y_total'
+    assert names_in(expression) == {"x_time_bucket", "y_total"}

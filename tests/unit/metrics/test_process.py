@@ -1,0 +1,43 @@
+"""What is known of this very process."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+
+from ophion.metrics import process
+from ophion.runtime.clock import ManualClock
+from ophion.runtime.metrics import Category, MetricsRegistry
+
+
+def test_the_process_is_measured() -> None:
+    registry = MetricsRegistry()
+    end = process.declare_process(registry, ManualClock())
+    gc.collect()
+    lines = registry.text(frozenset(Category)).splitlines()
+    shown = {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+    end()
+    assert shown["process_cpu_seconds_total"] > 0
+    assert 1_690_000_000 < shown["process_start_time_seconds"] <= 1_700_000_000
+    assert shown["process_resident_memory_bytes"] > 2**20
+    assert shown['jvm_memory_bytes_used{area="heap"}'] > 2**20
+    assert shown['jvm_memory_bytes_used{area="nonheap"}'] == 0
+    assert shown['jvm_gc_collection_seconds_count{gc="python"}'] >= 1
+    assert shown['jvm_gc_collection_seconds_sum{gc="python"}'] > 0
+    assert shown["process_max_fds"] > 0
+
+
+def test_nothing_is_left_behind() -> None:
+    before = len(gc.callbacks)
+    process.declare_process(MetricsRegistry(), ManualClock())()
+    assert len(gc.callbacks) == before
+
+
+def test_a_system_without_proc_tells_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_STATM", Path("/nowhere"))
+    monkeypatch.setattr(process, "_FILES", Path("/nowhere"))
+    assert process.resident_bytes() > 2**20
+    assert process.virtual_bytes() == 0
+    assert process.open_files() == 0

@@ -1,0 +1,52 @@
+"""`POST /login` without a socket; with one: test_door.py."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import bcrypt
+
+from ophion.rpc.auth.login import Login
+from ophion.rpc.auth.tokens import TokenIssuer
+from ophion.rpc.dispatcher import Answer, Pending
+from ophion.rpc.http_wire import Response
+from ophion.runtime.clock import ManualClock
+
+HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4, b"2a")).decode()
+
+
+def run(tmp_path: Path, *bodies: bytes) -> list[Any]:
+    users = tmp_path / "users.toml"
+    users.write_text(f'[Users.ali]\npassword = "{HASH}"\npermissions = ["net:*"]')
+
+    async def main() -> list[Any]:
+        login = Login(users, TokenIssuer(), ManualClock())
+        answers: list[Any] = [login.respond(body) for body in bodies]
+        for place, reply in enumerate(answers):
+            if isinstance(reply, Pending):
+                done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+                reply.deliver = done.set_result
+                answers[place] = await done
+        login.close()
+        return answers
+
+    return asyncio.run(main())
+
+
+def test_a_token_or_none(tmp_path: Path) -> None:
+    good, wrong, malformed = run(
+        tmp_path,
+        b'{"username":"ali","password":"secret"}',
+        b'{"username":"ali","password":"x"}',
+        b"secret",
+    )
+    assert good.startswith(b'{"token":"')
+    assert wrong == Answer(401, ())
+    assert malformed == Response(400)
+
+
+def test_the_queue_is_short(tmp_path: Path) -> None:
+    answers = run(tmp_path, *[b'{"username":"ali","password":"x"}'] * 40)
+    assert [answer.status for answer in answers].count(503) == 8
