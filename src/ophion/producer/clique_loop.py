@@ -24,6 +24,7 @@ from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import Vote
 from ophion.consensus.voting import LocalProposals
+from ophion.errors import InvalidBlock
 from ophion.pool.pool import Added, PoolEvent
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32, Signature
@@ -165,7 +166,13 @@ class CliqueSealer:
 
     async def _commit(self, built: BuiltBlock, started_at: float) -> None:
         seal = self._signer.sign(self._engine.signing_hash(built.header))
-        await self._assembler.commit(self._engine.attach(built.header, [seal]), built, started_at)
+        try:
+            await self._assembler.commit(self._engine.attach(built.header, [seal]), built, started_at)
+        except InvalidBlock as error:
+            if not error.transient:
+                raise
+            # the clock was set back in between: the next try waits until it has come so far again
+            log.warning("block not imported number=%d error=%s", built.header.number, error)
 
     def _vote(self, turn: _Turn) -> Vote | None:
         """A proposal that would change the signers and does not stand already; none in an epoch block."""

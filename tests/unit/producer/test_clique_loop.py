@@ -292,3 +292,24 @@ def test_what_cannot_be_built_does_not_keep_a_signer_from_its_blocks(tmp_path: P
         assert node.queries.head_number == 2
 
     told(tmp_path, story)
+
+
+def test_a_clock_that_is_set_back_delays_blocks_and_breaks_nothing(tmp_path: Path) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        node = nodes[0]
+        build = node.core.assembler.assemble_on
+
+        async def set_back(*arguments: Any) -> Any:
+            built = await build(*arguments)
+            if node.queries.head_number == 1 and clock.wall == START:
+                clock.wall -= 60
+            return built
+
+        node.core.assembler.assemble_on = set_back  # type: ignore[method-assign]
+        async with running(sealer_of(node)):
+            await asyncio.sleep(30)
+            assert node.queries.head_number == 1
+            await asyncio.sleep(60)
+        assert [header.timestamp - START for header in blocks(node)][:3] == [5, 10, 15]
+
+    told(tmp_path, story)
