@@ -15,6 +15,7 @@ from ophion.node.keyfile import load_key
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, fee_transaction
 from tests.conftest import ROOT
+from tests.integration.command import ophion
 
 EXAMPLES = ROOT / "examples"
 APIS = "--rpc-http-api=ETH,NET,CLIQUE,IBFT,QBFT,MINER,TXPOOL"
@@ -101,6 +102,42 @@ def test_miner_stop_and_start_are_obeyed(tmp_path: Path, engine: str) -> None:
         assert node.rpc("eth_blockNumber") == head
         assert node.rpc("miner_start") is True
         wait_for_block(node, int(head, 16) + 2)
+
+
+@pytest.mark.parametrize("engine", ["clique", "ibft2", "qbft", "contract"])
+def test_what_a_node_has_made_another_one_imports(tmp_path: Path, engine: str) -> None:
+    options = contract_network(tmp_path) if engine == "contract" else example(tmp_path, engine)
+    with NodeProcess(tmp_path / "data", *options) as node:
+        node.receipt(node.send(fee_transaction(DEV_KEYS[0], 0, max_fee=10**11, tip=10**9)))
+        wait_for_block(node, 4)
+        assert node.stop() == 0
+    blocks = tmp_path / "blocks.rlp"
+    ophion("blocks", "export", f"--to={blocks}", f"--data-path={tmp_path / 'data'}", options[0]).succeeded()
+    done = ophion("blocks", "import", f"--from={blocks}", f"--data-path={tmp_path / 'other'}", options[0]).succeeded()
+    assert "with 1 transactions" in done.out
+    exported = blocks.read_bytes()
+    ophion("blocks", "export", f"--to={blocks}2", f"--data-path={tmp_path / 'other'}", options[0]).succeeded()
+    assert Path(f"{blocks}2").read_bytes() == exported
+
+
+def contract_network(tmp_path: Path) -> tuple[str, ...]:
+    """A QBFT network whose only validator is in slot 0 of a contract."""
+    genesis = json.loads((EXAMPLES / "ibft2" / "genesis.json").read_text())
+    contract = "cc" * 20
+    parameters = genesis["config"].pop("ibft2")
+    genesis["config"]["qbft"] = {**parameters, "validatorContractAddress": "0x" + contract}
+    genesis["extraData"] = "0xe5a0" + "00" * 32 + "c0c080c0"
+    genesis["alloc"][contract] = {
+        "balance": "0x0",
+        "code": "0x6020600052600160205260005460405260606000f3",
+        "storage": {"0x0": "0x" + me("qbft").address.hex()},
+    }
+    (tmp_path / "contract.json").write_text(json.dumps(genesis))
+    return (
+        f"--genesis-file={tmp_path / 'contract.json'}",
+        f"--node-private-key-file={EXAMPLES / 'ibft2' / 'key.priv'}",
+        APIS,
+    )
 
 
 def test_a_lone_clique_signer_adds_another_and_has_to_wait_for_it(tmp_path: Path) -> None:
