@@ -23,6 +23,7 @@ from ophion.chain.events import ChainBlock
 from ophion.chain.import_core import ImportCore
 from ophion.errors import CommandError, DecodeError, OphionError
 from ophion.native.failures import InvalidBody, translated
+from ophion.primitives import rlp
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
 
@@ -178,7 +179,7 @@ class BlockFileImport:
         end = offset + len(raw)
         try:
             header = peek_header(raw, engine)
-            if self._is_passed_over(header.number) or self._is_known(header.number, header.hash):
+            if self._is_passed_over(header.number) or self._is_known(header.number, header.hash, raw):
                 return _Ready(None, header.number, end)
             block = decode_block(raw, engine)
         except DecodeError as error:
@@ -191,17 +192,25 @@ class BlockFileImport:
     def _is_passed_over(self, number: int) -> bool:
         return number < self._first or (self._last is not None and number > self._last)
 
-    def _is_known(self, number: int, block_hash: Hash32) -> bool:
+    def _is_known(self, number: int, block_hash: Hash32, raw: bytes) -> bool:
         chain = self._core.chain
-        if number == 0:
-            if block_hash != chain.genesis.hash:
-                raise CommandError(
-                    f"The file belongs to another chain: its block 0 is 0x{block_hash.hex()}, the genesis of this "
-                    f"network is 0x{chain.genesis.hash.hex()}."
-                )
-            return True
+        if number == 0 and block_hash != chain.genesis.hash:
+            raise CommandError(
+                f"The file belongs to another chain: its block 0 is 0x{block_hash.hex()}, the genesis of this "
+                f"network is 0x{chain.genesis.hash.hex()}."
+            )
         with translated():
-            return chain.store.number_of(block_hash) is not None
+            stored = chain.store.block(block_hash)
+        if stored is None:
+            return False
+        # headers of the same hash may differ in seals; a body that differs is a damaged file
+        if _after_header(stored) != _after_header(raw):
+            raise DecodeError(f"the body does not belong to block {number}, which is known already")
+        return True
+
+
+def _after_header(block: bytes) -> bytes:
+    return block[rlp.item_end(block, rlp.head(block, 0)[1]) :]
 
 
 def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
