@@ -248,7 +248,9 @@ class Simulator:
         """The one asked for; otherwise that of the rules when they are enforced, and nothing when they are not."""
         if wanted is not None:
             return wanted
-        return next_base_fee(self._parent, self._spec) if self._simulation.is_validating else 0
+        if not self._simulation.is_validating or self._spec.zero_base_fee:
+            return 0
+        return next_base_fee(self._parent, self._spec)
 
     def _simulate(self, block: BlockRequest, env: BlockEnv, draft: Header) -> SimulatedBlock:
         try:

@@ -1,0 +1,117 @@
+"""Blocks of calls that are run and not kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ophion.testing.signing import DEV_KEYS
+from tests.unit.rpc.interface import Interface
+
+RICH, POOR = "0x" + "c0" * 20, "0x" + "c1" * 20
+FUNDED = {RICH: {"balance": hex(10**18)}}
+IDENTITY = "0x" + "00" * 19 + "04"
+
+
+def simulate(dev: Interface, *blocks: dict[str, Any], **options: Any) -> Any:
+    return dev.ask("eth_simulateV1", {"blockStateCalls": list(blocks), **options}, "latest")
+
+
+def code(dev: Interface, *blocks: dict[str, Any], **options: Any) -> int:
+    return dev.error("eth_simulateV1", {"blockStateCalls": list(blocks), **options}, "latest")[0]
+
+
+def test_blocks_follow_each_other_and_keep_what_happened(dev: Interface) -> None:
+    pay = {"from": RICH, "to": POOR, "value": "0x5"}
+    back = {"from": POOR, "to": RICH, "value": "0x5"}
+    first, second = simulate(dev, {"stateOverrides": FUNDED, "calls": [pay]}, {"calls": [back]})
+    head = dev.ask("eth_getBlockByNumber", "latest")
+    assert first["parentHash"] == head["hash"]
+    assert second["parentHash"] == first["hash"]
+    assert int(second["timestamp"], 16) == int(head["timestamp"], 16) + 24
+    assert [call["status"] for block in (first, second) for call in block["calls"]] == ["0x1", "0x1"]
+    assert dev.ask("eth_getBalance", RICH, "latest") == "0x0"
+
+
+def test_numbers_left_out_are_filled_with_empty_blocks(dev: Interface) -> None:
+    blocks = simulate(dev, {"blockOverrides": {"number": "0x3"}})
+    assert [block["number"] for block in blocks] == ["0x1", "0x2", "0x3"]
+    assert code(dev, {"blockOverrides": {"number": "0x0"}}) == -38020
+    assert code(dev, {"blockOverrides": {"time": "0x0"}}) == -38021
+    assert code(dev, {"blockOverrides": {"number": "0x500"}}) == -38026
+
+
+def test_a_simulated_block_is_found_by_its_hash(dev: Interface) -> None:
+    previous = "0x" + "600143034060005260206000f3"  # BLOCKHASH(NUMBER - 1)
+    ask = {"to": POOR}
+    first, second = simulate(dev, {"stateOverrides": {POOR: {"code": previous}}, "calls": [ask]}, {"calls": [ask]})
+    assert first["calls"][0]["returnData"] == first["parentHash"]
+    assert second["calls"][0]["returnData"] == first["hash"]
+
+
+def test_transfers_show_as_logs_when_asked_for(dev: Interface) -> None:
+    block = {"stateOverrides": FUNDED, "calls": [{"from": RICH, "to": POOR, "value": "0x5"}]}
+    (plain,) = simulate(dev, block)
+    assert plain["calls"][0]["logs"] == []
+    (shown,) = simulate(dev, block, traceTransfers=True)
+    (log,) = shown["calls"][0]["logs"]
+    assert log["address"] == "0x" + "ee" * 20
+    assert log["blockHash"] == shown["hash"] == plain["hash"]
+
+
+def test_a_precompiled_contract_can_be_elsewhere(dev: Interface) -> None:
+    moved = {"stateOverrides": {IDENTITY: {"movePrecompileToAddress": POOR}}}
+    calls = [{"to": POOR, "input": "0x1234"}, {"to": IDENTITY, "input": "0x1234"}]
+    (block,) = simulate(dev, {**moved, "calls": calls})
+    assert [call["returnData"] for call in block["calls"]] == ["0x1234", "0x"]
+    assert code(dev, {"stateOverrides": {POOR: {"movePrecompileToAddress": RICH}}}) == -32000
+    assert code(dev, {"stateOverrides": {IDENTITY: {"movePrecompileToAddress": IDENTITY}}}) == -38022
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ({"from": RICH, "to": POOR, "value": "0x1"}, -38014),
+        ({"from": "0x" + DEV_KEYS[0].address.hex(), "to": POOR, "gas": "0x1"}, -38013),
+        ({"to": POOR, "gas": hex(10**18)}, -38015),
+    ],
+)
+def test_a_call_that_cannot_be_made_fails_the_request(dev: Interface, call: dict[str, Any], expected: int) -> None:
+    assert code(dev, {"calls": [call]}) == expected
+
+
+def test_rules_are_enforced_when_asked_for(dev: Interface) -> None:
+    priced = {"blockOverrides": {"baseFeePerGas": "0xa"}, "stateOverrides": FUNDED}
+    assert code(dev, {**priced, "calls": [{"from": RICH, "to": POOR}]}, validation=True) == -38012
+    assert simulate(dev, {**priced, "calls": [{"from": RICH, "to": POOR}]})[0]["baseFeePerGas"] == "0xa"
+    early = {"from": RICH, "to": POOR, "nonce": "0x5", "maxFeePerGas": hex(10**10)}
+    assert code(dev, {"stateOverrides": FUNDED, "calls": [early]}, validation=True) == -38011
+    late = {**early, "nonce": "0x0"}
+    state = {RICH: {"balance": hex(10**18), "nonce": "0x3"}}
+    assert code(dev, {"stateOverrides": state, "calls": [late]}, validation=True) == -38010
+
+
+def test_a_failed_call_says_why(dev: Interface) -> None:
+    reverting, endless = {"code": "0x60006000fd"}, {"code": "0x5b600056"}
+    overrides = {RICH: reverting, POOR: endless}
+    (block,) = simulate(dev, {"stateOverrides": overrides, "calls": [{"to": RICH}, {"to": POOR, "gas": "0x10000"}]})
+    reverted, halted = block["calls"]
+    assert reverted["error"]["code"] == 3
+    assert halted["error"] == {"message": "out of gas", "code": -32015}
+    assert {reverted["status"], halted["status"]} == {"0x0"}
+
+
+def test_requests_that_make_no_sense(dev: Interface) -> None:
+    assert dev.error("eth_simulateV1", {})[0] == -32602
+    assert dev.error("eth_simulateV1", {"blockStateCalls": []})[0] == -32602
+    assert dev.error("eth_simulateV1", {"blockStateCalls": [{}]}, "0x999")[0] == -32000
+    assert code(dev, *([{}] * 257)) == -38026
+
+
+def test_full_transactions_have_no_signature(dev: Interface) -> None:
+    block = {"stateOverrides": FUNDED, "calls": [{"from": RICH, "to": POOR}]}
+    (shown,) = simulate(dev, block, returnFullTransactions=True)
+    (transaction,) = shown["transactions"]
+    assert (transaction["from"], transaction["r"], transaction["s"]) == (RICH, "0x0", "0x0")
+    assert transaction["gas"] == hex(50_000_000) or int(transaction["gas"], 16) == int(shown["gasLimit"], 16)
