@@ -29,7 +29,7 @@ test-rust: $(PACKAGES) ## Run the crate's own tests
 	@scripts/test-rust $(BIN)/python
 
 test-python: build ## Run the Python tests
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 check: build ## Format, lints, types, import contracts, clippy, stubs, documents; then all tests
 	$(BIN)/ruff format --check src tests bench scripts
