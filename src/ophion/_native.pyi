@@ -7,6 +7,7 @@ a panic would be a bug.
 """
 
 from collections.abc import Sequence
+from typing import final
 
 __version__: str
 
@@ -65,11 +66,14 @@ def ethash_seed(epoch: int, /) -> bytes: ...
 def ethash_compute(seal_hash: bytes, nonce: int, number: int, /) -> tuple[bytes, bytes]:
     """(mix hash, result) by the light algorithm. The cache of an epoch is made once and kept (two epochs)."""
 
-def ethash_search(seal_hash: bytes, number: int, difficulty: int, start_nonce: int, attempts: int, threads: int, /) -> tuple[int, bytes] | None:
+def ethash_search(
+    seal_hash: bytes, number: int, difficulty: int, start_nonce: int, attempts: int, threads: int, /
+) -> tuple[int, bytes] | None:
     """Looks for a nonce: (nonce, mix hash), or None after `attempts` tries."""
 
 # --- transactions and bodies --------------------------------------------------------------------
 
+@final
 class Transaction:
     """A decoded transaction whose sender has been recovered."""
 
@@ -105,6 +109,7 @@ def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
 
     Blob transactions may come in the network form with side-car; the side-car is verified and dropped."""
 
+@final
 class Withdrawal:
     index: int
     validator: int
@@ -112,6 +117,7 @@ class Withdrawal:
     amount_gwei: int
     def __new__(cls, index: int, validator: int, address: bytes, amount_gwei: int) -> Withdrawal: ...
 
+@final
 class Body:
     """Transactions, ommers and withdrawals of one block, decoded once."""
 
@@ -139,6 +145,7 @@ def decode_block(block: bytes, /) -> tuple[bytes, Body]:
 
 # --- environment --------------------------------------------------------------------------------
 
+@final
 class ChainRules:
     """What one chain fixes for the EVM."""
 
@@ -152,6 +159,7 @@ class ChainRules:
         consolidation_request_contract: bytes | None = None,
     ) -> ChainRules: ...
 
+@final
 class BlockEnv:
     """Everything of a block that execution may see.
 
@@ -184,6 +192,7 @@ class BlockEnv:
 
 # --- state and execution ------------------------------------------------------------------------
 
+@final
 class State:
     """The world at one root: head, history, side chain or the result of an uncommitted execution."""
 
@@ -200,12 +209,17 @@ class State:
     def proof(self, address: bytes, slots: Sequence[bytes], /) -> tuple[list[bytes], list[tuple[bytes, list[bytes]]]]:
         """(account proof, for each slot (value as 32 bytes, proof)); nodes from the root down."""
 
-    def accounts(self, start: bytes, limit: int, /) -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
+    def accounts(
+        self, start: bytes, limit: int, /
+    ) -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
         """From a hashed key: ((hash, address, nonce, balance, code hash, storage root) ..., next hash)."""
 
-    def storage_range(self, address: bytes, start: bytes, limit: int, /) -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
+    def storage_range(
+        self, address: bytes, start: bytes, limit: int, /
+    ) -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
         """From a hashed key: ((hash, slot, value) ..., next hash)."""
 
+@final
 class Execution:
     """Outcome of running a block: committed later, built upon, or dropped. Cannot be edited."""
 
@@ -222,6 +236,7 @@ class Execution:
     def receipt_statuses(self) -> list[tuple[bool, int, bytes]]:
         """(succeeded, gas used, output of a reverted transaction) for each transaction"""
 
+@final
 class Built:
     execution: Execution
     body: Body
@@ -230,7 +245,9 @@ class Built:
     skipped: list[tuple[int, str]]
     """(position, reason) of candidates that can never be included as things stand."""
 
-def execute(state: State, env: BlockEnv, body: Body, rewards: Sequence[tuple[bytes, int]], keep_revert_data: bool, /) -> Execution:
+def execute(
+    state: State, env: BlockEnv, body: Body, rewards: Sequence[tuple[bytes, int]], keep_revert_data: bool, /
+) -> Execution:
     """Run a block on a parent state. InvalidBody names the transaction that breaks a rule."""
 
 def build(
@@ -245,11 +262,14 @@ def build(
 ) -> Built:
     """Fill a block from candidates in the given order until gas or the deadline ends it."""
 
-def genesis_state(store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /) -> Execution:
+def genesis_state(
+    store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /
+) -> Execution:
     """(address, nonce, balance, code, ((slot, value) ...)) of each account; committed like any block."""
 
 # --- calls --------------------------------------------------------------------------------------
 
+@final
 class CallRequest:
     """A call object after decoding. Fees of None are zero and then switch the fee checks off."""
 
@@ -259,19 +279,20 @@ class CallRequest:
         sender: bytes,
         to: bytes | None,
         gas: int,
-        value: int = 0,
-        input: bytes = b"",
+        value: int | None = None,
+        input: bytes | None = None,
         nonce: int | None = None,
         gas_price: int | None = None,
         max_fee_per_gas: int | None = None,
         max_priority_fee_per_gas: int | None = None,
         max_fee_per_blob_gas: int | None = None,
-        blob_hashes: Sequence[bytes] = (),
-        access_list: Sequence[tuple[bytes, Sequence[bytes]]] = (),
-        authorizations: Sequence[tuple[int, bytes, int, int, int, int]] = (),
+        blob_hashes: Sequence[bytes] = ...,
+        access_list: Sequence[tuple[bytes, Sequence[bytes]]] = ...,
+        authorizations: Sequence[tuple[int, bytes, int, int, int, int]] = ...,
         check_balance: bool = True,
     ) -> CallRequest: ...
 
+@final
 class AccountOverride:
     def __new__(
         cls,
@@ -284,6 +305,7 @@ class AccountOverride:
         state_diff: Sequence[tuple[bytes, bytes]] | None = None,
     ) -> AccountOverride: ...
 
+@final
 class CallOutcome:
     kind: str
     """returned, reverted, halted (reason says why), invalid (the call breaks a transaction rule) or timeout."""
@@ -293,7 +315,9 @@ class CallOutcome:
     """Of a halt: the words tools know ("out of gas", "invalid opcode", ...). Of an invalid call: a code, a colon and the
     reason in words; the codes are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other."""
 
-def call(state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /) -> CallOutcome:
+def call(
+    state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
+) -> CallOutcome:
     """Run a call without trace or commit. Nonce, balance-for-fees and EIP-3607 checks are off as eth_call wants them."""
 
 def quick_call(
@@ -302,7 +326,13 @@ def quick_call(
     """The output of a usual eth_call straight from its JSON object; None for whatever needs the long way."""
 
 def estimate_gas(
-    state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], cap: int, deadline_s: float, /
+    state: State,
+    env: BlockEnv,
+    request: CallRequest,
+    overrides: Sequence[AccountOverride],
+    cap: int,
+    deadline_s: float,
+    /,
 ) -> tuple[int, CallOutcome]:
     """Gas that suffices (json-rpc.md's search), and the outcome of the run that shows it; 0 with the failing outcome otherwise."""
 
@@ -312,6 +342,7 @@ def create_access_list(
 
 # --- tracing ------------------------------------------------------------------------------------
 
+@final
 class TraceStream:
     """JSON text that a thread of its own is writing; it stops when the stream is closed or forgotten."""
 
@@ -321,13 +352,15 @@ class TraceStream:
     def close(self) -> None:
         """Stop the work."""
 
+@final
 class TracedBlock:
     """A block to be run again on its parent's state. `rewards`: the block's own first, then those of its ommers."""
 
     def __new__(
-        cls, *, parent: State, env: BlockEnv, body: Body, hash: bytes, rewards: Sequence[tuple[bytes, int]] = ()
+        cls, *, parent: State, env: BlockEnv, body: Body, hash: bytes, rewards: Sequence[tuple[bytes, int]] = ...
     ) -> TracedBlock: ...
 
+@final
 class TraceKind:
     """What is written about a transaction."""
 
@@ -349,9 +382,17 @@ def trace_block(block: TracedBlock, kind: TraceKind, wrapped: bool, deadline_s: 
     """A list with an entry for each transaction; `wrapped` puts each into `{txHash, result}`."""
 
 def trace_call(
-    state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], kind: TraceKind, deadline_s: float, /
+    state: State,
+    env: BlockEnv,
+    request: CallRequest,
+    overrides: Sequence[AccountOverride],
+    kind: TraceKind,
+    deadline_s: float,
+    /,
 ) -> TraceStream: ...
-def trace_calls(state: State, env: BlockEnv, calls: Sequence[tuple[CallRequest, TraceKind]], deadline_s: float, /) -> TraceStream:
+def trace_calls(
+    state: State, env: BlockEnv, calls: Sequence[tuple[CallRequest, TraceKind]], deadline_s: float, /
+) -> TraceStream:
     """A list of replays, each on the state that the one before has left."""
 
 def trace_flat(
@@ -369,6 +410,7 @@ def trace_flat(
 
 # --- simulated blocks ---------------------------------------------------------------------------
 
+@final
 class SimulatedBlock:
     """A block that was run and is not kept."""
 
@@ -378,7 +420,9 @@ class SimulatedBlock:
     def calls(self) -> list[tuple[str, bytes, int, int, str]]:
         """(returned, reverted or halted; output; gas used; gas used before refunds; why it halted) of each call"""
 
-    def render(self, block_hash: bytes, number: int, timestamp: int, base_fee: int | None, /) -> list[tuple[bytes, bytes]]:
+    def render(
+        self, block_hash: bytes, number: int, timestamp: int, base_fee: int | None, /
+    ) -> list[tuple[bytes, bytes]]:
         """(array of logs, transaction object) of each call as JSON text, once the hash of the block is known"""
 
 def simulate_block(
@@ -403,6 +447,7 @@ def is_precompile(env: BlockEnv, address: bytes, /) -> bool: ...
 
 # --- store --------------------------------------------------------------------------------------
 
+@final
 class NewBlock:
     """A block ready to be written."""
 
@@ -410,6 +455,7 @@ class NewBlock:
         cls, *, hash: bytes, number: int, header: bytes, body: Body, execution: Execution, total_difficulty: int
     ) -> NewBlock: ...
 
+@final
 class Store:
     """One LMDB environment. One process at a time, many readers, one writer."""
 
@@ -477,7 +523,9 @@ class Store:
     ) -> bytes:
         """Log objects of canonical blocks first..last. StorageError names the limit when one is hit."""
 
-    def block_logs_json(self, block: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], removed: bool, /) -> bytes | None: ...
+    def block_logs_json(
+        self, block: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], removed: bool, /
+    ) -> bytes | None: ...
 
     # upkeep
     def usage(self) -> list[tuple[str, int, int]]:
@@ -488,6 +536,7 @@ class Store:
 
 # --- GraphQL ------------------------------------------------------------------------------------
 
+@final
 class GraphqlEngine:
     """Checks requests against a schema, keeps their plans, and runs them over the database."""
 
@@ -515,6 +564,7 @@ class GraphqlEngine:
     def read_parts(self, document: str, operation: str | None, variables: str | None, /) -> GraphqlQuery | bytes:
         """A request by its parts, the variables as JSON text."""
 
+@final
 class GraphqlQuery:
     """A request that has been checked completely: what can still go wrong depends on the chain."""
 
@@ -539,11 +589,12 @@ class GraphqlQuery:
         priority_fee: int | None = None,
         next_base_fee: int | None = None,
         syncing: tuple[int, int, int] | None = None,
-        pool: Sequence[Transaction] = (),
-        named: Sequence[Transaction] = (),
+        pool: Sequence[Transaction] = ...,
+        named: Sequence[Transaction] = ...,
     ) -> tuple[int, bytes] | GraphqlRound | None:
         """Status and body; or what the node has to do first; or None when `at_once` allows less work than it takes."""
 
+@final
 class GraphqlRound:
     """A request that waits for the node, with the snapshot of the database in which it goes on."""
 
@@ -551,6 +602,7 @@ class GraphqlRound:
     def resume(self, replies: Sequence[GraphqlReply], /) -> tuple[int, bytes]:
         """Status and body, with one reply for each ask."""
 
+@final
 class GraphqlAsk:
     """Something that only the node can do."""
 
@@ -568,6 +620,7 @@ class GraphqlAsk:
     data: bytes
     """Call data, or the transaction to be sent."""
 
+@final
 class GraphqlReply:
     @staticmethod
     def nothing() -> GraphqlReply:
