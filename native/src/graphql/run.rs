@@ -30,6 +30,8 @@ const STATE_MISSING: (i64, &str) = (-32008, "Initial sync is still in progress")
 const RANGE_TOO_LARGE: (i64, &str) = (-32005, "Requested range exceeds maximum RPC range limit");
 const TOO_MANY_LOGS: (i64, &str) = (-32005, "Too many logs match; ask for fewer blocks");
 
+/// States that are open at the same time.
+const VIEWS_KEPT: usize = 8;
 const OUT_OF_TIME: &str = "Timeout expired";
 
 /// Work of one step, roughly in units of writing a short field.
@@ -718,6 +720,10 @@ impl<'a> Run<'a> {
         let opened = self.snapshot.state(root).and_then(|state| state.open());
         match opened {
             Ok(view) => {
+                // Each has a reader of the database of its own, of which there are not many.
+                if self.views.len() >= VIEWS_KEPT {
+                    self.views.clear();
+                }
                 let view = Rc::new(view);
                 self.views.insert(root, view.clone());
                 Ok(view)

@@ -22,6 +22,7 @@ from ophion.rpc.dispatcher import Complete, Pending, Reply
 from ophion.rpc.errors import as_rpc_error
 from ophion.rpc.http_connection import Result
 from ophion.rpc.http_wire import Request, Response
+from ophion.runtime.lanes import LaneFull
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
 _PAGE_PATH: Final = b"/graphql/ui"
 _LARGE_BODY: Final = 64 * 1024
 """A document longer than this is read in the lane."""
+_MOST_ROUNDS: Final = 128
+"""Requests with calls that may be open at the same time."""
 _UNAUTHORIZED: Final = Response(
     401,
     (b'{"errors":[{"message":"Unauthorized","extensions":{"errorCode":-40100,"errorMessage":"Unauthorized"}}]}',),
@@ -67,6 +70,7 @@ class GraphqlApplication:
         self._timeout_s = timeout_s
         self._guard = guard
         self._waiting: set[Pending] = set()
+        self._open_rounds = 0
 
     def respond(self, request: Request) -> Result:
         """Any request that passed host list and origins."""
@@ -204,8 +208,15 @@ class GraphqlApplication:
         return await self._resume(result) if isinstance(result, GraphqlRound) else _response(*result)
 
     async def _resume(self, waiting: GraphqlRound) -> Response:
-        replies = await replies_to(self._context, waiting.asks)
-        return _response(*await self._context.lanes.read.run(lambda: waiting.resume(replies)))
+        """Go on with a request that has asked something of the node; each of them holds a reader of the database."""
+        if self._open_rounds >= _MOST_ROUNDS:
+            raise LaneFull("graphql", _MOST_ROUNDS)
+        self._open_rounds += 1
+        try:
+            replies = await replies_to(self._context, waiting.asks)
+            return _response(*await self._context.lanes.read.run(lambda: waiting.resume(replies)))
+        finally:
+            self._open_rounds -= 1
 
     def _syncing(self) -> tuple[int, int, int] | None:
         status = self._context.sync_status()
@@ -258,10 +269,11 @@ def _bad(message: str) -> Response:
 
 
 def _failed(error: BaseException) -> Response:
-    """The engine itself failed: status 500, and the reason in one line (graphql.md 1.2)."""
+    """The engine itself failed: status 500 (503 when too many are waiting), and the reason in one line."""
     known = as_rpc_error(error)
     if known is None:
         logger.error("graphql request failed", exc_info=error)
         return _response(500, b'{"errors":[{"message":"Internal error"}]}')
     entry = {"message": known.message, "extensions": {"errorCode": known.code, "errorMessage": known.message}}
-    return _response(500, orjson.dumps({"errors": [entry]}))
+    status = 503 if isinstance(error, LaneFull) else 500
+    return _response(status, orjson.dumps({"errors": [entry]}))

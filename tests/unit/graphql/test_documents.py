@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ophion.graphql.limits import GraphqlLimits
@@ -180,6 +180,34 @@ def test_introspection_shows_types_fields_and_descriptions(client: Client) -> No
     variable = client.ask("query($t:String!){__type(name:$t){name}}", {"t": "Log"})
     assert variable == {"__type": {"name": "Log"}}
     assert client.get(query="{__schema{queryType{name}}}")[0] == 200
+
+
+LITERALS = st.one_of(
+    st.integers(-3, 40).map(str),
+    st.integers(-3, 40).map(lambda number: json.dumps(hex(number))),
+    st.sampled_from(
+        ['"zz"', '""', "null", "true", "007", "1.5", '"\\u0031"', json.dumps(ADDRESS), json.dumps(MINED), "$n"]
+    ),
+)
+TEMPLATES = st.sampled_from(
+    [
+        "{block(number:<0>){number} other:block(hash:<1>){number}}",
+        "{a:block(number:<0>){number} a:block(number:<1>){hash}}",
+        "{\n account(address:<0>, blockNumber:<1>) { balance storage(slot:<0>) }\n block(number:<1>){number} }",
+        "query($n:Long=<0>){block(number:$n){number transactionAt(index:<1>){hash}}}",
+        "{blocks(from:<0>,to:<1>){number} nothing}",
+        "{transaction(hash:<0>){index from(block:<1>){balance}}}",
+        "{block{number @include(if:<0>) hash @skip(if:<1>)}}",
+        "{logs(filter:{fromBlock:<0>,toBlock:<1>}){index}}",
+    ]
+)
+
+
+@settings(max_examples=150)
+@given(TEMPLATES, LITERALS, LITERALS)
+def test_a_kept_plan_answers_like_a_new_one(client: Client, template: str, first: str, second: str) -> None:
+    document = template.replace("<0>", first).replace("<1>", second)
+    assert client.post(document) == Client(client.rpc).post(document)
 
 
 def engine() -> GraphqlEngine:

@@ -91,10 +91,27 @@ def test_work_and_size_of_an_answer_are_bounded(narrow: Client) -> None:
     assert narrow.error(blooms)["message"] == "maximum answer size exceeded"
 
 
+def test_many_states_in_one_answer_need_few_readers_of_the_database(dev: Client) -> None:
+    for _ in range(1100):
+        dev.rpc.run(dev.rpc.node.seal())
+    account = 'account(address:"0x0000000000000000000000000000000000000001"){balance}'
+    ranges = [f"r{at}:blocks(from:{at * 300},to:{at * 300 + 299})" for at in range(4)]
+    document = "{" + " ".join(f"{one}{{{account}}}" for one in ranges) + "}"
+    assert len(dev.ask(document)["r3"]) == 201
+
+
 def test_calls_of_one_request_are_bounded(client: Client) -> None:
     calls = "{block{" + " ".join(f"c{at}:call(data:{{}}){{status}}" for at in range(64)) + "}}"
     assert client.post(calls)[0] == 200
     assert client.errors(HOSTILE["many calls"])[0]["message"].endswith("more than 64 calls in one request")
+
+
+def test_requests_with_calls_are_bounded_too(client: Client) -> None:
+    busy = Client(client.rpc)
+    busy.application._open_rounds = 128
+    status, answer = busy.post("{block{call(data:{}){status}}}")
+    assert (status, answer["errors"][0]["extensions"]["errorCode"]) == (503, -32005)
+    assert busy.ask("{block{number}}") == {"block": {"number": 32}}
 
 
 def test_a_request_out_of_time_is_stopped(client: Client) -> None:
