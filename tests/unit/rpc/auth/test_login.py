@@ -24,11 +24,13 @@ def run(tmp_path: Path, *bodies: bytes) -> list[Any]:
     async def main() -> list[Any]:
         login = Login(users, TokenIssuer(), ManualClock())
         answers: list[Any] = [login.respond(body) for body in bodies]
+        waits: dict[int, asyncio.Future[Any]] = {}
         for place, reply in enumerate(answers):
             if isinstance(reply, Pending):
-                done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-                reply.deliver = done.set_result
-                answers[place] = await done
+                waits[place] = asyncio.get_running_loop().create_future()
+                reply.deliver = waits[place].set_result
+        for place, done in waits.items():
+            answers[place] = await done
         login.close()
         return answers
 
