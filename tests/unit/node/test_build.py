@@ -12,12 +12,15 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.errors import ConfigError
 from ophion.node.build import pool_head
 from ophion.node.config import NodeConfig
+from ophion.producer.bft_driver import BftDriver
+from ophion.producer.clique_loop import CliqueSealer
 from ophion.producer.control import MinerConfig, ProductionUnavailable
 from ophion.producer.instant import InstantSealer
 from ophion.producer.interval import IntervalSealer
 from ophion.producer.pow_miner import PowMiner
 from ophion.testing.core import COINBASE, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.producer.authority import authority_genesis
 
 ETHASH = b'{"config":{"chainId":9,"londonBlock":0,"ethash":{}},"difficulty":"0x1","gasLimit":"0x1000000"}'
 MERGED = (
@@ -48,6 +51,18 @@ def test_each_network_has_its_way_of_making_blocks(
     config = NodeConfig(miner=MinerConfig(coinbase=COINBASE, block_period_s=period))
     with open_core(tmp_path, config, genesis and parse_genesis(genesis)) as core:
         assert isinstance(core.mining._sealer, sealer)
+
+
+@pytest.mark.parametrize(("engine", "sealer"), [("clique", CliqueSealer), ("ibft2", BftDriver), ("qbft", BftDriver)])
+def test_members_of_an_authority_make_blocks_in_the_name_of_their_key(
+    tmp_path: Path, engine: str, sealer: type[Any]
+) -> None:
+    genesis = authority_genesis(engine, [DEV_KEYS[0].address])
+    with open_core(tmp_path, NodeConfig(), genesis) as core:
+        assert isinstance(core.mining._sealer, sealer)
+        assert core.mining.coinbase == DEV_KEYS[0].address
+        assert (core.core.bft is None) == (engine == "clique")
+        assert core.core.proposals is not None
 
 
 def test_a_merged_network_is_followed_but_not_extended(tmp_path: Path) -> None:

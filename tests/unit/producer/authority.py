@@ -28,15 +28,19 @@ _EXTRA = {"ibft2": ExtraDataType.IBFT_EXTRA_DATA, "qbft": ExtraDataType.QBFT_EXT
 
 
 def authority_genesis(
-    engine: str, members: Sequence[Address], alloc: dict[str, Any] | None = None, **parameters: Any
+    engine: str,
+    members: Sequence[Address],
+    alloc: dict[str, Any] | None = None,
+    forks: dict[str, int] | None = None,
+    **parameters: Any,
 ) -> Genesis:
-    """A London network that begins with these members, at the time at which manual clocks begin."""
+    """A network (of London, unless told) that begins with these members, at the time at which manual clocks begin."""
     if engine == "clique":
         listed = bytes(32) + b"".join(members) + bytes(65)
     else:
         listed = extra_data(members, _EXTRA[engine])
     values = {
-        "config": {"chainId": 2018, "londonBlock": 0, engine: parameters},
+        "config": {"chainId": 2018, "londonBlock": 0, **(forks or {}), engine: parameters},
         "timestamp": hex(int(ManualClock().now())),
         "difficulty": "0x1",
         "gasLimit": "0x1c9c380",

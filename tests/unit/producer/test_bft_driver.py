@@ -87,11 +87,13 @@ def told(
     validators: int | None = None,
     clock: ManualClock | None = None,
     alloc: dict[str, Any] | None = None,
+    forks: dict[str, int] | None = None,
     **parameters: Any,
 ) -> Any:
     clock = clock or ManualClock()
     parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
-    genesis = authority_genesis(engine, [key.address for key in KEYS[: validators or nodes]], alloc, **parameters)
+    members = KEYS[: nodes if validators is None else validators]
+    genesis = authority_genesis(engine, [key.address for key in members], alloc, forks, **parameters)
     with open_network(tmp_path, genesis, KEYS[:nodes], clock) as opened:
         return run_virtually(story(opened, clock), clock)  # type: ignore[arg-type]
 
@@ -479,3 +481,21 @@ def test_periods_below_a_second_are_kept(tmp_path: Path, engine: str) -> None:
         assert seen == [0.25, 0.5, 0.75, 1.0]
 
     told(tmp_path, engine, story, xblockperiodmilliseconds=250)
+
+
+@BOTH
+def test_validators_agree_on_blocks_of_the_latest_forks(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        await nodes[0].send(fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI))
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(13)
+        assert {node.queries.head_number for node in nodes} == {6}
+        assert rounds(nodes[0]) == [0] * 6
+        header = nodes[0].chain.head.header
+        assert header.parent_beacon_block_root == bytes(32)
+        assert header.requests_hash is not None
+        assert header.requests_hash.hex().startswith("e3b0c442")
+
+    forks = {"shanghaiTime": 0, "cancunTime": 0, "pragueTime": START + 5, "osakaTime": START + 9}
+    told(tmp_path, engine, story, nodes=4, forks=forks)
