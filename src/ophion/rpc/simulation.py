@@ -21,7 +21,7 @@ from ophion.chainspec.forks import Fork, Milestone
 from ophion.consensus.header_rules import next_base_fee, next_excess_blob_gas
 from ophion.errors import RpcError
 from ophion.native.crypto import keccak256
-from ophion.native.executor import AccountOverride, BlockEnv, State
+from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State
 from ophion.native.simulation import CallRefused, SimulatedBlock, TimedOut, is_precompile, simulate_block
 from ophion.native.transactions import Withdrawal
 from ophion.primitives.block import HashedHeader, Header
@@ -40,6 +40,7 @@ _SECONDS_PER_BLOCK: Final = 12
 _REACH: Final = 256
 _VM_ERROR_CODE: Final = -32015
 _ZERO_HASH: Final = bytes(32)
+_MOST: Final = 2**64 - 1
 
 _REFUSALS: Final[Mapping[str, int]] = {
     "nonce-low": -38010,
@@ -118,8 +119,8 @@ def _decode_block(value: Mapping[str, Any]) -> BlockRequest:
         if one.get("movePrecompileToAddress") is not None
     ]
     plain = {name: _without_move(one) for name, one in accounts.items()}
-    calls = value.get("calls") or []
-    if type(calls) is not list:
+    calls = value.get("calls")
+    if calls is not None and type(calls) is not list:
         raise invalid_params("calls: an array is expected")
     return BlockRequest(
         overrides=overrides,
@@ -128,7 +129,7 @@ def _decode_block(value: Mapping[str, Any]) -> BlockRequest:
         accounts=decode_state_overrides({name: one for name, one in plain.items() if one}),
         overridden=[decode_address(name) for name in accounts],
         moves=moves,
-        calls=[decode_call(call) for call in calls],
+        calls=[decode_call(call) for call in calls or ()],
     )
 
 
@@ -140,6 +141,8 @@ def _decode_withdrawal(raw: object) -> Withdrawal:
     if type(raw) is not dict:
         raise invalid_params("withdrawals: an array of objects is expected")
     index, validator, amount = (decode_quantity(raw.get(name)) for name in ("index", "validatorIndex", "amount"))
+    if max(index, validator, amount) > _MOST:
+        raise invalid_params("withdrawals: numbers of at most 64 bits are expected")
     return Withdrawal(index, validator, decode_address(raw.get("address")), amount)
 
 
@@ -257,10 +260,7 @@ class Simulator:
             return simulate_block(
                 self._state,
                 env,
-                [
-                    (call.request(call.gas or 0), call.gas, call.nonce, call.gas_price is not None)
-                    for call in block.calls
-                ],
+                [_with_open_ends(call) for call in block.calls],
                 overrides=block.accounts,
                 moves=_checked_moves(block, env),
                 removed=[address for address in block.overridden if is_precompile(env, address)],
@@ -288,6 +288,12 @@ class Simulator:
         shown = render.block_object(header, block_hash, None, size, (), transactions, body.withdrawals)
         shown["calls"] = [_call_result(call, logs) for call, (logs, _) in zip(done.calls(), rendered, strict=True)]
         return shown
+
+
+def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bool]:
+    """A call with what may be left open: gas, nonce, and which kind of fees."""
+    gas = None if call.gas is None else min(call.gas, _MOST)
+    return call.request(gas or 0), gas, call.nonce, call.gas_price is not None
 
 
 def _checked_moves(block: BlockRequest, env: BlockEnv) -> Sequence[tuple[Address, Address]]:
