@@ -85,7 +85,7 @@ BadBlocksResult = Annotated[
 
 
 @method("debug_traceTransaction", needs={"state"})
-async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam = PLAIN) -> TraceResult | None:
+async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None) -> TraceResult | None:
     """Run a mined transaction again, after those before it, and write down every step.
 
     Without a `tracer` the answer has a row for each instruction; null for a transaction that is not mined.
@@ -93,27 +93,31 @@ async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam
 
     def start() -> TraceStream:
         block, index = transaction_at(ctx, hash)
-        return trace_transaction(block, index, options.kind, ctx.limits.timeout_s)
+        return trace_transaction(block, index, (options or PLAIN).kind, ctx.limits.timeout_s)
 
     return await streamed(ctx, start)
 
 
 @method("debug_traceBlockByNumber", needs={"state"})
 async def trace_by_number(
-    ctx: RpcContext, block: BlockNumberParam, options: TraceOptionsParam = PLAIN
+    ctx: RpcContext, block: BlockNumberParam, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
     """Trace every transaction of a block; null for genesis and for blocks that are not there."""
     return await _trace_block(ctx, header_at(ctx, block), options)
 
 
 @method("debug_traceBlockByHash", needs={"state"})
-async def trace_by_hash(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam = PLAIN) -> TraceResult | None:
+async def trace_by_hash(
+    ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None
+) -> TraceResult | None:
     """Trace every transaction of a block; null for genesis and for blocks that are not there."""
     return await _trace_block(ctx, ctx.queries.header(hash), options)
 
 
 @method("debug_traceBlock", needs={"state"})
-async def trace_raw_block(ctx: RpcContext, block: DataParam, options: TraceOptionsParam = PLAIN) -> TraceResult | None:
+async def trace_raw_block(
+    ctx: RpcContext, block: DataParam, options: TraceOptionsParam | None = None
+) -> TraceResult | None:
     """Trace every transaction of a block given as RLP; only its parent must be known."""
     try:
         decoded = decode_block(block, ctx.queries.engine)
@@ -125,8 +129,10 @@ async def trace_raw_block(ctx: RpcContext, block: DataParam, options: TraceOptio
 
 
 async def _trace_block(
-    ctx: RpcContext, header: HashedHeader | None, options: TraceOptions, body: Body | None = None
+    ctx: RpcContext, header: HashedHeader | None, wanted: TraceOptions | None, body: Body | None = None
 ) -> TraceResult | None:
+    options = wanted or PLAIN
+
     def start() -> TraceStream:
         return trace_block(traced_block(ctx, header, body), options.kind, options.is_named, ctx.limits.timeout_s)
 
@@ -135,11 +141,12 @@ async def _trace_block(
 
 @method("debug_traceCall", needs={"state"})
 async def trace_a_call(
-    ctx: RpcContext, call: CallParam, block: BlockParam = BlockTag.LATEST, options: TraceOptionsParam = PLAIN
+    ctx: RpcContext, call: CallParam, block: BlockParam = BlockTag.LATEST, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
     """Trace a call on the state after a block; `stateOverrides` and `blockOverrides` are members of the options."""
-    accounts = options.members.get("stateOverrides")
-    fields = options.members.get("blockOverrides")
+    wanted = options or PLAIN
+    accounts = wanted.members.get("stateOverrides")
+    fields = wanted.members.get("blockOverrides")
     overrides = () if accounts is None else decode_state_overrides(accounts)
     env_overrides = None if fields is None else decode_block_overrides(fields)
 
@@ -149,7 +156,7 @@ async def trace_a_call(
             raise Nothing
         env = view.env if env_overrides is None else view.env_with(env_overrides)
         request = call.request(gas_for(ctx, call, view.header.gas_limit))
-        return trace_call(view.state, env, request, overrides, options.kind, ctx.limits.timeout_s)
+        return trace_call(view.state, env, request, overrides, wanted.kind, ctx.limits.timeout_s)
 
     return await streamed(ctx, start)
 
