@@ -1,0 +1,132 @@
+"""Change or cut a file of blocks at every place, and see that each change is noticed and named.
+
+    python -m tests.fuzz.block_files            every byte of the small chain, changed in three ways, and every cut
+    python -m tests.fuzz.block_files --every=50 every fiftieth
+
+The real import is used, in this process. Blocks before the spoilt one are in the database already, those behind it
+follow in the file, so that an import takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ophion.chain.chain import Chain
+from ophion.chain.import_core import ImportCore
+from ophion.chain.import_file import BlockFileImport
+from ophion.chainspec.genesis import parse_genesis
+from ophion.consensus.registry import engine_for
+from ophion.errors import CommandError, DecodeError, InvalidBlock, OphionError, UnknownParent
+from ophion.native.store import open_store
+from ophion.runtime.clock import SystemClock
+from tests.fuzz import samples
+
+_FLIPS = (0x01, 0x80, 0x55)
+_FOLLOWING = 2
+"""Blocks that come behind the spoilt one in its file."""
+
+
+@dataclass(slots=True)
+class Spoiling:
+    """What a run has seen."""
+
+    files: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    """How often which rule noticed a change."""
+    unnoticed: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        kinds = "".join(f"\n{count:8} {kind}" for kind, count in self.kinds.most_common())
+        return f"{self.files} spoilt files, {len(self.unnoticed)} unnoticed{''.join(self.unnoticed)}{kinds}"
+
+
+def spoil_all(folder: Path, every: int, first: int = 0) -> Spoiling:
+    """Spoil the small chain at every so many bytes, beginning with `first`."""
+    blocks = samples.blocks()
+    seen = Spoiling()
+    file = folder / "blocks.rlp"
+    offset = 0
+    with opened_chain(folder) as chain:
+        for position, block in enumerate(blocks):
+            rest = b"".join(blocks[position + 1 : position + 1 + _FOLLOWING])
+            for at in range((first - offset) % every, len(block), every):
+                for what, content in _spoilt(block, at, rest, every > 1):
+                    file.write_bytes(content)
+                    _judge(chain, file, f"{what} byte {at} of block {position}", seen)
+            file.write_bytes(block)
+            import_file(chain, file)
+            assert chain.head.number == position
+            offset += len(block)
+    return seen
+
+
+@contextmanager
+def opened_chain(folder: Path) -> Iterator[Chain]:
+    """The chain of the small genesis, in a new database."""
+    genesis = parse_genesis(samples.GENESIS)
+    store = open_store(folder / "database", durable=False)
+    try:
+        yield Chain.open(store, genesis, engine_for(genesis.spec))
+    finally:
+        store.close()
+
+
+def import_file(chain: Chain, file: Path) -> None:
+    """What `ophion blocks import` does."""
+    BlockFileImport(ImportCore(chain, SystemClock()), SystemClock()).run([file])
+
+
+def _spoilt(block: bytes, at: int, rest: bytes, sampled: bool) -> Iterator[tuple[str, bytes]]:
+    flips = (_FLIPS[at % len(_FLIPS)],) if sampled else _FLIPS
+    for flip in flips:
+        yield f"changed by {flip:#x}:", block[:at] + bytes((block[at] ^ flip,)) + block[at + 1 :] + rest
+    if at > 0:
+        yield "cut before", block[:at]
+
+
+def _judge(chain: Chain, file: Path, what: str, seen: Spoiling) -> None:
+    before = chain.store.head()
+    seen.files += 1
+    try:
+        import_file(chain, file)
+    except OphionError as error:
+        seen.kinds[_kind(error, file)] += 1
+        assert chain.store.head() == before, f"{what}: the head moved, though {error}"
+        return
+    seen.unnoticed.append(f"\n{what}")
+
+
+def _kind(error: OphionError, file: Path) -> str:
+    """The rule that was broken; AssertionError when the message does not name the place."""
+    message = str(error)
+    assert message.isprintable(), message
+    if isinstance(error, InvalidBlock):
+        assert "at block number " in message, message
+        return error.rule.partition(": ")[0]
+    if isinstance(error, DecodeError):
+        assert message.startswith(f"{file} at byte "), message
+        return "".join(letter for letter in message.removeprefix(str(file)).split(": ", 1)[1] if not letter.isdigit())
+    assert isinstance(error, UnknownParent | CommandError), repr(error)
+    return type(error).__name__
+
+
+def main() -> int:
+    """The command above."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--every", type=int, default=1)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        seen = spoil_all(Path(folder), given.every)
+    print(seen)
+    return 1 if seen.unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

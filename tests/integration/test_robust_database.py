@@ -1,0 +1,152 @@
+"""Databases in use, of a newer version, or damaged: one clear error, and nothing made worse."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.data.small_chain.make import make_chain
+from tests.fuzz.small_chain import HEAD, check, import_arguments, import_small
+from tests.integration.command import OPHION, Finished, environment, ophion
+
+PAGE = 4096
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data path with the first twenty blocks."""
+    data = tmp_path_factory.mktemp("imported") / "data"
+    import_small(data, "--end-block=20").succeeded()
+    return data
+
+
+@pytest.fixture
+def data(imported: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be spoilt."""
+    shutil.copytree(imported, tmp_path / "data")
+    return tmp_path / "data"
+
+
+def database(data: Path) -> Path:
+    return data / "database" / "data.mdb"
+
+
+# --- another process ----------------------------------------------------------------------------
+
+
+def test_a_second_process_during_an_import(tmp_path: Path) -> None:
+    genesis, blocks = make_chain(tmp_path / "chain", 400)
+    data = tmp_path / "data"
+    command = import_arguments(data, blocks, genesis)
+    first = subprocess.Popen([*OPHION, *command], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 60
+        while not database(data).exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        first.send_signal(signal.SIGSTOP)
+        in_use = f"The data path {data} is in use by process {first.pid}."
+        ophion(*command).failed(in_use)
+        for name in ("check", "usage"):
+            ophion("storage", name, f"--data-path={data}").failed(in_use)
+    finally:
+        first.send_signal(signal.SIGCONT)
+        out, _ = first.communicate(timeout=120)
+    assert first.returncode == 0
+    assert "Head is block 400 " in out.decode()
+    assert "No damage found up to block 400 " in check(data).succeeded().out
+
+
+# --- a newer version ----------------------------------------------------------------------------
+
+
+def test_a_version_that_is_not_ours(data: Path) -> None:
+    before = database(data).read_bytes()
+    metadata = data / "database" / "DATABASE_METADATA.json"
+    metadata.write_text('{"version":2}')
+    for done in (check(data), import_small(data)):
+        done.failed("has version 2; this Ophion reads version 1")
+    metadata.write_text("[" * 10**6)
+    check(data).failed("DATABASE_METADATA.json is damaged")
+    assert database(data).read_bytes() == before
+
+
+def test_a_newer_layout_inside_the_database(data: Path) -> None:
+    content = database(data).read_bytes()
+    assert b"layout\x01" in content
+    newer = content.replace(b"layout\x01", b"layout\x02")
+    database(data).write_bytes(newer)
+    for done in (check(data), import_small(data)):
+        done.failed("the database has layout 2, this program knows layout 1")
+    assert database(data).read_bytes() == newer
+
+
+# --- damage -------------------------------------------------------------------------------------
+
+
+def explained(done: Finished) -> Finished:
+    """A command that stopped, and said why in words for people."""
+    assert done.code == 1, done
+    assert "Traceback" not in done.err
+    assert "Internal error" not in done.err
+    assert "panicked" not in done.err
+    assert (done.out + done.err).strip()
+    return done
+
+
+@pytest.mark.parametrize("size", [0, PAGE, 70_001, -PAGE])
+def test_a_file_that_was_cut(data: Path, size: int) -> None:
+    content = database(data).read_bytes()
+    cut = content[:size] if size else b""
+    database(data).write_bytes(cut)
+    looked = check(data)
+    if size < 0 and looked.code == 0:
+        return  # what was lost was of no use
+    explained(looked)
+    assert database(data).read_bytes() == cut
+    done = import_small(data)
+    if 0 <= size <= PAGE:
+        # nothing can have been stored yet: it is begun anew
+        assert f"Head is {HEAD}" in done.succeeded().out
+    else:
+        explained(done)
+
+
+def test_noise_in_the_place_of_a_database(data: Path) -> None:
+    database(data).write_bytes(random.Random(1).randbytes(50 * PAGE))
+    explained(check(data))
+    explained(import_small(data))
+
+
+def test_pages_that_were_lost_or_overwritten(data: Path) -> None:
+    content = database(data).read_bytes()
+    pages = len(content) // PAGE
+    source = random.Random(7)
+    found = 0
+    for attempt in range(4):
+        page = source.randrange(2, pages)
+        new = bytes(PAGE) if attempt % 2 else source.randbytes(PAGE)
+        database(data).write_bytes(content[: page * PAGE] + new + content[(page + 1) * PAGE :])
+        before = database(data).read_bytes()
+        looked = check(data)
+        assert database(data).read_bytes() == before
+        if looked.code != 0:
+            found += 1
+            explained(looked)
+            # a page of noise may also be one that an import never comes across
+            done = import_small(data)
+            assert done.code == 0 or explained(done)
+    assert found >= 2
+
+
+def test_a_table_whose_name_was_lost_is_not_made_anew(data: Path) -> None:
+    content = database(data).read_bytes()
+    assert b"preimages" in content
+    database(data).write_bytes(content.replace(b"preimages", b"preimageZ"))
+    explained(check(data))
+    assert "the table 'preimages' is missing" in explained(import_small(data)).err
