@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -55,6 +56,8 @@ _LARGE: Final = 64 * 1024
 _NO_PARAMS: Final[Sequence[Any]] = ()
 _BATCH_TASKS: Final = 16
 """Members of one batch that may wait in lanes at the same time; the lanes serve other clients too."""
+_SMALL_BATCH: Final = 16
+"""A batch of so few members begins at once; a larger one waits for its turn when others are at work."""
 _BATCH_SLICE_S: Final = 0.005
 """How long a batch may hold the loop before others get their turn."""
 
@@ -123,6 +126,7 @@ class Dispatcher:
         self._loop = loop
         self._limits = limits or DispatchLimits()
         self._error_status = self._limits.error_status
+        self._turns = _Turns(loop)
         self._waiting: dict[Pending, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -254,7 +258,7 @@ class Dispatcher:
             return failure(_NULL, BATCH_TOO_LARGE())
         if any(type(message) is dict and type(message.get("id")) is float for message in messages):
             _keep_ids(messages, body)
-        return _Batch(self._request, self._loop, messages, caller, self._limits.max_response_bytes).start()
+        return _Batch(self._request, self._turns, messages, caller, self._limits.max_response_bytes).start()
 
     def _watch(self, pending: Pending) -> None:
         """Note when a wait began; one timer serves all waits of the dispatcher, which all last equally long."""
@@ -278,19 +282,51 @@ class Dispatcher:
             pending.abandon()
 
 
+class _Turns:
+    """Which batch may hold the loop: one slice of one batch at a time, so that others are served in between.
+
+    It also knows what the answers of all batches in progress hold together.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.held_bytes = 0
+        self._queue: deque[_Batch] = deque()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._queue)
+
+    def wait(self, batch: _Batch) -> None:
+        """Give a batch its turn when the others have had theirs."""
+        self._queue.append(batch)
+        if len(self._queue) == 1:
+            self.loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        batch = self._queue[0]
+        batch.resume()
+        self._queue.popleft()
+        if self._queue:
+            # not at once: requests that have arrived meanwhile come first
+            self.loop.call_soon(self._next)
+
+
 class _Batch:
     """The members of one batch, run in order; answers keep that order whatever finishes first."""
 
     def __init__(
         self,
         request: Callable[[dict[str, Any], Caller | None], Reply],
-        loop: asyncio.AbstractEventLoop,
+        turns: _Turns,
         messages: list[Any],
         caller: Caller | None,
         max_bytes: int,
     ) -> None:
         self._request = request
-        self._loop = loop
+        self._turns = turns
+        self._loop = turns.loop
+        self._is_waiting = False
         self._messages = messages
         self._caller = caller
         self._max_bytes = max_bytes
@@ -302,11 +338,24 @@ class _Batch:
 
     def start(self) -> Reply:
         """Run as far as possible; the array of answers, or a pending reply when members wait."""
-        self._run()
-        if self._next == len(self._messages) and not self._open:
-            return self._joined()
+        if self._turns.is_busy and len(self._messages) > _SMALL_BATCH:
+            self._wait()
+        else:
+            self._run()
+            if self._next == len(self._messages) and not self._open:
+                return self._joined()
         self._pending = Pending(self._abandon)
         return self._pending
+
+    def resume(self) -> None:
+        """It is this batch's turn."""
+        self._is_waiting = False
+        self._continue()
+
+    def _wait(self) -> None:
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._turns.wait(self)
 
     def _run(self) -> None:
         end = self._loop.time() + _BATCH_SLICE_S
@@ -317,7 +366,7 @@ class _Batch:
             if type(message) is not dict:
                 self._answers[position] = failure(_NULL, INVALID_REQUEST())
                 continue
-            if self._bytes > self._max_bytes:
+            if self._bytes > self._max_bytes or self._turns.held_bytes > 2 * self._max_bytes:
                 self._answers[position] = _too_much(message)
                 continue
             reply = self._request(message, self._caller)
@@ -329,11 +378,12 @@ class _Batch:
             else:
                 self._keep(position, _body_of(reply))
             if self._loop.time() > end and self._next < len(self._messages):
-                self._loop.call_soon(self._continue)
+                self._wait()
                 return
 
     def _keep(self, position: int, text: bytes) -> None:
         self._bytes += len(text)
+        self._turns.held_bytes += len(text)
         self._answers[position] = text if self._bytes <= self._max_bytes else _too_much(self._messages[position])
 
     def _receiver(self, position: int, pending: Pending) -> Callable[[Complete], None]:
@@ -363,18 +413,24 @@ class _Batch:
         return pending
 
     def _continue(self) -> None:
-        if self._pending is None or self._pending.is_done:
+        if self._pending is None or self._pending.is_done or self._is_waiting:
             return
         self._run()
         if self._next == len(self._messages) and not self._open:
             self._pending.resolve(self._joined())
 
     def _abandon(self) -> None:
+        self._release()
         for pending in tuple(self._open):
             pending.abandon()
 
+    def _release(self) -> None:
+        self._turns.held_bytes -= self._bytes
+        self._bytes = 0
+
     def _joined(self) -> Complete:
         text = b"[" + b",".join(answer for answer in self._answers if answer) + b"]"
+        self._release()
         return text if len(text) < _LARGE else Answer(OK, (text,))
 
 

@@ -13,22 +13,27 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, cast
 
 import httptools
 
 from ophion.rpc.access import HostList, OriginList
+from ophion.rpc.backlog import Backlog
 from ophion.rpc.dispatcher import Answer, Complete, Pending, Reply
 from ophion.rpc.http_wire import CONTINUE, JSON, Request, Response, chunked_head, json_head, preflight, response_head
 from ophion.rpc.places import BUSY, NEVER_ASKED
 from ophion.rpc.streaming import Pump, StreamedAnswer, chunk, collected
 
 _MAX_PIPELINED: Final = 32
+_MAX_PIPELINED_BYTES: Final = 64 * 1024
+"""Bodies of requests at work on one connection; large ones have large answers, so they go one by one."""
 _HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
 _ORIGIN_REFUSED: Final = Response(403)
 _NO_PLACE_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many connections"}}'
 _NO_PLACE: Final = response_head(Response(503, (_NO_PLACE_BODY,), JSON), b"", False, False) + _NO_PLACE_BODY
+_HALF_CLOSED_S: Final = 2.0
+"""How long a client that sends nothing more is taken for one that still wants its answers."""
 _STALLED_S: Final = 5.0
 """A request that has not moved for so long counts as no request when somebody else needs the place."""
 
@@ -93,8 +98,9 @@ class GuardedSession(Protocol):
 
     heads: PlainHeads
 
-    def handle(self, body: bytes) -> Reply:
-        """What a `POST /` with this token is handed to."""
+    @property
+    def handle(self) -> Callable[[bytes], Reply]:
+        """What the body of a `POST /` with this token is handed to."""
 
 
 class Guard(Protocol):
@@ -119,14 +125,16 @@ class HttpPolicy:
     closed: Callable[[HttpConnection], None]
     guard: Guard | None = None
     """None where no token is needed."""
+    backlog: Backlog = field(default_factory=Backlog)
 
 
 class _Slot:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("extra", "is_old", "keep_alive", "parts", "pending", "stream")
+    __slots__ = ("extra", "is_old", "keep_alive", "parts", "pending", "size", "stream")
 
-    def __init__(self, keep_alive: bool, is_old: bool, extra: bytes) -> None:
+    def __init__(self, keep_alive: bool, is_old: bool, extra: bytes, size: int = 0) -> None:
+        self.size = size
         self.keep_alive = keep_alive
         self.is_old = is_old
         self.extra = extra
@@ -202,6 +210,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._policy.closed(self)
+        self._policy.backlog.settle(self)
         self._is_ending, self._is_plain = True, False
         if self._pump is not None:
             self._pump.abandon()
@@ -230,19 +239,30 @@ class HttpConnection(asyncio.Protocol):
             self._feed(data)
 
     def eof_received(self) -> bool:
-        """A client that has said all it wants to say still gets the answers it waits for."""
+        """A client that has said all it wants to say still gets the answers it waits for, when they come soon.
+
+        One that has gone away looks the same, and its work must not go on for nobody.
+        """
         self._is_ending, self._is_plain = True, False
+        if self._queue:
+            asyncio.get_running_loop().call_later(_HALF_CLOSED_S, self._give_up)
         return bool(self._queue)
+
+    def _give_up(self) -> None:
+        if self._queue and self._pump is None:  # writing shows soon enough whether somebody is there
+            self._transport.abort()
 
     def pause_writing(self) -> None:
         self._is_paused, self._is_plain = True, False
         self._quiet_s = 0.0
         self._set_reading(False)
+        self._policy.backlog.note(self, self._transport.get_write_buffer_size())
         if self._pump is not None:
             self._pump.pause()
 
     def resume_writing(self) -> None:
         self._is_paused = False
+        self._policy.backlog.settle(self)
         if self._pump is not None:
             self._pump.resume()
         self._settle()
@@ -287,6 +307,10 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
         else:
             self._transport.close()
+
+    def cut_off(self) -> None:
+        """The client does not take its answers, and others need the memory."""
+        self._transport.abort()
 
     def close(self) -> None:
         """The service stops: no more requests are taken; what has been written still leaves."""
@@ -412,7 +436,7 @@ class HttpConnection(asyncio.Protocol):
     # --- writing ---------------------------------------------------------------------------------
 
     def _answer(self, result: Result) -> None:
-        slot = _Slot(self._keep_alive, self._is_old, self._extra)
+        slot = _Slot(self._keep_alive, self._is_old, self._extra, self._body_bytes)
         if not self._keep_alive:
             self._is_ending, self._is_plain = True, False
         if type(result) is Pending:
@@ -487,6 +511,8 @@ class HttpConnection(asyncio.Protocol):
             else:
                 self._transport.writelines(out)
             self._out = []
+            if self._is_paused:
+                self._policy.backlog.note(self, self._transport.get_write_buffer_size())
         if stream is not None:
             self._pump = Pump(self._transport, stream, chunk, self._streamed)
         self._settle()
@@ -494,7 +520,7 @@ class HttpConnection(asyncio.Protocol):
     def _settle(self) -> None:
         """Decide what may happen next on this connection."""
         if not self._is_ending:
-            self._set_reading(not self._is_paused and len(self._queue) < _MAX_PIPELINED)
+            self._set_reading(not self._is_paused and (not self._queue or self._has_room()))
             self._is_plain = self._plain is not None and not (self._in_message or self._queue or self._is_paused)
         elif not self._queue and not self._transport.is_closing():
             if not self._must_linger:
@@ -505,6 +531,10 @@ class HttpConnection(asyncio.Protocol):
                     self._transport.write_eof()
                 else:
                     self._transport.close()  # TLS knows no half-closed connections
+
+    def _has_room(self) -> bool:
+        queue = self._queue
+        return len(queue) < _MAX_PIPELINED and sum(slot.size for slot in queue) < _MAX_PIPELINED_BYTES
 
     def _set_reading(self, wanted: bool) -> None:
         if wanted != self._is_reading and not self._transport.is_closing():

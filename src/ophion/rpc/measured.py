@@ -14,7 +14,7 @@ from typing import Any
 
 from ophion.rpc.errors import INTERNAL_ERROR_CODE, as_rpc_error
 from ophion.rpc.registry import Bound, Invoke
-from ophion.runtime.metrics import Category, Counter, Durations, MetricsRegistry, Timer
+from ophion.runtime.metrics import BUCKETS, Category, Counter, Durations, MetricsRegistry, Timer
 
 
 class RequestMetrics:
@@ -46,7 +46,7 @@ class RequestMetrics:
 
 
 def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseException], None]) -> Invoke:
-    record = durations.record
+    record, counts, least = durations.record, durations.counts, BUCKETS[0]
 
     def measured(params: Sequence[Any], caller: Any) -> Any:
         began = perf_counter()
@@ -56,7 +56,12 @@ def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseExceptio
             failed(error)
             record(perf_counter() - began)
             raise
-        record(perf_counter() - began)
+        took = perf_counter() - began
+        if took <= least:  # nearly always: spare the search and the call
+            counts[0] += 1
+            durations.total += took
+        else:
+            record(took)
         return value
 
     return measured

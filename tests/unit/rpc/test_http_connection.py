@@ -464,3 +464,16 @@ def test_many_headers_are_too_many_even_when_they_come_at_once() -> None:
         assert status == 431
 
     run(story, limits={"max_head_bytes": 4096})
+
+
+def test_the_work_of_a_client_that_has_gone_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ophion.rpc.http_connection._HALF_CLOSED_S", 0.01)
+
+    async def story(client: Client, context: Context) -> None:
+        assert client.post(WAIT) == b""
+        assert client.connection.eof_received()
+        assert not client.transport.is_aborted
+        await asyncio.sleep(0.05)
+        assert client.transport.is_aborted
+
+    run(story)

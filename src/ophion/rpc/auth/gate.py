@@ -31,7 +31,7 @@ _NEVER: Final = float("inf")
 class Session:
     """What the bearer of one token may do, as long as the token is good."""
 
-    __slots__ = ("_expired", "_handle", "_now", "expires_at", "heads")
+    __slots__ = ("expires_at", "handle", "heads")
 
     def __init__(
         self,
@@ -41,17 +41,15 @@ class Session:
         expires_at: float = _NEVER,
         longest_head: int = 0,
     ) -> None:
-        self._handle = handle
-        self._expired = expired
-        self._now = now
+        def guarded(body: bytes, caller: Caller | None = None) -> Reply:
+            if now() < expires_at:
+                return handle(body, caller)
+            return expired(body, caller)
+
+        self.handle = guarded
+        """Answers one message; after the end of the token only what needs none."""
         self.expires_at = expires_at
         self.heads = PlainHeads(_HEADS_OF_SESSION, longest_head)
-
-    def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
-        """Answer one message; after the end of the token only what needs none."""
-        if self._now() < self.expires_at:
-            return self._handle(body, caller)
-        return self._expired(body, caller)
 
 
 class Gate:

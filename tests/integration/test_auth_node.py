@@ -1,0 +1,148 @@
+"""A node that asks for tokens, as its operator sets it up: password hash, credentials file, login, calls."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.client import connect
+
+from ophion.testing.process import COMMAND, NodeProcess, environment
+from tests.unit.rpc.test_tls import identity, pem_file
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    command = [*COMMAND, "password", "hash", "--password=pegasys"]
+    hashed = subprocess.check_output(command, env=environment(), text=True)
+    path = tmp_path_factory.mktemp("users") / "users.toml"
+    path.write_text(f'[Users.ali]\npassword = "{hashed}"\npermissions = ["net:*", "eth:blockNumber"]\n')
+    return path
+
+
+@pytest.fixture(scope="module")
+def node(users: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    options = (
+        "--network=dev",
+        "--rpc-http-authentication-enabled",
+        f"--rpc-http-authentication-credentials-file={users}",
+        "--rpc-http-api-methods-no-auth=web3_clientVersion",
+        "--rpc-ws-enabled",
+        "--rpc-ws-port=0",
+        "--rpc-ws-authentication-enabled",
+        f"--rpc-ws-authentication-credentials-file={users}",
+    )
+    with NodeProcess(tmp_path_factory.mktemp("auth") / "data", *options) as running:
+        yield running
+
+
+def post(port: int, path: str, body: Any, token: str | None = None) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    connection.request("POST", path, json.dumps(body), headers)
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    return response.status, json.loads(content) if content else None
+
+
+def login(port: int, name: str = "ali", password: str = "pegasys") -> tuple[int, Any]:
+    return post(port, "/login", {"username": name, "password": password})
+
+
+def test_http_from_login_to_answer(node: NodeProcess) -> None:
+    port = node.ports["json-rpc"]
+    status, body = login(port)
+    assert status == 200
+    call = {"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}
+    assert post(port, "/", call, body["token"]) == (200, {"jsonrpc": "2.0", "id": 1, "result": "0x0"})
+    refused = {"jsonrpc": "2.0", "id": 1, "error": {"code": -40100, "message": "Unauthorized"}}
+    assert post(port, "/", {**call, "method": "eth_chainId"}, body["token"]) == (401, refused)
+    assert post(port, "/", call, body["token"][:-4] + "AAAA") == (401, refused)
+    assert post(port, "/", {**call, "method": "web3_clientVersion"})[0] == 200
+    assert login(port, password="wrong") == (401, None)
+
+
+def test_websocket_from_login_to_answer(node: NodeProcess) -> None:
+    port = node.ports["ws-rpc"]
+    token = login(port)[1]["token"]
+    with connect(f"ws://127.0.0.1:{port}", additional_headers={"Authorization": f"Bearer {token}"}) as socket:
+        socket.send('{"id":1,"method":"eth_blockNumber"}')
+        assert json.loads(socket.recv())["result"] == "0x0"
+        socket.send('{"id":2,"method":"eth_subscribe","params":["newHeads"]}')
+        assert json.loads(socket.recv())["error"]["code"] == -40100
+    with connect(f"ws://127.0.0.1:{port}") as socket:
+        socket.send('{"id":3,"method":"eth_blockNumber"}')
+        assert json.loads(socket.recv()) == {
+            "jsonrpc": "2.0",
+            "id": 3,
+            "error": {"code": -40100, "message": "Unauthorized"},
+        }
+
+
+def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: NodeProcess) -> None:
+    port = node.ports["json-rpc"]
+
+    def seconds(name: str) -> float:
+        began = time.perf_counter()
+        assert login(port, name, "wrong")[0] == 401
+        return time.perf_counter() - began
+
+    seconds("ali")
+    pairs = [(seconds("ali"), seconds("bob")) for _ in range(9)]
+    wrong, unknown = (statistics.median(column) for column in zip(*pairs, strict=True))
+    # the machine is busy: this would still show the factor of a hundred that a shortcut makes
+    assert 0.3 < unknown / wrong < 3
+
+
+def test_a_credentials_file_that_is_wrong_stops_the_node_with_one_line(tmp_path: Path) -> None:
+    users = tmp_path / "users.toml"
+    users.write_text("[Users.ali]\n")
+    command = [
+        *COMMAND,
+        f"--data-path={tmp_path / 'data'}",
+        "--rpc-http-enabled",
+        "--rpc-http-authentication-enabled",
+        f"--rpc-http-authentication-credentials-file={users}",
+    ]
+    ended = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=30, check=False)
+    assert ended.returncode != 0
+    assert "RPC user specified without password." in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stdout + ended.stderr
+
+
+def test_https_with_certificates_of_clients(tmp_path: Path) -> None:
+    key, certificate = identity("node")
+    store = pem_file(tmp_path / "node.pem", key, certificate)
+    client = pem_file(tmp_path / "client.pem", *identity("client"))
+    trust = client  # a certificate of its own, as good as that of an authority
+    options = (
+        "--network=dev",
+        "--rpc-http-tls-enabled",
+        f"--rpc-http-tls-keystore-file={store}",
+        "--rpc-http-tls-client-auth-enabled",
+        f"--rpc-http-tls-truststore-file={trust}",
+    )
+
+    def ask(port: int, context: ssl.SSLContext) -> int:
+        connection = http.client.HTTPSConnection("localhost", port, timeout=20, context=context)
+        connection.request("POST", "/", '{"id":1,"method":"eth_chainId"}')
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+    with NodeProcess(tmp_path / "data", *options) as node:
+        known = ssl.create_default_context(cafile=str(store))
+        known.load_cert_chain(client)
+        assert ask(node.ports["json-rpc"], known) == 200
+        with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
+            ask(node.ports["json-rpc"], ssl.create_default_context(cafile=str(store)))
+        assert node.stop() == 0
