@@ -59,6 +59,8 @@ def import_blocks(options: ImportOptions, session: Session) -> int:
             f"--end-block ({options.end_block}) must be greater than --start-block ({options.start_block})"
         )
     network, data = session.part(NetworkConfig), session.part(DataConfig)
+    if not options.files:
+        raise ConfigError("Invalid value for option '--from': the path is empty")
     for file in options.files:
         if not file.is_file():
             raise CommandError(f"Could not find file to import: {file}")

@@ -124,6 +124,11 @@ def _report(error: BaseException, with_traceback: bool) -> int:
         if not with_traceback:
             print(error, file=sys.stderr)
         return EXIT_FAILURE
+    if isinstance(error, OSError) and error.filename is not None:
+        # what the system says of a file that somebody named: no permission, a name that is too long
+        if not with_traceback:
+            print(f"Unable to use {error.filename}: {error.strerror}", file=sys.stderr)
+        return EXIT_FAILURE
     if not with_traceback:
         print(
             f"Internal error: {type(error).__name__}: {error}\n"
