@@ -119,7 +119,7 @@ def test_a_credentials_file_that_is_wrong_stops_the_node_with_one_line(tmp_path:
     assert "Traceback" not in ended.stdout + ended.stderr
 
 
-def test_https_with_certificates_of_clients(tmp_path: Path) -> None:
+def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users: Path) -> None:
     key, certificate = identity("node")
     store = pem_file(tmp_path / "node.pem", key, certificate)
     client = pem_file(tmp_path / "client.pem", *identity("client"))
@@ -139,7 +139,24 @@ def test_https_with_certificates_of_clients(tmp_path: Path) -> None:
         connection.close()
         return status
 
-    with NodeProcess(tmp_path / "data", *options) as node:
+    secure = (
+        "--rpc-ws-enabled",
+        "--rpc-ws-port=0",
+        "--rpc-ws-ssl-enabled",
+        f"--rpc-ws-ssl-keystore-file={store}",
+        "--rpc-ws-authentication-enabled",
+        f"--rpc-ws-authentication-credentials-file={users}",
+    )
+    with NodeProcess(tmp_path / "data", *options, *secure) as node:
+        port, context = node.ports["ws-rpc"], ssl.create_default_context(cafile=str(store))
+        login_over_tls = http.client.HTTPSConnection("localhost", port, timeout=20, context=context)
+        login_over_tls.request("POST", "/login", '{"username":"ali","password":"pegasys"}')
+        token = json.loads(login_over_tls.getresponse().read())["token"]
+        login_over_tls.close()
+        headers = {"Authorization": f"Bearer {token}"}
+        with connect(f"wss://localhost:{port}", ssl=context, additional_headers=headers) as socket:
+            socket.send('{"id":1,"method":"eth_blockNumber"}')
+            assert json.loads(socket.recv())["result"] == "0x0"
         known = ssl.create_default_context(cafile=str(store))
         known.load_cert_chain(client)
         assert ask(node.ports["json-rpc"], known) == 200

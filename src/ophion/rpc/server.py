@@ -148,9 +148,9 @@ class HttpService:
     def may(self, authorization: bytes | None, method: str) -> bool:
         """Whether a request with this `Authorization` header may use a method, for interfaces beside this one.
 
-        A service that asks for no tokens allows everything.
+        For those who ask where tokens are needed: while the service does not run, nothing is permitted.
         """
-        return self._guard is None or self._guard.may(authorization, method)
+        return self._guard is not None and self._guard.may(authorization, method)
 
 
 async def listen(

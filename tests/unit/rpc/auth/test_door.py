@@ -265,3 +265,18 @@ def test_many_logins_at_a_time_are_told_to_come_back(dev: Interface, auth: AuthS
         assert (await login(service.port, "all"))[0] == 200
 
     dev.run(serving(service, story))
+
+
+def test_interfaces_beside_http_ask_its_tokens_and_get_nothing_before_it_runs(
+    dev: Interface, auth: AuthSettings
+) -> None:
+    service = http(dev, auth)
+    assert not service.may(None, "eth_graphql")
+
+    async def story() -> None:
+        header = f"Bearer {await token_of(service.port, 'all')}".encode()
+        assert service.may(header, "eth_graphql")
+        assert not service.may(f"Bearer {await token_of(service.port, 'some')}".encode(), "eth_graphql")
+        assert not service.may(None, "eth_graphql")
+
+    dev.run(serving(service, story))
