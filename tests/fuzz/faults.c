@@ -7,7 +7,8 @@
  *   FAULT=broken  the call and all later ones fail as on a disk that is broken
  *   FAULT=none    nothing happens
  *
- * With FAULT_COUNT=FILE the number of calls is written to FILE at the end.
+ * With FAULT_COUNT=FILE the number of calls is written to FILE at the end; with FAULT_LOG=FILE each call leaves a line
+ * there: its name (with +sync where the file waits for the disk), the place in the file where it has one, and the file.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -53,11 +54,20 @@ static int is_watched_fd(int fd) {
     return is_watched(path);
 }
 
+static void record(const char *name, int fd, long to) {
+    static int log = -2;
+    char link[64], path[4096] = "";
+    if (log == -2) log = getenv("FAULT_LOG") ? creat(getenv("FAULT_LOG"), 0644) : -1;
+    if (log < 0) return;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof path - 1) < 0) path[0] = 0;
+    int is_synced = fd >= 0 && (fcntl(fd, F_GETFL) & O_DSYNC) != 0;
+    dprintf(log, "%s%s %ld %s\n", name, is_synced ? "+sync" : "", to, path);
+}
+
 /* 0: let the call be; 1: fail with errno; 2: write half. */
 static int verdict(void) {
-    int saved = errno;
     long now = ++calls;
-    errno = saved;
     if (!at || now < at) return 0;
     if (!strcmp(kind, "kill")) {
         kill(getpid(), SIGKILL);
@@ -77,29 +87,33 @@ static int verdict(void) {
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-#define WRITE(name, prepare, ...)                                        \
+#define CHANGE(name, place, prepare, ...)                                \
     {                                                                    \
-        if (is_watched_fd(fd)) switch (verdict()) {                      \
+        if (is_watched_fd(fd)) {                                         \
+            record(#name, fd, place);                                    \
+            switch (verdict()) {                                         \
             case 1: return -1;                                           \
             case 2: prepare;                                             \
             }                                                            \
+        }                                                                \
         return REAL(name)(__VA_ARGS__);                                  \
     }
 
-ssize_t write(int fd, const void *data, size_t size) WRITE(write, size /= 2, fd, data, size)
-ssize_t pwrite(int fd, const void *data, size_t size, off_t to) WRITE(pwrite, size /= 2, fd, data, size, to)
-ssize_t pwrite64(int fd, const void *data, size_t size, off64_t to) WRITE(pwrite64, size /= 2, fd, data, size, to)
-ssize_t writev(int fd, const struct iovec *v, int n) WRITE(writev, n = (n + 1) / 2, fd, v, n)
-ssize_t pwritev(int fd, const struct iovec *v, int n, off_t to) WRITE(pwritev, n = (n + 1) / 2, fd, v, n, to)
-ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t to) WRITE(pwritev64, n = (n + 1) / 2, fd, v, n, to)
+ssize_t write(int fd, const void *data, size_t size) CHANGE(write, -1, size /= 2, fd, data, size)
+ssize_t pwrite(int fd, const void *data, size_t size, off_t to) CHANGE(pwrite, to, size /= 2, fd, data, size, to)
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t to) CHANGE(pwrite64, to, size /= 2, fd, data, size, to)
+ssize_t writev(int fd, const struct iovec *v, int n) CHANGE(writev, -1, n = (n + 1) / 2, fd, v, n)
+ssize_t pwritev(int fd, const struct iovec *v, int n, off_t to) CHANGE(pwritev, to, n = (n + 1) / 2, fd, v, n, to)
+ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t to) CHANGE(pwritev64, to, n = (n + 1) / 2, fd, v, n, to)
 
 /* Cutting and growing a file takes no room here, but is a moment to be killed at. */
-int ftruncate(int fd, off_t size) WRITE(ftruncate, (void)0, fd, size)
-int ftruncate64(int fd, off64_t size) WRITE(ftruncate64, (void)0, fd, size)
-int fsync(int fd) WRITE(fsync, (void)0, fd)
-int fdatasync(int fd) WRITE(fdatasync, (void)0, fd)
+int ftruncate(int fd, off_t size) CHANGE(ftruncate, size, (void)0, fd, size)
+int ftruncate64(int fd, off64_t size) CHANGE(ftruncate64, size, (void)0, fd, size)
+int fsync(int fd) CHANGE(fsync, -1, (void)0, fd)
+int fdatasync(int fd) CHANGE(fdatasync, -1, (void)0, fd)
 
 int msync(void *address, size_t size, int flags) {
+    record("msync", -1, -1);
     return verdict() == 1 ? -1 : REAL(msync)(address, size, flags);
 }
 

@@ -44,6 +44,13 @@ class Faults:
         }
         return found if count is None else {**found, "FAULT_COUNT": str(count)}
 
+    def log(self, data: Path, log: Path) -> list[tuple[str, int, str]]:
+        """(call, place, file) of every change of a file while the small chain is imported."""
+        env = {**self.environment("none", data, 0), "FAULT_LOG": str(log)}
+        import_small(data, env=env).succeeded()
+        lines = [line.split(" ", 2) for line in log.read_text().splitlines()]
+        return [(call, int(place), Path(file).name) for call, place, file in lines]
+
     def moments(self, folder: Path, sampled: int) -> list[int]:
         """Numbers of calls of an import of the small chain: the last ones and a sample, or all with FAULTS=all."""
         count = folder / "count"

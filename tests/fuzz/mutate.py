@@ -134,8 +134,10 @@ def mutated_json(samples: Sequence[bytes]) -> st.SearchStrategy[bytes]:
     documents = [json.loads(sample) for sample in samples]
     spots = [(document, path) for document in documents for path in places(document)]
     odd = st.one_of(st.sampled_from(ODD_VALUES), st.text(max_size=5), st.integers())
-    swapped = st.builds(lambda spot, new: _text(replaced(*spot, new)), st.sampled_from(spots), odd)
-    renamed = st.builds(lambda spot, name: _text(_renamed(*spot, name)), st.sampled_from(spots), st.text(max_size=5))
+    swapped = st.builds(lambda spot, new: _text(replaced(spot[0], spot[1], new)), st.sampled_from(spots), odd)
+    renamed = st.builds(
+        lambda spot, name: _text(_renamed(spot[0], spot[1], name)), st.sampled_from(spots), st.text(max_size=5)
+    )
     return st.one_of(swapped, renamed, mutated(samples))
 
 

@@ -68,7 +68,9 @@ def transactions() -> tuple[bytes, ...]:
 @cache
 def proof() -> tuple[bytes, bytes, tuple[bytes, ...]]:
     """(root, key, nodes): the proof of one account among a few hundred."""
-    accounts = [(number.to_bytes(20, "big"), number, number * 10**9, b"", []) for number in range(1, 300)]
+    accounts: list[tuple[bytes, int, int, bytes, list[tuple[bytes, bytes]]]] = [
+        (number.to_bytes(20, "big"), number, number * 10**9, b"", []) for number in range(1, 300)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(Path(folder), durable=False)
         state = genesis_state(store, accounts).state
@@ -92,4 +94,4 @@ def bft_messages(dialect: Dialect) -> list[bytes]:
     proposal = scribes[0].proposal(1, 0, block, None)
     change = scribes[1].round_change(1, 1, PreparedRound(0, block, prepares, proposal.signed))
     commit = scribes[0].commit(1, 0, block.digest, block.hash)
-    return [message.raw.data for message in (proposal, *prepares[:1], commit, change)]
+    return [proposal.raw.data, prepares[0].raw.data, commit.raw.data, change.raw.data]

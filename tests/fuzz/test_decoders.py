@@ -20,6 +20,7 @@ from ophion.cli.rlp import ExtraDataType, validators_of
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import RawMessage
 from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.scribe import Dialect
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.registry import engine_for
 from ophion.errors import ConfigError, DecodeError, GenesisError, KeyFileError
@@ -225,7 +226,7 @@ def test_key_files(content: bytes) -> None:
             assert len(content) < 8 or content.decode("latin-1").strip() not in str(error), "a secret in a message"
 
 
-DIALECTS = (Ibft2(), Qbft())
+DIALECTS: tuple[Dialect, ...] = (Ibft2(), Qbft())
 MESSAGES = {dialect: samples.bft_messages(dialect) for dialect in DIALECTS}
 
 

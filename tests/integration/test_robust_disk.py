@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.fuzz.faults import Faults
 from tests.fuzz.small_chain import HEAD, check, import_arguments, import_small
 from tests.integration.command import OPHION, environment, ophion
 
+PAGE = 4096
 FULL = ("no space left", "disk is full")
 
 
@@ -44,6 +47,27 @@ def test_a_full_disk_at_any_write(tmp_path: Path, faults: Faults) -> None:
             assert any(words in done.err.lower() for words in FULL), done.err
         assert f"Head is {HEAD}" in import_small(data).succeeded().out
     assert f"No damage found up to {HEAD}." in check(data).succeeded().out
+
+
+def test_a_write_transaction_is_on_the_disk_before_it_counts(tmp_path: Path, faults: Faults) -> None:
+    pending = False
+    transactions = 0
+    calls = faults.log(tmp_path / "data", tmp_path / "log")
+    made = next(index for index, call in enumerate(calls) if call[2] == "data.mdb")
+    for call, place, file in calls[made + 1 :]:
+        if file != "data.mdb":
+            continue
+        if call in ("fdatasync", "fsync"):
+            pending = False
+        elif 0 <= place < 2 * PAGE:
+            # one of the two pages that say which transaction is the last
+            assert not pending, "data that may not be on the disk yet is made to count"
+            assert call.endswith("+sync"), "the import ends before its last transaction is on the disk"
+            transactions += 1
+        else:
+            pending = True
+    assert transactions >= 3
+    assert not pending
 
 
 @pytest.mark.parametrize("size_kib", [8, 132])
@@ -109,6 +133,28 @@ def test_something_else_in_the_place_of_a_file(tmp_path: Path, place: str) -> No
         (data / place).mkdir(parents=True)
     done = import_small(data).failed(str(data))
     assert len(done.err.strip().splitlines()) == 1
+
+
+def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    name = tmp_path / ("x" * 5000)
+    for done in (check(name), import_small(tmp_path / "data", blocks=name)):
+        assert "File name too long" in done.failed().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can become somebody else")
+def test_a_data_path_of_somebody_else(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # one that everybody may enter, other than tmp_path
+        Path(folder).chmod(0o755)
+        closed = Path(folder) / "closed"
+        closed.mkdir(mode=0o700)
+        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        if subprocess.run(
+            [*nobody, *OPHION, "--version"], env=environment(), capture_output=True, check=False
+        ).returncode:
+            pytest.skip("others may not run Python here")
+        for path in (closed / "data", Path(folder) / "data"):
+            import_small(path, prefix=nobody).failed("cannot be used: it cannot be written (Permission denied)")
+        check(closed / "data", prefix=nobody).failed("Permission denied")
 
 
 def last_line(text: str) -> str:
