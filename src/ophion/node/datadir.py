@@ -163,7 +163,11 @@ def _version(content: bytes, metadata: Path) -> int:
 
 def _mark(metadata: Path) -> None:
     temporary = metadata.with_suffix(".new")
-    temporary.write_text(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
+    with temporary.open("w") as file:
+        file.write(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
+        file.flush()
+        # an empty file after a power cut would keep everybody out of a database that is whole
+        os.fsync(file.fileno())
     temporary.replace(metadata)
 
 
