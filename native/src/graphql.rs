@@ -4,6 +4,8 @@
 //! text -> shape (literals out) -> kept plan, or parse, validate, plan -> values bound -> run -> JSON text
 //! ```
 
+mod accounts;
+mod asks;
 mod binding;
 mod blocks;
 mod complaints;
@@ -12,6 +14,7 @@ mod fields;
 mod objects;
 mod plan;
 mod python;
+mod root;
 mod run;
 mod scalars;
 mod shape;

@@ -52,7 +52,7 @@ impl Deref for Decoded<'_> {
     }
 }
 
-fn kept<'c, T>(cell: &'c OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&'c T> {
+fn kept<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(value) = cell.get() {
         return Ok(value);
     }

@@ -5,11 +5,13 @@ use std::rc::Rc;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::U256;
 
+use super::accounts::Account;
 use super::binding::Value;
 use super::blocks::Loaded;
 use super::fields::Field;
 use super::plan::Node;
-use super::run::{Account, INVALID_PARAMS, Run, Stop, Written, cost, log_filter};
+use super::root::log_filter;
+use super::run::{INVALID_PARAMS, Run, Stop, Written, cost};
 use super::transactions::Transaction;
 use crate::body::encode_block;
 use crate::logs::LogFilter;

@@ -9,30 +9,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{B256, Bytes, U256};
 
-use super::binding::{CallArguments, FilterArguments, Value};
+use super::binding::{CallArguments, Value};
 use super::blocks::Loaded;
 use super::complaints::{self, Entry};
 use super::engine::{Engine, Query};
 use super::fields::Field;
 use super::plan::Node;
-use super::transactions::Transaction;
 use crate::body::{Known, Tx};
 use crate::errors::Error;
 use crate::json_text::{data, wide};
-use crate::logs::{self, LogFilter};
 use crate::state::View;
 use crate::store::Snapshot;
 
 pub const INVALID_PARAMS: (i64, &str) = (-32602, "Invalid params");
-const STATE_MISSING: (i64, &str) = (-32008, "Initial sync is still in progress");
-const RANGE_TOO_LARGE: (i64, &str) = (-32005, "Requested range exceeds maximum RPC range limit");
-const TOO_MANY_LOGS: (i64, &str) = (-32005, "Too many logs match; ask for fewer blocks");
 
-/// States that are open at the same time.
-const VIEWS_KEPT: usize = 8;
-const OUT_OF_TIME: &str = "Timeout expired";
+pub const OUT_OF_TIME: &str = "Timeout expired";
 
 /// Work of one step, roughly in units of writing a short field.
 pub mod cost {
@@ -145,23 +138,17 @@ pub struct Run<'a> {
     pub inputs: &'a Inputs,
     pub out: Vec<u8>,
     pub head: (B256, u64),
-    engine: &'a Engine,
-    bounds: Bounds,
-    replies: Option<&'a [Reply]>,
-    asks: Vec<Ask>,
-    asked: usize,
+    pub(super) engine: &'a Engine,
+    pub(super) bounds: Bounds,
+    pub(super) replies: Option<&'a [Reply]>,
+    pub(super) asks: Vec<Ask>,
+    pub(super) asked: usize,
     errors: Vec<Entry>,
     path: Vec<Step<'a>>,
     spent: u64,
     next_look: u64,
     blocks: HashMap<B256, Rc<Loaded<'a>>>,
-    views: HashMap<B256, Rc<View>>,
-}
-
-/// Who an account is and where its state is read.
-pub struct Account<'a> {
-    pub address: Address,
-    pub block: Rc<Loaded<'a>>,
+    pub(super) views: HashMap<B256, Rc<View>>,
 }
 
 impl<'a> Run<'a> {
@@ -203,7 +190,7 @@ impl<'a> Run<'a> {
         let introspected = match self.introspect() {
             Ok(introspected) => introspected,
             Err(entry) => {
-                return Ok(Outcome::Answer { is_ok: false, body: complaints::refusal(&[entry]) });
+                return Ok(Outcome::Answer { is_ok: false, body: complaints::refusal(&[*entry]) });
             }
         };
         let plan = &self.query.plan;
@@ -442,349 +429,7 @@ impl<'a> Run<'a> {
     }
 
     /// A block that exists but that the node has not announced yet.
-    fn is_ahead(&self, block: &Loaded<'_>) -> Result<bool, Error> {
+    pub(super) fn is_ahead(&self, block: &Loaded<'_>) -> Result<bool, Error> {
         Ok(block.header.number > self.head.1 && self.snapshot.canonical_hash(block.header.number)? == Some(block.hash))
     }
-
-    // --- the root -------------------------------------------------------------------------------
-
-    fn introspect(&self) -> Result<Option<apollo_compiler::response::JsonMap>, Entry> {
-        let Some((document, operation)) = &self.query.plan.introspection else { return Ok(None) };
-        let refused = |cause: apollo_compiler::request::RequestError| Entry::aborted(cause.message().to_string());
-        apollo_compiler::introspection::check_max_depth(document, operation).map_err(refused)?;
-        let given = self.query.variables_text.as_deref().unwrap_or("{}");
-        let given = serde_json::from_str(given).unwrap_or_default();
-        let schema = &self.engine.schema;
-        let variables = apollo_compiler::request::coerce_variable_values(schema, operation, &given).map_err(refused)?;
-        let found = apollo_compiler::introspection::partial_execute(
-            schema,
-            &self.engine.implementers,
-            document,
-            operation,
-            &variables,
-        );
-        Ok(Some(found.map_err(refused)?.data.unwrap_or_default()))
-    }
-
-    fn root(&mut self, node: &'a Node, introspected: Option<&apollo_compiler::response::JsonMap>) -> Written {
-        match node.field {
-            Field::QueryBlock => self.root_block(node),
-            Field::QueryBlocks => self.root_blocks(node),
-            Field::QueryAccount => self.root_account(node),
-            Field::QueryTransaction => self.root_transaction(node),
-            Field::QueryLogs => self.root_logs(node),
-            Field::QueryPending => self.inside(node, |run| run.object(&node.children, Self::pending_field)),
-            Field::QueryGasPrice => self.big(self.inputs.gas_price),
-            Field::QueryPriorityFee => self.big(self.inputs.priority_fee),
-            Field::QueryProtocolVersion => self.integer(u64::from(self.inputs.protocol_version)),
-            Field::QueryChainId => self.big(U256::from(self.inputs.chain_id)),
-            Field::QuerySyncing => match self.inputs.syncing {
-                Some(status) => {
-                    self.inside(node, |run| run.object(&node.children, |run, node| run.sync_field(node, status)))
-                }
-                None => {
-                    self.null();
-                    Ok(())
-                }
-            },
-            Field::SendRawTransaction => self.send(node),
-            _ => {
-                let value = introspected.and_then(|data| data.get(&*node.name));
-                match value {
-                    Some(value) => serde_json::to_writer(&mut self.out, value).expect("writing to memory"),
-                    None => self.null(),
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn root_block(&mut self, node: &'a Node) -> Written {
-        let block = match (self.argument(node, 0), self.argument(node, 1)) {
-            (Value::Null, Value::Null) => self.head_block()?,
-            (Value::Long(number), Value::Null) => match self.canonical(*number)? {
-                Some(block) => block,
-                None => return Err(self.fail(node, None, &format!("Block number {number} was not found"), None)),
-            },
-            (Value::Null, Value::Hash(hash)) => match self.block(*hash)? {
-                Some(block) if !self.is_ahead(&block)? => block,
-                _ => return Err(self.fail(node, None, &format!("Block hash {hash} was not found"), None)),
-            },
-            _ => return Err(self.fail_with(node, INVALID_PARAMS)),
-        };
-        self.inside(node, |run| run.block_object(&node.children, &block))
-    }
-
-    fn root_blocks(&mut self, node: &'a Node) -> Written {
-        let head = self.head.1;
-        let first = self.long(node, 0).unwrap_or(0);
-        let last = self.long(node, 1).unwrap_or(head);
-        if first > last {
-            return Err(self.fail_with(node, INVALID_PARAMS));
-        }
-        let last = last.min(head);
-        if last.saturating_sub(first) >= self.bounds.max_blocks {
-            return Err(self.fail_with(node, RANGE_TOO_LARGE));
-        }
-        self.list(node, first..=last, |run, number| match run.canonical(number)? {
-            Some(block) => run.block_object(&node.children, &block),
-            None => Err(Stop::Broken(Error::damaged(format!("block {number} is missing")))),
-        })
-    }
-
-    fn root_account(&mut self, node: &'a Node) -> Written {
-        let Value::Address(address) = *self.argument(node, 0) else { return Err(self.fail_with(node, INVALID_PARAMS)) };
-        let block = match self.argument(node, 1) {
-            Value::Long(number) => match self.canonical(*number)? {
-                Some(block) => block,
-                None => return Err(self.fail_with(node, INVALID_PARAMS)),
-            },
-            _ => self.head_block()?,
-        };
-        self.account_object(node, &Account { address, block })
-    }
-
-    fn root_transaction(&mut self, node: &'a Node) -> Written {
-        let Value::Hash(hash) = *self.argument(node, 0) else { return Err(self.fail_with(node, INVALID_PARAMS)) };
-        if let Some((number, index)) = self.snapshot.position(&hash)?
-            && let Some(block) = self.canonical(number)?
-        {
-            self.spend(cost::TRANSACTION)?;
-            let transaction = Transaction::mined(&block, index as usize, true)?;
-            return self.inside(node, |run| run.transaction_object(&node.children, &transaction));
-        }
-        match self.inputs.named.iter().find(|pooled| pooled.known.hash == hash) {
-            Some(pooled) => {
-                let transaction = Transaction::pooled(pooled);
-                self.inside(node, |run| run.transaction_object(&node.children, &transaction))
-            }
-            None => {
-                self.null();
-                Ok(())
-            }
-        }
-    }
-
-    fn root_logs(&mut self, node: &'a Node) -> Written {
-        let Value::Filter(filter) = self.argument(node, 0) else { return Err(self.fail_with(node, INVALID_PARAMS)) };
-        let head = self.head.1;
-        let (first, last) = (filter.from_block.unwrap_or(head), filter.to_block.unwrap_or(head));
-        if first > last {
-            return Err(self.fail_with(node, INVALID_PARAMS));
-        }
-        let last = last.min(head);
-        let wanted = log_filter(filter);
-        // The index narrows a search to the blocks that may match; one that takes every log reads them all.
-        let takes_all = wanted.addresses.is_empty() && wanted.topics.iter().all(Option::is_none);
-        let most = self.bounds.max_logs_range;
-        let blocks = last.saturating_sub(first);
-        if (most > 0 && blocks > most) || (takes_all && blocks >= self.bounds.max_blocks) {
-            return Err(self.fail_with(node, RANGE_TOO_LARGE));
-        }
-        let limits = logs::Limits { max_results: self.bounds.max_logs, deadline: self.bounds.deadline };
-        let numbers = match logs::candidates(self.snapshot, first, last, &wanted, &limits) {
-            Err(_) if Instant::now() >= self.bounds.deadline => return Err(Stop::Exhausted(OUT_OF_TIME)),
-            found => found?,
-        };
-        let mut found = Vec::new();
-        for number in numbers {
-            self.spend(cost::BLOCK)?;
-            if let Some(block) = self.canonical(number)? {
-                self.matching_logs(&block, &wanted, &mut found)?;
-            }
-            if found.len() > self.bounds.max_logs {
-                return Err(self.fail_with(node, TOO_MANY_LOGS));
-            }
-        }
-        self.list(node, found, |run, (block, at)| run.log_object(&node.children, &block, at))
-    }
-
-    fn sync_field(&mut self, node: &'a Node, (starting, current, highest): (u64, u64, u64)) -> Written {
-        match node.field {
-            Field::SyncStarting => self.integer(starting),
-            Field::SyncCurrent => self.integer(current),
-            Field::SyncHighest => self.integer(highest),
-            _ => {
-                self.null();
-                Ok(())
-            }
-        }
-    }
-
-    fn pending_field(&mut self, node: &'a Node) -> Written {
-        match node.field {
-            Field::PendingTransactionCount => self.integer(self.inputs.pool.len() as u64),
-            Field::PendingTransactions => {
-                let pool: &'a [Pooled] = &self.inputs.pool;
-                self.list(node, pool, |run, pooled| {
-                    run.transaction_object(&node.children, &Transaction::pooled(pooled))
-                })
-            }
-            Field::PendingAccount => {
-                let Value::Address(address) = *self.argument(node, 0) else {
-                    return Err(self.fail_with(node, INVALID_PARAMS));
-                };
-                let block = self.head_block()?;
-                self.account_object(node, &Account { address, block })
-            }
-            Field::PendingCall => self.call(node, None),
-            _ => self.estimate(node, None),
-        }
-    }
-
-    // --- what the node does ---------------------------------------------------------------------
-
-    /// The reply to the next thing asked; None in the first round, which only notes what is to be done.
-    fn ask(&mut self, node: &Node, make: impl FnOnce() -> Ask) -> Result<Option<&'a Reply>, Stop> {
-        self.spend(cost::ASK)?;
-        let position = self.asked;
-        self.asked += 1;
-        if self.asked > self.bounds.max_asks {
-            let most = self.bounds.max_asks;
-            return Err(self.fail(node, None, &format!("more than {most} calls in one request"), None));
-        }
-        match self.replies {
-            Some(replies) => Ok(replies.get(position)),
-            None => {
-                self.asks.push(make());
-                Ok(None)
-            }
-        }
-    }
-
-    fn call_arguments(&self, node: &Node) -> Arc<CallArguments> {
-        match self.argument(node, 0) {
-            Value::Call(call) => call.clone(),
-            _ => Arc::default(),
-        }
-    }
-
-    pub fn call(&mut self, node: &'a Node, block: Option<B256>) -> Written {
-        let call = self.call_arguments(node);
-        match self.ask(node, || Ask::Call { block, is_estimate: false, call })? {
-            Some(Reply::Call { succeeded, gas_used, output }) => self.inside(node, |run| {
-                run.object(&node.children, |run, node| match node.field {
-                    Field::CallData => run.bytes(output),
-                    Field::CallGasUsed => run.integer(*gas_used),
-                    _ => run.integer(u64::from(*succeeded)),
-                })
-            }),
-            Some(reply @ Reply::Failed { .. }) => Err(self.replied_failure(node, reply)),
-            _ => {
-                self.null();
-                Ok(())
-            }
-        }
-    }
-
-    pub fn estimate(&mut self, node: &'a Node, block: Option<B256>) -> Written {
-        let call = self.call_arguments(node);
-        match self.ask(node, || Ask::Call { block, is_estimate: true, call })? {
-            Some(Reply::Gas(gas)) => self.integer(*gas),
-            Some(Reply::Nothing) => Err(self.fail_with(node, STATE_MISSING)),
-            Some(reply) => Err(self.replied_failure(node, reply)),
-            None => self.integer(0),
-        }
-    }
-
-    fn send(&mut self, node: &'a Node) -> Written {
-        let Value::Bytes(raw) = self.argument(node, 0) else { return Err(self.fail_with(node, INVALID_PARAMS)) };
-        match self.ask(node, || Ask::Send(raw.clone()))? {
-            Some(Reply::Sent(hash)) => self.bytes(hash),
-            Some(reply) => Err(self.replied_failure(node, reply)),
-            None => {
-                self.null();
-                Ok(())
-            }
-        }
-    }
-
-    fn replied_failure(&mut self, node: &Node, reply: &Reply) -> Stop {
-        match reply {
-            Reply::Failed { code, message, data } => {
-                let code = code.map(|code| (code, message.as_str()));
-                self.fail(node, code, message, data.clone())
-            }
-            _ => self.fail(node, None, "it was not answered", None),
-        }
-    }
-
-    // --- accounts -------------------------------------------------------------------------------
-
-    fn view(&mut self, node: &Node, block: &Loaded<'_>) -> Result<Rc<View>, Stop> {
-        let root = block.header.state_root;
-        if let Some(view) = self.views.get(&root) {
-            return Ok(view.clone());
-        }
-        self.spend(cost::ACCOUNT)?;
-        let opened = self.snapshot.state(root).and_then(|state| state.open());
-        match opened {
-            Ok(view) => {
-                // Each has a reader of the database of its own, of which there are not many.
-                if self.views.len() >= VIEWS_KEPT {
-                    self.views.clear();
-                }
-                let view = Rc::new(view);
-                self.views.insert(root, view.clone());
-                Ok(view)
-            }
-            Err(Error::MissingState(_)) => Err(self.fail_with(node, STATE_MISSING)),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// An account field: its state is opened when something beside the address is asked for.
-    pub fn account_object(&mut self, node: &'a Node, account: &Account<'a>) -> Written {
-        self.inside(node, |run| run.object(&node.children, |run, node| run.account_field(node, account)))
-    }
-
-    fn account_field(&mut self, node: &'a Node, account: &Account<'a>) -> Written {
-        use alloy_primitives::{KECCAK256_EMPTY, keccak256};
-        let address = &account.address;
-        if node.field == Field::AccountAddress {
-            return self.bytes(address);
-        }
-        let view = self.view(node, &account.block)?;
-        self.spend(cost::ACCOUNT)?;
-        let hash = keccak256(address);
-        if node.field == Field::AccountStorage {
-            let Value::Hash(slot) = *self.argument(node, 0) else {
-                return Err(self.fail_with(node, INVALID_PARAMS));
-            };
-            let value = view.storage(address, &hash, &slot.into(), &keccak256(slot))?;
-            return self.bytes(value.to_be_bytes::<32>());
-        }
-        let found = view.account(address, &hash)?;
-        match node.field {
-            Field::AccountBalance => self.big(found.map_or(U256::ZERO, |account| account.balance)),
-            Field::AccountNonce => self.integer(found.map_or(0, |account| account.nonce)),
-            _ => {
-                let code = view.code(&found.map_or(KECCAK256_EMPTY, |account| account.code_hash))?;
-                self.bytes(code.original_bytes())
-            }
-        }
-    }
-
-    /// The block in whose state an account is shown: its own, or the one that an argument names.
-    pub fn account_at(
-        &mut self,
-        node: &'a Node,
-        address: Address,
-        own: Option<&Rc<Loaded<'a>>>,
-    ) -> Result<Account<'a>, Stop> {
-        let block = match (self.long(node, 0), own) {
-            (Some(number), _) => match self.canonical(number)? {
-                Some(block) => block,
-                None => return Err(self.fail_with(node, INVALID_PARAMS)),
-            },
-            (None, Some(block)) => block.clone(),
-            (None, None) => self.head_block()?,
-        };
-        Ok(Account { address, block })
-    }
-}
-
-pub fn log_filter(filter: &FilterArguments) -> LogFilter {
-    let any_of = |row: &Vec<B256>| (!row.is_empty()).then(|| row.clone());
-    LogFilter { addresses: filter.addresses.clone(), topics: filter.topics.iter().map(any_of).collect() }
 }
