@@ -146,3 +146,19 @@ def test_a_body_that_is_too_long_is_refused(node: NodeProcess) -> None:
 def test_the_option_is_needed(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", "--network=dev") as process:
         assert "graphql-http" not in process.ports
+
+
+def test_where_json_rpc_asks_for_a_token_so_does_graphql(tmp_path: Path) -> None:
+    bcrypt = pytest.importorskip("bcrypt")
+    password = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    users = tmp_path / "users.toml"
+    users.write_text(f'[Users.reader]\npassword = "{password}"\npermissions = ["eth:graphql"]\n')
+    security = ("--rpc-http-authentication-enabled", f"--rpc-http-authentication-credentials-file={users}")
+    with NodeProcess(tmp_path / "data", *OPTIONS, *security) as process:
+        assert exchange(process, "POST", "/graphql", "{chainID}")[0] == 401
+        client = http.client.HTTPConnection("127.0.0.1", process.ports["json-rpc"], timeout=30)
+        client.request("POST", "/login", json.dumps({"username": "reader", "password": "secret"}))
+        token = json.loads(client.getresponse().read())["token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        assert exchange(process, "POST", "/graphql", "{chainID}", headers)[0] == 200
+        assert exchange(process, "POST", "/graphql", 'mutation{sendRawTransaction(data:"0x")}', headers)[0] == 401
