@@ -177,3 +177,15 @@ def test_sessions_are_bounded() -> None:
 def test_a_changed_token_opens_nothing(make: Callable[[bytes], bytes]) -> None:
     service = Guarded()
     assert service.post(make(service.token("*:*")))[0] == 401
+
+
+def test_a_head_seen_last_is_forgotten_with_its_token() -> None:
+    service = Guarded()
+    good, other = service.token("eth:*"), service.token("net:*")
+    for _ in range(3):
+        assert result(service.post(good)) == "0x20"
+    assert service.post(other) == (401, REFUSAL)
+    assert service.post(other) == (401, REFUSAL)
+    assert result(service.post(good)) == "0x20"
+    service.clock.advance(301)
+    assert service.post(good) == (401, REFUSAL)
