@@ -88,7 +88,8 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                     opener.create_database::<Raw, Raw>(txn, Some(name))?
                 });
             }
-            let databases: [_; Tables::NAMES.len()] = databases.try_into().ok().expect("one for each name");
+            let databases: [_; Tables::NAMES.len()] =
+                databases.try_into().unwrap_or_else(|_| unreachable!("one for each name"));
             if !in_use {
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
             }
@@ -109,7 +110,8 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
                 None => return Ok(CommitOrAbort::Abort(())),
             }
         }
-        let databases: [_; Tables::NAMES.len()] = databases.try_into().ok().expect("one for each name");
+        let databases: [_; Tables::NAMES.len()] =
+            databases.try_into().unwrap_or_else(|_| unreachable!("one for each name"));
         Ok(CommitOrAbort::Commit(databases))
     })?;
     Ok(match databases {
