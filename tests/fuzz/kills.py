@@ -23,7 +23,7 @@ from tests.data.small_chain.make import make_chain
 from tests.fuzz.samples import split_blocks
 from tests.integration.command import OPHION, environment, ophion
 
-_LONG_BLOCKS, _LONG_TRANSACTIONS = 900, 4
+_LONG_BLOCKS, _LONG_TRANSACTIONS = 800, 3
 
 
 @dataclass(frozen=True, slots=True)

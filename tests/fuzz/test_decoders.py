@@ -59,7 +59,7 @@ def is_clear(error: BaseException) -> bool:
     )
 
 
-@target(400)
+@target(300)
 @given(mutated(samples.blocks()[:12]))
 def test_blocks(data: bytes) -> None:
     try:
@@ -78,7 +78,7 @@ def test_blocks(data: bytes) -> None:
 ENGINE = CliqueEngine(parse_genesis(samples.GENESIS).spec)
 
 
-@target(400)
+@target(300)
 @given(mutated(samples.blocks()[:12]))
 def test_blocks_with_their_headers(data: bytes) -> None:
     try:
@@ -88,7 +88,7 @@ def test_blocks_with_their_headers(data: bytes) -> None:
         assert is_clear(error)
 
 
-@target(400)
+@target(300)
 @given(st.lists(mutated(samples.transactions()), max_size=5))
 def test_transactions(raws: list[bytes]) -> None:
     for raw, decoded in zip(raws, decode_transactions(raws), strict=True):
@@ -104,7 +104,7 @@ def test_transactions(raws: list[bytes]) -> None:
             assert decoded.intrinsic_gas(fork) >= 21_000
 
 
-@target(400)
+@target(300)
 @given(st.lists(mutated(samples.transactions()), max_size=3), st.lists(mutated(samples.headers()), max_size=2))
 def test_bodies(raws: list[bytes], ommers: list[bytes]) -> None:
     try:
@@ -116,7 +116,7 @@ def test_bodies(raws: list[bytes], ommers: list[bytes]) -> None:
         assert is_clear(error)
 
 
-@target(400)
+@target(300)
 @given(mutated(samples.headers()))
 def test_headers(data: bytes) -> None:
     try:
@@ -125,7 +125,7 @@ def test_headers(data: bytes) -> None:
         assert is_clear(error)
 
 
-@target(700)
+@target(300)
 @given(mutated([*samples.headers(), *samples.blocks()[:3]]))
 def test_rlp(data: bytes) -> None:
     try:
@@ -135,7 +135,7 @@ def test_rlp(data: bytes) -> None:
         assert "byte" in str(error)
 
 
-@target(400)
+@target(300)
 @given(st.data())
 def test_proofs(data: st.DataObject) -> None:
     root, key, nodes = samples.proof()
@@ -150,13 +150,13 @@ def test_proofs(data: st.DataObject) -> None:
         assert value == verify_proof(root, key, nodes), "what a proof proves cannot be chosen by whoever sends it"
 
 
-@target(400)
+@target(300)
 @given(mutated_json(samples.vectors("state")[:1]))
 def test_state_vectors(text: bytes) -> None:
     check_vector_file(vectors.state_test, text)
 
 
-@target(400)
+@target(300)
 @given(mutated_json(samples.vectors("transaction")))
 def test_transaction_vectors(text: bytes) -> None:
     check_vector_file(vectors.transaction_test, text)
@@ -170,7 +170,7 @@ def check_vector_file(run: Callable[[bytes], list[tuple[str, str, bool | None, s
         assert str(error).strip()
 
 
-@target(700)
+@target(300)
 @given(mutated_json([samples.GENESIS]))
 def test_genesis_files(text: bytes) -> None:
     try:
@@ -182,7 +182,7 @@ def test_genesis_files(text: bytes) -> None:
         assert is_clear(error), str(error)
 
 
-@target(400)
+@target(300)
 @given(mutated(list(samples.EXTRA_DATA.values())), st.sampled_from(ExtraDataType))
 def test_extra_data_of_bft_networks(data: bytes, kind: ExtraDataType) -> None:
     try:
@@ -191,7 +191,7 @@ def test_extra_data_of_bft_networks(data: bytes, kind: ExtraDataType) -> None:
         assert is_clear(error)
 
 
-@target(400)
+@target(300)
 @given(mutated([ENODE.encode()]))
 def test_enodes(data: bytes) -> None:
     url = data.decode("latin-1")
@@ -230,7 +230,7 @@ DIALECTS: tuple[Dialect, ...] = (Ibft2(), Qbft())
 MESSAGES = {dialect: samples.bft_messages(dialect) for dialect in DIALECTS}
 
 
-@target(400)
+@target(300)
 @given(st.data())
 def test_messages_of_validators(data: st.DataObject) -> None:
     dialect = data.draw(st.sampled_from(DIALECTS))
@@ -241,7 +241,7 @@ def test_messages_of_validators(data: st.DataObject) -> None:
         assert is_clear(error)
 
 
-@target(400)
+@target(300)
 @given(mutated([b'[Users.ann]\npassword = "$2a$10$x"\npermissions = ["*:*", "eth:*"]\nprivacyPublicKey = "x"\n']))
 def test_credentials_files(content: bytes) -> None:
     with tempfile.NamedTemporaryFile() as file:
@@ -253,7 +253,7 @@ def test_credentials_files(content: bytes) -> None:
             assert is_clear(error)
 
 
-@target(400)
+@target(300)
 @given(mutated([b"".join(Entry(raw, 1.5).line() for raw in samples.transactions())]))
 def test_journals_of_local_transactions(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -110,7 +110,7 @@ rewards = st.sampled_from([(), ((RICH, MOST),), ((LAST, MOST), (LAST, MOST)), ((
 withdrawals = optional(st.sampled_from([(), (Withdrawal(0, 0, RICH, 2**64 - 1),)]))
 
 
-@target(500)
+@target(300)
 @given(networks, environments, st.lists(st.sampled_from(TRANSACTIONS), max_size=3), rewards, withdrawals)
 def test_blocks(
     network: dict[str, Any], environment: dict[str, Any], raws: list[bytes], paid: Any, withdrawn: Any
@@ -170,7 +170,7 @@ overrides = st.sampled_from(
 )
 
 
-@target(500)
+@target(300)
 @given(networks, environments, calls, overrides, gas)
 def test_calls(network: dict[str, Any], environment: dict[str, Any], made: dict[str, Any], over: Any, cap: int) -> None:
     try:

@@ -140,7 +140,8 @@ def test_pages_that_were_lost_or_overwritten(data: Path) -> None:
             explained(looked)
             # a page of noise may also be one that an import never comes across
             done = import_small(data)
-            assert done.code == 0 or explained(done)
+            if done.code != 0:
+                explained(done)
     assert found >= 2
 
 

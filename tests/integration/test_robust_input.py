@@ -43,11 +43,11 @@ def test_the_small_chain_is_what_its_maker_makes(tmp_path: Path) -> None:
 
 
 def test_changes_and_cuts_all_over_a_block_file_are_noticed(tmp_path: Path) -> None:
-    for first in (0, 31):
+    for first in (0, 53):
         folder = tmp_path / str(first)
         folder.mkdir()
-        seen = spoil_all(folder, every=61, first=first)
-        assert seen.files > 900
+        seen = spoil_all(folder, every=107, first=first)
+        assert seen.files > 500
         assert not seen.unnoticed
 
 
