@@ -286,7 +286,18 @@ fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOutcome> {
     }
 }
 
+/// Value and fees beyond what any account can hold; revm adds them to a balance that it was told not to check.
+fn is_beyond_all_money(tx: &TxEnv) -> bool {
+    let gas = U256::from(tx.gas_limit).saturating_mul(U256::from(tx.gas_price));
+    let blobs = U256::from(tx.blob_hashes.len() as u64 * alloy_eips::eip4844::DATA_GAS_PER_BLOB)
+        .saturating_mul(U256::from(tx.max_fee_per_blob_gas));
+    tx.value.saturating_add(gas).saturating_add(blobs) > U256::MAX >> 1
+}
+
 fn run_watched(evm: &mut Evm, tx: TxEnv) -> Result<CallOutcome> {
+    if is_beyond_all_money(&tx) {
+        return Ok(CallOutcome::invalid("balance: more than any account can hold".into()));
+    }
     let result = evm.transact_one(tx);
     let mut outcome = concluded(evm, result)?;
     if watch::has_expired() {
@@ -523,6 +534,9 @@ fn access_list(
     }
     let mut tx = request.tx.clone();
     let mut evm = evm::build(env, db, call_cfg(env, request), AccessListInspector::default());
+    if is_beyond_all_money(&tx) {
+        return Ok((tx.access_list, CallOutcome::invalid("balance: more than any account can hold".into())));
+    }
     loop {
         evm.inspector = AccessListInspector::new(tx.access_list.clone());
         let result = evm.inspect_one_tx(call_tx(&tx, env.fork));

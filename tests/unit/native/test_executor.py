@@ -180,3 +180,13 @@ def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
         {"to": counter, "from": None},
     ):
         assert quick(**unusual) is None, unusual
+
+
+def test_sums_beyond_all_money_are_invalid_and_no_panic(world: World) -> None:
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+    most = CallRequest(
+        sender=ADDRESSES[0], to=COUNTER, gas=2**63, value=2**256 - 1, gas_price=2**128 - 1, check_balance=False
+    )
+    assert call(state, env, most, [], 1.0).reason.startswith("balance:")
+    assert estimate_gas(state, env, most, [], 30_000_000, 1.0)[1].reason.startswith("balance:")
+    assert create_access_list(state, env, most, [], 1.0)[1].reason.startswith("balance:")
