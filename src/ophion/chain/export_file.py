@@ -29,7 +29,7 @@ def export_blocks(
                 if on_progress is not None:
                     on_progress(number + 1 - first, stop - first)
     except OSError as error:
-        raise CommandError(f"Could not write the file to export to: {path}: {error.strerror}") from error
+        raise CommandError(f"Unable to write {path}: {error.strerror}") from error
     return stop - first
 
 
@@ -37,17 +37,17 @@ def _bounds(store: Store, start: int | None, end: int | None) -> tuple[int, int]
     with translated():
         head = store.head()
     if head is None:
-        raise CommandError("There is nothing to export: the database is empty.")
+        raise CommandError("There is no block to export: the database is empty.")
     if start is not None and start < 0:
         raise CommandError(f"--start-block must not be negative: {start}")
     if end is not None and end < 0:
         raise CommandError(f"--end-block must not be negative: {end}")
     first = 0 if start is None else start
     stop = head[1] + 1 if end is None else end
-    if stop <= first:
-        raise CommandError(f"--end-block ({stop}) must be greater than --start-block ({first})")
+    if end is not None and end <= first:
+        raise CommandError(f"--end-block ({end}) must be greater than --start-block ({first})")
     if first > head[1]:
-        raise CommandError(f"--start-block ({first}) lies beyond the head of the chain, which is block {head[1]}")
+        raise CommandError(f"There is no block {first} to export: the head is block {head[1]}.")
     return first, min(stop, head[1] + 1)
 
 

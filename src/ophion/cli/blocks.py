@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from ophion.chain import export_file
 from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport, ImportProgress
@@ -15,7 +16,6 @@ from ophion.cli.progress import Progress
 from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native.failures import NativeError, translated
-from ophion.native.store import Store
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.interface_options import AccessConfig
 from ophion.node.network import NetworkConfig, load_genesis
@@ -135,36 +135,23 @@ class ExportOptions:
 
 def export_blocks(options: ExportOptions, session: Session) -> int:
     """Write canonical blocks one after the other."""
+    start = options.start_block or 0
+    if options.end_block is not None and options.end_block <= start:
+        raise ConfigError(f"--end-block ({options.end_block}) must be greater than --start-block ({start})")
     with DataDirectory.open_existing(session.part(DataConfig).data_path) as directory, translated():
+        progress: Progress | None = None
+
+        def show(done: int, total: int) -> None:
+            nonlocal progress
+            progress = progress or Progress("Blocks", total)
+            progress.update(done)
+
         store = directory.store(read_only=True)
-        head = store.head()
-        if head is None:
-            raise CommandError("There is no block to export: the database is empty.")
-        start = options.start_block or 0
-        end = min(head[1] + 1, options.end_block if options.end_block is not None else head[1] + 1)
-        if options.end_block is not None and options.end_block <= start:
-            raise ConfigError(f"--end-block ({options.end_block}) must be greater than --start-block ({start})")
-        if start > head[1]:
-            raise CommandError(f"There is no block {start} to export: the head is block {head[1]}.")
-        try:
-            with options.target.open("wb" if options.start_block is None else "ab") as file:
-                progress = Progress("Blocks", end - start)
-                for number in range(start, end):
-                    file.write(_block(store, number))
-                    progress.update(number + 1 - start)
-                progress.clear()
-        except OSError as error:
-            raise CommandError(f"Unable to write {options.target}: {error.strerror}") from error
-    print(f"Exported {end - start:,} blocks ({start} to {end - 1}) to {options.target}")
+        count = export_file.export_blocks(store, options.target, options.start_block, options.end_block, show)
+        if progress is not None:
+            progress.clear()
+    print(f"Exported {count:,} blocks ({start} to {start + count - 1}) to {options.target}")
     return 0
-
-
-def _block(store: Store, number: int) -> bytes:
-    block_hash = store.canonical_hash(number)
-    block = None if block_hash is None else store.block(block_hash)
-    if block is None:
-        raise CommandError(f"Block {number} is missing from the database; run `ophion storage check`.")
-    return block
 
 
 COMMANDS = (
