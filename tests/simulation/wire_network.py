@@ -25,8 +25,8 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.machine import BftMachine
 from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.messages import BftMessage, RawMessage
+from ophion.consensus.bft.profiles import Profile
 from ophion.consensus.bft.scribe import KeyScribe
-from ophion.consensus.bft.wire import Profile
 from ophion.consensus.engine import Wishes
 from ophion.errors import InvalidHeader
 from ophion.native.crypto import PrivateKey

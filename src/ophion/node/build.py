@@ -170,7 +170,8 @@ def _bft(
     from ophion.producer.bft_driver import BftDriver, BftTuning
 
     assert isinstance(engine, BftEngine)
-    tuning = BftTuning(config.consensus.max_round_timeout_s, config.consensus.follows_others)
+    chosen = config.consensus
+    tuning = BftTuning(chosen.max_round_timeout_s, chosen.follows_others, chosen.wire_profile)
     return BftDriver(assembler, importer, engine, node_key, proposals, lanes, tuning=tuning)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ophion.consensus.bft.profiles import ProfileChoice
 from ophion.runtime.options import option
 
 
@@ -22,6 +23,13 @@ class ConsensusConfig:
         "--bft-early-round-change",
         default=True,
         help="IBFT 2.0 and QBFT: join f + 1 validators that have asked for a later round at once.",
+    )
+
+    wire_profile: ProfileChoice = option(
+        "--bft-wire-profile",
+        default=ProfileChoice.AUTO,
+        help="IBFT 2.0 and QBFT: write messages as Besu up to 25.12 does (classic), as Besu from 26.1 on does (bal), "
+        "or as the connected validators understand them (auto).",
     )
 
     def problems(self) -> Iterator[str]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
+import pytest
+
+from ophion.consensus.bft.profiles import ProfileChoice
+from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.producer.options import ConsensusConfig
 from ophion.runtime.options import load, problems_of, read_flag, specs_of
@@ -20,3 +24,13 @@ def test_rounds_have_a_longest_length() -> None:
 def test_a_length_of_nothing_is_refused() -> None:
     (problem,) = problems_of(NodeConfig(consensus=ConsensusConfig(max_round_timeout_s=0)))
     assert problem == "Invalid value for option '--bft-max-round-timeout': 0 is not above 0"
+
+
+def test_the_wire_profile_is_chosen_or_left_to_the_peers() -> None:
+    assert ConsensusConfig().wire_profile is ProfileChoice.AUTO
+    options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+    for choice in ProfileChoice:
+        loaded = load(NodeConfig, [read_flag(f"--bft-wire-profile={choice.value}", deque(), options)])
+        assert loaded.config.consensus.wire_profile is choice
+    with pytest.raises(ConfigError, match="--bft-wire-profile"):
+        load(NodeConfig, [read_flag("--bft-wire-profile=modern", deque(), options)])

@@ -36,9 +36,9 @@ from ophion.consensus.bft.messages import (
     SignedRoundChange,
     Unjustified,
 )
+from ophion.consensus.bft.profiles import Profile
 from ophion.consensus.bft.round_change import Certificate
 from ophion.consensus.bft.wire import (
-    Profile,
     SignedParts,
     WireStyle,
     access_list_slot,

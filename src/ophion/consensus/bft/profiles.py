@@ -12,11 +12,16 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
-from ophion.consensus.bft.wire import Profile
-
 _BESU: Final = re.compile(r"besu/v?(\d+)\.(\d+)", re.IGNORECASE)
 _OPHION: Final = "ophion/"
 _FIRST_WITH_SLOT: Final = (26, 1)
+
+
+class Profile(Enum):
+    """Whether the slot for a block access list is written."""
+
+    CLASSIC = "classic"
+    BAL = "bal"
 
 
 class ProfileChoice(Enum):

@@ -7,9 +7,10 @@ from typing import TypeAlias
 from ophion.consensus.bft.authorship import Signer, message_author
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import Candidate, Commit, Prepare, PreparedRound, Proposal, RoundChange
+from ophion.consensus.bft.profiles import Profile
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import Certificate
-from ophion.consensus.bft.wire import Profile, candidate_in_round
+from ophion.consensus.bft.wire import candidate_in_round
 from ophion.primitives.types import Address, Hash32, Signature
 
 Dialect: TypeAlias = "Ibft2 | Qbft"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Final, Protocol
 
 from ophion.consensus.bft.authorship import Signer, message_author
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.messages import Candidate, Commit, MessageKind, Prepare, RawMessage
+from ophion.consensus.bft.profiles import Profile
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
@@ -24,13 +24,6 @@ MOST_SIGNATURES: Final = 20_000
 """Signatures recovered for one message: certificates of two hundred validators fit, a flood does not."""
 
 _PLACE: Final = "consensus message"
-
-
-class Profile(Enum):
-    """Whether the slot for a block access list is written, which Besu 26.1 introduced (consensus.md 0.6)."""
-
-    CLASSIC = "classic"
-    BAL = "bal"
 
 
 class ExtraCodec(Protocol):

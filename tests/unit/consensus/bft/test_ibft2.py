@@ -12,9 +12,10 @@ from ophion.consensus.bft.authorship import message_author
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, RawMessage, RoundChange
+from ophion.consensus.bft.profiles import Profile
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.scribe import KeyScribe
-from ophion.consensus.bft.wire import Profile, candidate_in_round, header_digest
+from ophion.consensus.bft.wire import candidate_in_round, header_digest
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256

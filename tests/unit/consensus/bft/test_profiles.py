@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile
-from ophion.consensus.bft.wire import Profile
+from ophion.consensus.bft.profiles import Profile, ProfileChoice, chosen_profile
 
 OLD = "besu/v25.12.0/linux-x86_64/openjdk-java-21"
 NEW = "besu/v26.1.0/linux-x86_64/openjdk-java-21"

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.messages import PreparedRound, Proposal, RawMessage, RoundChange
+from ophion.consensus.bft.profiles import Profile
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.scribe import KeyScribe
-from ophion.consensus.bft.wire import Profile, candidate_in_round, header_digest
+from ophion.consensus.bft.wire import candidate_in_round, header_digest
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256

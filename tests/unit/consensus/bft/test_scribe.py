@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.profiles import Profile
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.scribe import KeyScribe
-from ophion.consensus.bft.wire import Profile
 from tests.unit.consensus.bft.golden import K1, message_block
 
 
