@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -92,13 +93,20 @@ def idle_delays(node: NodeProcess, count: int) -> list[float]:
 def options(engine: str, folder: Path) -> tuple[str, ...]:
     if engine == "dev":
         return (*MINING, "--block-period=1")
+    (folder / "genesis.json").write_text(json.dumps(authority_genesis(engine)))
+    (folder / "key").write_text("0x" + DEV_KEYS[0].secret().hex())
+    return (f"--genesis-file={folder / 'genesis.json'}", f"--node-private-key-file={folder / 'key'}")
+
+
+def authority_genesis(engine: str) -> dict[str, Any]:
+    """A network whose only member has the first development key, with a period of a second."""
     address = DEV_KEYS[0].address
     if engine == "clique":
         parameters, extra = {"blockperiodseconds": 1}, bytes(32) + address + bytes(65)
     else:
         kind = ExtraDataType.IBFT_EXTRA_DATA if engine == "ibft2" else ExtraDataType.QBFT_EXTRA_DATA
         parameters, extra = {"blockperiodseconds": 1, "requesttimeoutseconds": 4}, extra_data([address], kind)
-    genesis = {
+    return {
         "config": {"chainId": 2018, "londonBlock": 0, "zeroBaseFee": True, engine: parameters},
         "difficulty": "0x1",
         "gasLimit": hex(GAS_LIMIT),
@@ -106,9 +114,6 @@ def options(engine: str, folder: Path) -> tuple[str, ...]:
         "extraData": "0x" + extra.hex(),
         "alloc": {key.address.hex(): {"balance": hex(10**27)} for key in DEV_KEYS},
     }
-    (folder / "genesis.json").write_text(json.dumps(genesis))
-    (folder / "key").write_text("0x" + DEV_KEYS[0].secret().hex())
-    return (f"--genesis-file={folder / 'genesis.json'}", f"--node-private-key-file={folder / 'key'}")
 
 
 def signed_bodies(count: int) -> Iterator[bytes]:

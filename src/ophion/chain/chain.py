@@ -97,6 +97,15 @@ class Chain:
         body = self.store.body(block_hash)
         return () if body is None else ommers_of(body)
 
+    def checkpoint(self, block_hash: Hash32) -> bytes | None:
+        """What the engine wanted to know again about a block."""
+        return self.store.meta(_checkpoint_key(block_hash))
+
+    def keep_checkpoint(self, block_hash: Hash32, record: bytes) -> None:
+        """Keep what `checkpoint` answers. The block may be one that is never committed: its hash says all about it."""
+        with translated():
+            self.store.put_meta(_checkpoint_key(block_hash), record)
+
     def is_canonical(self, header: HashedHeader) -> bool:
         """Whether a block lies on the canonical chain."""
         return self.store.canonical_hash(header.number) == header.hash
@@ -133,3 +142,7 @@ class Chain:
         if header is None or total_difficulty is None:
             raise StorageError("The head of the chain is missing from the database; run `ophion storage check`.")
         return Tip(header, total_difficulty)
+
+
+def _checkpoint_key(block_hash: Hash32) -> str:
+    return f"checkpoint:{block_hash.hex()}"

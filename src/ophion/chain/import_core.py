@@ -23,6 +23,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.environment import block_env
 from ophion.chain.fork_choice import HeadChange, head_change
 from ophion.consensus.engine import HeaderReader, Tip
+from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidBlock, UnknownParent
 from ophion.native.crypto import keccak256
 from ophion.native.executor import Execution, State, execute
@@ -93,6 +94,10 @@ class ImportCore:
         """The ommers of a block."""
         staged = self._staged.get(block_hash)
         return staged.ommers if staged is not None else self.chain.ommers(block_hash)
+
+    def checkpoint(self, block_hash: Hash32) -> bytes | None:
+        """What the engine wanted to know again about a block."""
+        return self.chain.checkpoint(block_hash)
 
     # --- the two steps ---
 
@@ -221,6 +226,8 @@ class ImportCore:
         """
         if not self._staged:
             return None
+        # before the blocks: a failure behind them would leave a head on disk that nobody was told of
+        self._keep_checkpoints()
         change = None
         if self._best.header.hash != self._tip.header.hash:
             change = head_change(self._best, self._tip.header, self)
@@ -233,6 +240,13 @@ class ImportCore:
         self._tip = self._best
         self._staged.clear()
         return change
+
+    def _keep_checkpoints(self) -> None:
+        for header in (staged.header for staged in self._staged.values()):
+            if header.number % CHECKPOINT_DISTANCE == 0:
+                record = self.chain.engine.checkpoint(header, self)
+                if record is not None:
+                    self.chain.keep_checkpoint(header.hash, record)
 
     def discard(self) -> None:
         """Forget everything staged."""

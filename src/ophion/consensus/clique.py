@@ -14,8 +14,9 @@ from typing import Final
 from ophion.chainspec.engines import CliqueParameters
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
-from ophion.consensus.clique_snapshot import Snapshot, Snapshots
+from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import Finality, HeaderReader, Tip, Vote, Wishes
+from ophion.consensus.header_fold import HeaderFold
 from ophion.consensus.unsealed import unsealed_header
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256, recover_address
@@ -53,9 +54,7 @@ class CliqueEngine:
     def __init__(self, spec: ChainSpec) -> None:
         self._spec = spec
         self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
-        self._snapshots = Snapshots(
-            self._parameters.epoch_length, self.author, lambda header: _listed_signers(header.header), _vote
-        )
+        self._snapshots = HeaderFold(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
         # recovery costs more than all other rules together, and every block needs its author several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()
 
@@ -133,11 +132,11 @@ class CliqueEngine:
             expected = b"".join(snapshot.signers)
             if listed != expected:
                 raise InvalidHeader("signers of an epoch block", listed, expected)
-        after = self._snapshots.applied(snapshot, header)
+        after = self._applied(snapshot, header)
         difficulty = IN_TURN if snapshot.in_turn(block.number) == self.author(header) else OUT_OF_TURN
         if block.difficulty != difficulty:
             raise InvalidHeader("difficulty", block.difficulty, difficulty)
-        self._snapshots.remember(header, after)
+        self._snapshots.keep(header.hash, after)
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """There are none."""
@@ -202,6 +201,28 @@ class CliqueEngine:
         """The signers."""
         return self._snapshots.after(after, chain).signers
 
+    def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
+        """The snapshot after it."""
+        return self._snapshots.checkpoint(header, chain)
+
+    def _applied(self, snapshot: Snapshot, header: HashedHeader) -> Snapshot:
+        """`snapshot` with one more header."""
+        return snapshot.apply(header.number, self.author(header), _vote(header.header), self._is_epoch(header.number))
+
+    def _fresh_snapshot(self, header: HashedHeader, chain: HeaderReader) -> Snapshot | None:
+        """The state after an epoch block: its list, no votes, and the authors of the last blocks, however old."""
+        if not self._is_epoch(header.number):
+            return None
+        signers = _listed_signers(header.header)
+        recents: list[tuple[int, Address]] = []
+        cursor: HashedHeader | None = header
+        for _ in range(len(signers) // 2 + 1):
+            if cursor is None or cursor.number == 0:
+                break
+            recents.append((cursor.number, self.author(cursor)))
+            cursor = chain.header(cursor.parent_hash)
+        return Snapshot(header.number, signers, (), tuple(reversed(recents)))
+
     def _is_epoch(self, number: int) -> bool:
         return number % self._parameters.epoch_length == 0
 
@@ -227,5 +248,5 @@ def _listed_signers(header: Header) -> tuple[Address, ...]:
     return tuple(sorted(middle[at : at + ADDRESS_LENGTH] for at in range(0, len(middle), ADDRESS_LENGTH)))
 
 
-def _vote(header: HashedHeader) -> Vote:
-    return Vote(header.header.coinbase, header.header.nonce == ADD_NONCE)
+def _vote(header: Header) -> Vote:
+    return Vote(header.coinbase, header.nonce == ADD_NONCE)

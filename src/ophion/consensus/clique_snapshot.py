@@ -1,24 +1,22 @@
 """Who may sign a Clique chain: a pure fold over its headers (EIP-225, consensus.md 1.5 and 1.6).
 
-A `Snapshot` is the state after one block; `apply` gives the state after the next. `Snapshots` finds the state after any
-block of any branch: from memory, or by walking back to the nearest epoch block, whose header lists the signers, and
-folding forward from there.
+A `Snapshot` is the state after one block; `apply` gives the state after the next. An epoch block lists the signers, so
+the fold begins anew there.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
-from ophion.consensus.engine import HeaderReader, Vote
-from ophion.errors import InvalidHeader, UnknownParent
-from ophion.primitives.block import HashedHeader
-from ophion.primitives.types import Address, Hash32
+from ophion.consensus.engine import Vote
+from ophion.errors import DecodeError, InvalidHeader
+from ophion.primitives import rlp
+from ophion.primitives.types import ADDRESS_LENGTH, Address
 
-_KEPT: Final = 1024
+_VERSION: Final = 1
+_PLACE: Final = "snapshot of signers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,69 +88,46 @@ class Snapshot:
         recents.append((number, signer))
         return Snapshot(number, tuple(signers), tuple(votes), tuple(recents))
 
+    def encode(self) -> bytes:
+        """Bytes for the database; `decode` reads them."""
+        votes: list[rlp.Encodable] = [(vote.voter, vote.target, int(vote.authorize)) for vote in self.votes]
+        return rlp.encode([_VERSION, self.number, self.signers, votes, self.recents])
 
-SignerOf: TypeAlias = Callable[[HashedHeader], Address]
-"""Recovers who sealed a header."""
+    @staticmethod
+    def decode(data: bytes) -> Snapshot:
+        """`DecodeError` when the bytes are not a snapshot of this version."""
+        items = rlp.decode_list(data)
+        if len(items) != 5 or items[0] != rlp.scalar(_VERSION):
+            raise DecodeError("not a record of this version", _PLACE)
+        _, number, signers, votes, recents = items
+        return Snapshot(
+            rlp.decode_int(number),
+            tuple(_address(signer) for signer in _listed(signers)),
+            tuple(
+                CastVote(_address(voter), _address(target), bool(rlp.decode_int(authorize)))
+                for voter, target, authorize in (_of(vote, 3) for vote in _listed(votes))
+            ),
+            tuple(
+                (rlp.decode_int(seen), _address(author))
+                for seen, author in (_of(entry, 2) for entry in _listed(recents))
+            ),
+        )
 
-ListedSigners: TypeAlias = Callable[[HashedHeader], tuple[Address, ...]]
-"""Reads the signer list of an epoch header."""
 
-VoteOf: TypeAlias = Callable[[HashedHeader], Vote]
-"""Reads the vote of a header."""
+def _listed(item: rlp.Item) -> list[rlp.Item]:
+    if not isinstance(item, list):
+        raise DecodeError("bytes where a list is expected", _PLACE)
+    return item
 
 
-class Snapshots:
-    """Snapshots by block hash. Holds no truth of its own: everything in it can be folded again from headers."""
+def _of(item: rlp.Item, count: int) -> list[rlp.Item]:
+    items = _listed(item)
+    if len(items) != count:
+        raise DecodeError(f"{len(items)} items instead of {count}", _PLACE)
+    return items
 
-    def __init__(self, epoch_length: int, signer_of: SignerOf, listed: ListedSigners, vote_of: VoteOf) -> None:
-        self._epoch_length = epoch_length
-        self._signer_of = signer_of
-        self._listed = listed
-        self._vote_of = vote_of
-        self._known: OrderedDict[Hash32, Snapshot] = OrderedDict()
 
-    def after(self, header: HashedHeader, chain: HeaderReader) -> Snapshot:
-        """The state after `header`, whose ancestors must be verified; `UnknownParent` when they are not all there."""
-        pending: list[HashedHeader] = []
-        cursor = header
-        while (snapshot := self._known.get(cursor.hash)) is None:
-            if cursor.number % self._epoch_length == 0:
-                snapshot = self._from_epoch(cursor, chain)
-                break
-            pending.append(cursor)
-            parent = chain.header(cursor.parent_hash)
-            if parent is None:
-                raise UnknownParent(cursor.number, cursor.parent_hash, cursor.number - 1)
-            cursor = parent
-        self._keep(cursor.hash, snapshot)
-        for block in reversed(pending):
-            snapshot = self.applied(snapshot, block)
-            self._keep(block.hash, snapshot)
-        return snapshot
-
-    def applied(self, snapshot: Snapshot, header: HashedHeader) -> Snapshot:
-        """`snapshot` with one more header."""
-        is_epoch = header.number % self._epoch_length == 0
-        return snapshot.apply(header.number, self._signer_of(header), self._vote_of(header), is_epoch)
-
-    def remember(self, header: HashedHeader, snapshot: Snapshot) -> None:
-        """Keep a state that was folded elsewhere."""
-        self._keep(header.hash, snapshot)
-
-    def _from_epoch(self, header: HashedHeader, chain: HeaderReader) -> Snapshot:
-        """The state after an epoch block: its list, no votes, and the authors of the last blocks, however old."""
-        signers = self._listed(header)
-        recents: list[tuple[int, Address]] = []
-        cursor: HashedHeader | None = header
-        for _ in range(len(signers) // 2 + 1):
-            if cursor is None or cursor.number == 0:
-                break
-            recents.append((cursor.number, self._signer_of(cursor)))
-            cursor = chain.header(cursor.parent_hash)
-        return Snapshot(header.number, signers, (), tuple(reversed(recents)))
-
-    def _keep(self, block_hash: Hash32, snapshot: Snapshot) -> None:
-        self._known[block_hash] = snapshot
-        self._known.move_to_end(block_hash)
-        if len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+def _address(item: rlp.Item) -> Address:
+    if not isinstance(item, bytes) or len(item) != ADDRESS_LENGTH:
+        raise DecodeError("not an address", _PLACE)
+    return item

@@ -75,6 +75,9 @@ class HeaderReader(Protocol):
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
         """The ommers of a block; empty when the block is unknown."""
 
+    def checkpoint(self, block_hash: Hash32) -> bytes | None:
+        """What `Engine.checkpoint` said about a committed block; None when nothing was kept."""
+
 
 class Engine(Protocol):
     """The consensus rules of one network. Pure: no clock, no input or output, no keys."""
@@ -122,3 +125,9 @@ class Engine(Protocol):
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """Who may make the next block, in ascending order; empty where anybody may."""
+
+    def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
+        """What to keep on disk about a verified block, so that later ones need not be judged from far back.
+
+        Asked every so many blocks; None when there is nothing to keep.
+        """

@@ -113,6 +113,10 @@ class MergeEngine:
         """Members belong to the time before the merge."""
         return () if _is_merged(after.header) else self._before.members(after, chain)
 
+    def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
+        """What the engine before the merge wants kept."""
+        return None if _is_merged(header.header) else self._before.checkpoint(header, chain)
+
     def _follows_merge(self, parent: HashedHeader, chain: HeaderReader) -> bool:
         if parent.number > 0 and _is_merged(parent.header):
             return True

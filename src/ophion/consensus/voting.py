@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ophion.consensus.engine import Vote
-from ophion.primitives.types import Address
+from ophion.errors import DecodeError
+from ophion.primitives import rlp
+from ophion.primitives.types import ADDRESS_LENGTH, Address
+
+_VERSION: Final = 1
+_PLACE: Final = "tally of votes"
 
 
 class LocalProposals:
@@ -101,6 +107,42 @@ class Tally:
         if standing is not None:
             return standing != vote.authorize
         return (vote.target in self.validators) != vote.authorize
+
+    def encode(self) -> bytes:
+        """Bytes for the database; `decode` reads them."""
+
+        def listed(votes: Mapping[Address, frozenset[Address]]) -> list[rlp.Encodable]:
+            return [(target, sorted(voters)) for target, voters in sorted(votes.items())]
+
+        return rlp.encode([_VERSION, self.validators, listed(self.adds), listed(self.drops)])
+
+    @staticmethod
+    def decode(data: bytes) -> Tally:
+        """`DecodeError` when the bytes are not a tally of this version."""
+        items = rlp.decode_list(data)
+        if len(items) != 4 or items[0] != rlp.scalar(_VERSION):
+            raise DecodeError("not a record of this version", _PLACE)
+        _, validators, adds, drops = items
+        return Tally(_addresses(validators), _votes(adds), _votes(drops))
+
+
+def _addresses(item: rlp.Item) -> tuple[Address, ...]:
+    found = tuple(entry for entry in item if isinstance(entry, bytes) and len(entry) == ADDRESS_LENGTH)
+    if not isinstance(item, list) or len(found) != len(item):
+        raise DecodeError("not a list of addresses", _PLACE)
+    return found
+
+
+def _votes(item: rlp.Item) -> dict[Address, frozenset[Address]]:
+    found = {}
+    if not isinstance(item, list):
+        raise DecodeError("not a list of votes", _PLACE)
+    for entry in item:
+        if not isinstance(entry, list) or len(entry) != 2:
+            raise DecodeError("votes that are not a target and its voters", _PLACE)
+        (target,) = _addresses(entry[:1])
+        found[target] = frozenset(_addresses(entry[1]))
+    return found
 
 
 def _with_voter(

@@ -31,6 +31,7 @@ class MemoryChain:
         self.genesis = engine.hashed(first.header(bytes(32)))
         self.headers: dict[Hash32, HashedHeader] = {self.genesis.hash: self.genesis}
         self.ommers_of: dict[Hash32, Sequence[Header]] = {}
+        self.checkpoints: dict[Hash32, bytes] = {}
         self.head = self.genesis
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
@@ -53,6 +54,9 @@ class MemoryChain:
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
         return self.ommers_of.get(block_hash, ())
+
+    def checkpoint(self, block_hash: Hash32) -> bytes | None:
+        return self.checkpoints.get(block_hash)
 
     def add(self, header: HashedHeader, ommers: Sequence[Header] = ()) -> HashedHeader:
         """Keep a header as the new head, unverified."""

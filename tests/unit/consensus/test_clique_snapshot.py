@@ -7,7 +7,8 @@ import pytest
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import Vote
-from ophion.errors import InvalidHeader, UnknownParent
+from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
+from ophion.errors import DecodeError, InvalidHeader, UnknownParent
 from tests.unit.consensus.stories import CliqueStory, address_of
 
 CASCADE = "A-C B C A-D B-C C A B-D C-D"
@@ -148,3 +149,38 @@ def test_only_votes_that_change_something_are_meaningful() -> None:
     after = snapshot.apply(1, signer, Vote(other, True), is_epoch=False)
     assert after.signers == (signer, other)
     assert after.tally(other) == 0
+
+
+def test_a_snapshot_survives_the_disk() -> None:
+    story = CliqueStory("ABCDE")
+    story.play("A+F B-C C+G D E+F A-C")
+    snapshot = story.engine.snapshot(story.chain.head, story.chain)
+    assert len(snapshot.votes) > 2
+    assert snapshot.recents
+    assert Snapshot.decode(snapshot.encode()) == snapshot
+    record = story.engine.checkpoint(story.chain.head, story.chain)
+    assert record == snapshot.encode()
+    for damaged in (b"", b"\xc0", record[:-1], record.replace(b"\x01", b"\x02", 1), b"\xc5\x01\x80\x80\x80\x80"):
+        with pytest.raises(DecodeError):
+            Snapshot.decode(damaged)
+
+
+def test_a_restarted_signer_begins_at_the_checkpoint_and_judges_as_before() -> None:
+    story = CliqueStory("ABC")
+    story.play("A+D " + "B C A " * 84 + "B C B+D A")
+    assert story.chain.head.number == CHECKPOINT_DISTANCE + 1
+    marked = story.chain.canonical(CHECKPOINT_DISTANCE)
+    assert marked is not None
+    record = story.engine.checkpoint(marked, story.chain)
+    assert record is not None
+    story.chain.checkpoints[marked.hash] = record
+    before = story.engine.snapshot(story.chain.head, story.chain)
+    # all that lies before the checkpoint is gone: whoever looked for it would find a hole
+    for header in [header for header in story.chain.headers.values() if header.number < CHECKPOINT_DISTANCE]:
+        del story.chain.headers[header.hash]
+    story.engine = story.chain.engine = CliqueEngine(story.spec)
+    assert story.engine.snapshot(story.chain.head, story.chain) == before
+    assert story.signers() == "ABCD"
+    with pytest.raises(InvalidHeader, match="recently signed"):
+        story.play("A")
+    story.play("D C")

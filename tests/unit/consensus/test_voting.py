@@ -6,6 +6,7 @@ import pytest
 
 from ophion.consensus.engine import Vote
 from ophion.consensus.voting import LocalProposals, Tally
+from ophion.errors import DecodeError
 
 MEMBERS = {name: bytes((ord(name),)) * 20 for name in "ABCDEFG"}
 
@@ -110,3 +111,24 @@ def test_useful_proposals_take_turns() -> None:
         proposals.propose(MEMBERS[name], True)
     turns = [proposals.next_vote(lambda vote: vote.target != MEMBERS["B"]) for _ in range(4)]
     assert ["".join(chr(vote.target[0])) for vote in turns if vote is not None] == ["A", "C", "A", "C"]
+
+
+def test_a_tally_survives_the_disk() -> None:
+    members = [bytes([number]) * 20 for number in range(1, 6)]
+    tally = Tally.of(members)
+    for voter, target, adds in ((0, 0xAA, True), (1, 0xBB, True), (2, 0xAA, True), (0, 0x03, False)):
+        tally = tally.apply(members[voter], Vote(bytes([target]) * 20, adds))
+    assert tally.adds
+    assert tally.drops
+    assert Tally.decode(tally.encode()) == tally
+    record = tally.encode()
+    for damaged in (
+        b"",
+        b"\xc0",
+        record[:-1],
+        b"\xc4\x02\x80\xc0\xc0",
+        b"\xc4\x01\x80\xc0\xc0",
+        b"\xc5\x01\xc0\xc1\x80\xc0",
+    ):
+        with pytest.raises(DecodeError):
+            Tally.decode(damaged)

@@ -10,12 +10,14 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.native.crypto import PrivateKey
 from ophion.node.config import NodeConfig
-from ophion.primitives.types import Address
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address, Hash32
 from ophion.producer.control import Sealer
 from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore, open_core
@@ -109,3 +111,19 @@ async def running(*sealers: Sealer) -> AsyncIterator[list[asyncio.Task[None]]]:
         for result in results:
             if isinstance(result, Exception):
                 raise result
+
+
+class Steps:
+    """A chain that counts how often somebody goes from a block to the one before it."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.taken = 0
+        self.canonical = chain.canonical
+        self.total_difficulty = chain.total_difficulty
+        self.ommers = chain.ommers
+        self.checkpoint = chain.checkpoint
+        self._chain = chain
+
+    def header(self, block_hash: Hash32) -> HashedHeader | None:
+        self.taken += 1
+        return self._chain.header(block_hash)

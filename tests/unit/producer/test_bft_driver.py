@@ -11,9 +11,11 @@ import pytest
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.rlp import ExtraDataType, extra_data
+from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.messages import BftMessage, Commit, Proposal, RawMessage
 from ophion.consensus.bft.status import Phase
+from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidHeader, StorageError
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address
@@ -22,7 +24,7 @@ from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction
 from ophion.testing.virtual_loop import run_virtually
-from tests.unit.producer.authority import KEYS, authority_genesis, open_network, running
+from tests.unit.producer.authority import KEYS, Steps, authority_genesis, open_network, running
 
 START = int(ManualClock().now())
 GWEI = 10**9
@@ -499,3 +501,19 @@ def test_validators_agree_on_blocks_of_the_latest_forks(tmp_path: Path, engine: 
 
     forks = {"shanghaiTime": 0, "cancunTime": 0, "pragueTime": START + 5, "osakaTime": START + 9}
     told(tmp_path, engine, story, nodes=4, forks=forks)
+
+
+@BOTH
+def test_after_a_restart_validators_are_found_without_going_back_to_the_epoch_block(
+    tmp_path: Path, engine: str
+) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        async with running(driver_of(node)):
+            await asyncio.sleep(2 * (CHECKPOINT_DISTANCE + 3) + 1)
+        fresh = BftEngine(node.chain.spec)
+        steps = Steps(node.chain)
+        assert fresh.members(node.chain.head, steps) == (KEYS[0].address,)
+        assert steps.taken == 3
+
+    told(tmp_path, engine, story)

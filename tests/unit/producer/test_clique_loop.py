@@ -8,7 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ophion.consensus.clique import ADD_NONCE, DROP_NONCE
+from ophion.consensus.clique import ADD_NONCE, DROP_NONCE, CliqueEngine
+from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS
@@ -17,7 +18,7 @@ from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction
 from ophion.testing.virtual_loop import run_virtually
-from tests.unit.producer.authority import KEYS, authority_genesis, connect, open_network, running, sealer_of
+from tests.unit.producer.authority import KEYS, Steps, authority_genesis, connect, open_network, running, sealer_of
 
 START = int(ManualClock().now())
 GWEI = 10**9
@@ -313,3 +314,22 @@ def test_a_clock_that_is_set_back_delays_blocks_and_breaks_nothing(tmp_path: Pat
         assert [header.timestamp - START for header in blocks(node)][:3] == [5, 10, 15]
 
     told(tmp_path, story)
+
+
+def test_after_a_restart_signers_are_found_without_going_back_to_the_epoch_block(tmp_path: Path) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        node = nodes[0]
+        proposals = node.core.proposals
+        assert proposals is not None
+        proposals.propose(KEYS[5].address, True)
+        async with running(*map(sealer_of, nodes)):
+            await asyncio.sleep(5 * (CHECKPOINT_DISTANCE + 3) + 1)
+        fresh = CliqueEngine(node.chain.spec)
+        known = node.chain.engine
+        assert isinstance(known, CliqueEngine)
+        steps = Steps(node.chain)
+        assert fresh.snapshot(node.chain.head, steps) == known.snapshot(node.chain.head, node.chain)
+        assert known.snapshot(node.chain.head, node.chain).votes, "the one vote of two that are needed stands"
+        assert steps.taken == 3
+
+    told(tmp_path, story, nodes=2)

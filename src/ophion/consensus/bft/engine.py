@@ -87,6 +87,10 @@ class BftEngine:
         """The validators of the next block."""
         return self.validators.after(after, chain)
 
+    def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
+        """The tally of votes after it."""
+        return self.validators.checkpoint(header, chain)
+
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """The validators that a header lists, which made that very block.
 

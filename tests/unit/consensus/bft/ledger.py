@@ -50,6 +50,7 @@ class Ledger:
         self.engine.check_genesis(first)
         self.headers = [self.engine.hashed(first)]
         self.side: dict[Hash32, HashedHeader] = {}
+        self.checkpoints: dict[Hash32, bytes] = {}
 
     @property
     def head(self) -> HashedHeader:
@@ -67,6 +68,9 @@ class Ledger:
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
         return ()
+
+    def checkpoint(self, block_hash: Hash32) -> bytes | None:
+        return self.checkpoints.get(block_hash)
 
     def draft(self, builder: PrivateKey, vote: Vote | None = None, at: int = 0, **changes: object) -> Header:
         """An unsealed header on the head."""

@@ -1,0 +1,84 @@
+"""States that are a pure fold over headers (signers, tallies of votes), found after any block of any branch.
+
+Nothing here is a truth of its own: everything can be folded again from headers. Memory holds the states of the latest
+blocks; a block without one is reached by walking back to the nearest block whose state is known or begins anew, and
+folding forward from there. Every so many blocks the chain keeps the state on disk as a checkpoint, so that the walk
+after a restart is short. A checkpoint belongs to a block hash, and that hash fixes everything it was folded from: it
+stays right whatever happens to the branch.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from ophion.consensus.engine import HeaderReader
+from ophion.errors import DecodeError, UnknownParent
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Hash32
+
+S = TypeVar("S")
+
+CHECKPOINT_DISTANCE: Final = 256
+"""Blocks between checkpoints: a walk between two of them takes some 20 ms, mostly for the recovery of signers."""
+_KEPT: Final = 1024
+
+Fresh: TypeAlias = Callable[[HashedHeader, HeaderReader], "S | None"]
+"""The state after a block that does not depend on the states before it; None for most blocks."""
+Applied: TypeAlias = Callable[[S, HashedHeader], S]
+"""The state after one more block."""
+
+
+class HeaderFold(Generic[S]):
+    """States by block hash."""
+
+    def __init__(
+        self, fresh: Fresh[S], applied: Applied[S], encode: Callable[[S], bytes], decode: Callable[[bytes], S]
+    ) -> None:
+        """`decode` reads what `encode` has written and raises `DecodeError` for anything else."""
+        self._fresh = fresh
+        self._applied = applied
+        self._encode = encode
+        self._decode = decode
+        self._known: OrderedDict[Hash32, S] = OrderedDict()
+
+    def after(self, header: HashedHeader, chain: HeaderReader) -> S:
+        """The state after `header`, whose ancestors must be verified; `UnknownParent` when they are not all there."""
+        pending: list[HashedHeader] = []
+        cursor = header
+        while (state := self._found(cursor, chain)) is None:
+            pending.append(cursor)
+            parent = chain.header(cursor.parent_hash)
+            if parent is None:
+                raise UnknownParent(cursor.number, cursor.parent_hash, cursor.number - 1)
+            cursor = parent
+        self.keep(cursor.hash, state)
+        for block in reversed(pending):
+            state = self._applied(state, block)
+            self.keep(block.hash, state)
+        return state
+
+    def keep(self, block_hash: Hash32, state: S) -> None:
+        """Remember the state after a block, in the place of one that was not used for long."""
+        self._known[block_hash] = state
+        self._known.move_to_end(block_hash)
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+    def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes:
+        """The state after a verified block, for the disk."""
+        return self._encode(self.after(header, chain))
+
+    def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
+        state = self._known.get(header.hash)
+        if state is None:
+            # before the checkpoint: a later version of the genesis file may begin anew at a block that has one
+            state = self._fresh(header, chain)
+        if state is None and header.number % CHECKPOINT_DISTANCE == 0:
+            record = chain.checkpoint(header.hash)
+            try:
+                state = None if record is None else self._decode(record)
+            except DecodeError:
+                return None  # written by another version: folded again
+        return state

@@ -1,0 +1,141 @@
+"""States folded over headers: from memory, from checkpoints, and from headers alone, always the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from ophion.consensus.header_fold import CHECKPOINT_DISTANCE, HeaderFold
+from ophion.errors import DecodeError, UnknownParent
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Hash32
+from tests.unit.consensus.bft.golden import bft_header
+
+
+class Numbers:
+    """A chain of headers without meaning: each adds its timestamp to a sum that begins anew at block 0."""
+
+    def __init__(self, length: int) -> None:
+        self.headers: dict[Hash32, HashedHeader] = {}
+        self.checkpoints: dict[Hash32, bytes] = {}
+        self.applied = 0
+        self.head = self.add(None, 1)
+        for number in range(1, length + 1):
+            self.head = self.add(self.head, number)
+
+    def add(self, parent: HashedHeader | None, timestamp: int) -> HashedHeader:
+        number = 0 if parent is None else parent.number + 1
+        parent_hash = bytes(32) if parent is None else parent.hash
+        hash = number.to_bytes(8, "big") + timestamp.to_bytes(8, "big") + parent_hash[:16]
+        header = HashedHeader(bft_header(number=number, timestamp=timestamp, parent_hash=parent_hash), hash)
+        self.headers[hash] = header
+        return header
+
+    def fold(self, begins: Callable[[int], bool] = lambda number: number == 0) -> HeaderFold[int]:
+        def applied(state: int, header: HashedHeader) -> int:
+            self.applied += 1
+            return state + header.timestamp
+
+        def decode(record: bytes) -> int:
+            try:
+                return int(json.loads(record))
+            except ValueError:
+                raise DecodeError("not a number", "state") from None
+
+        return HeaderFold(
+            lambda header, chain: 0 if begins(header.number) else None,
+            applied,
+            lambda state: json.dumps(state).encode(),
+            decode,
+        )
+
+    def header(self, block_hash: Hash32) -> HashedHeader | None:
+        return self.headers.get(block_hash)
+
+    def canonical(self, number: int) -> HashedHeader | None:
+        return None
+
+    def total_difficulty(self, block_hash: Hash32) -> int | None:
+        return None
+
+    def ommers(self, block_hash: Hash32) -> Sequence[Header]:
+        return ()
+
+    def checkpoint(self, block_hash: Hash32) -> bytes | None:
+        return self.checkpoints.get(block_hash)
+
+    def at(self, number: int) -> HashedHeader:
+        cursor = self.head
+        while cursor.number > number:
+            cursor = self.headers[cursor.parent_hash]
+        return cursor
+
+    def keep(self, number: int) -> None:
+        self.checkpoints[self.at(number).hash] = self.fold().checkpoint(self.at(number), self)
+
+
+def total(number: int) -> int:
+    return number * (number + 1) // 2
+
+
+def test_a_state_is_folded_once_and_then_remembered() -> None:
+    chain = Numbers(20)
+    fold = chain.fold()
+    assert fold.after(chain.head, chain) == total(20)
+    assert fold.after(chain.at(7), chain) == total(7)
+    assert chain.applied == 20
+
+
+def test_after_a_restart_the_fold_begins_at_the_nearest_checkpoint() -> None:
+    chain = Numbers(3 * CHECKPOINT_DISTANCE + 9)
+    chain.keep(CHECKPOINT_DISTANCE)
+    chain.keep(3 * CHECKPOINT_DISTANCE)
+    chain.applied = 0
+    fold = chain.fold()
+    assert fold.after(chain.head, chain) == total(chain.head.number)
+    assert chain.applied == 9
+    assert fold.after(chain.at(2 * CHECKPOINT_DISTANCE), chain) == total(2 * CHECKPOINT_DISTANCE)
+    assert chain.applied == 9 + CHECKPOINT_DISTANCE
+
+
+def test_a_checkpoint_of_another_branch_is_not_met() -> None:
+    chain = Numbers(2 * CHECKPOINT_DISTANCE)
+    chain.keep(2 * CHECKPOINT_DISTANCE)
+    rival = chain.at(2 * CHECKPOINT_DISTANCE - 3)
+    for _ in range(5):
+        rival = chain.add(rival, 1000)
+    assert chain.fold().after(rival, chain) == total(2 * CHECKPOINT_DISTANCE - 3) + 5000
+    chain.head = rival
+    chain.keep(2 * CHECKPOINT_DISTANCE)
+    assert len(chain.checkpoints) == 2
+    assert chain.fold().after(rival, chain) == total(2 * CHECKPOINT_DISTANCE - 3) + 5000
+
+
+def test_a_checkpoint_that_cannot_be_read_is_folded_again() -> None:
+    chain = Numbers(CHECKPOINT_DISTANCE + 1)
+    chain.checkpoints[chain.at(CHECKPOINT_DISTANCE).hash] = b"of another version"
+    assert chain.fold().after(chain.head, chain) == total(CHECKPOINT_DISTANCE + 1)
+
+
+def test_a_block_at_which_the_fold_begins_anew_does_so_though_it_has_a_checkpoint() -> None:
+    """A transition may be added to the genesis file while the chain stands at exactly the block before it."""
+    chain = Numbers(CHECKPOINT_DISTANCE)
+    chain.keep(CHECKPOINT_DISTANCE)
+    assert chain.fold(lambda number: number in (0, CHECKPOINT_DISTANCE)).after(chain.head, chain) == 0
+
+
+def test_memory_is_bounded() -> None:
+    chain = Numbers(3000)
+    fold = chain.fold()
+    fold.after(chain.head, chain)
+    assert len(fold._known) == 1024
+
+
+def test_a_hole_in_the_chain_is_an_unknown_parent() -> None:
+    chain = Numbers(5)
+    orphan = HashedHeader(replace(chain.head.header, parent_hash=b"\1" * 32, number=6), b"\2" * 32)
+    with pytest.raises(UnknownParent):
+        chain.fold().after(orphan, chain)
