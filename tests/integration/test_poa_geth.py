@@ -34,7 +34,7 @@ def geth(data: Path, *arguments: str | Path) -> str:
     return ran.stdout + ran.stderr
 
 
-def test_geth_imports_what_a_clique_signer_has_made(tmp_path: Path) -> None:
+def test_c_20_geth_imports_what_a_clique_signer_has_made(tmp_path: Path) -> None:
     values = json.loads((EXAMPLE / "genesis.json").read_text())
     values["config"]["clique"] |= {"epoch": 3, "epochLength": 3}
     genesis = tmp_path / "genesis.json"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import pairwise
+from random import Random
 
-from ophion.consensus.clique import IN_TURN, OUT_OF_TURN
+import pytest
+
+from ophion.consensus.clique import IN_TURN, OUT_OF_TURN, CliqueEngine
+from ophion.consensus.engine import Vote
+from ophion.consensus.voting import Tally
 from ophion.testing.simulation.clique import CliqueWorld
+from tests.unit.consensus.stories import FAR, CliqueStory, address_of
 
 
 def world(signers: int, seed: int = 3, **options: int) -> CliqueWorld:
@@ -224,7 +231,14 @@ def test_c_18_a_clock_behind_releases_late_and_others_fill_in() -> None:
     found.members[0].skew_s = -4.0
     found.start()
     found.run(60.0)
-    assert found.members[1].head.number > 30
+    chain = found.chain(found.members[1])
+    assert len(chain) > 30
+    late = [block for block in chain[1:] if found.author(block) == 0]
+    filled = [block for block in chain[1:] if block.number % 3 == 0 and found.author(block) != 0]
+    # what the slow clock calls now lies before the earliest time that is allowed, so that is what its blocks carry
+    assert all(block.timestamp == chain[block.number - 1].timestamp + 1 for block in late)
+    assert filled
+    assert {block.header.difficulty for block in filled} == {OUT_OF_TURN}
     assert found.violations == []
 
 
@@ -235,3 +249,67 @@ def test_c_23_turns_follow_addresses_whatever_the_order_in_genesis() -> None:
         found.start()
         found.run(9.5)
         assert authors(found) == [number % 3 for number in range(1, 10)]
+
+
+def test_c_19_a_late_joiner_validates_everything_and_knows_the_same_signers() -> None:
+    """Several epochs with signers coming and going. The full scenario is `C19_BLOCKS=100000` (a minute)."""
+    blocks = int(os.environ.get("C19_BLOCKS", "4000"))
+    story = CliqueStory("ABCD", epoch=500)
+    listed: list[tuple[bytes, ...]] = []
+    rng = Random(19)
+    for number in range(1, blocks + 1):
+        snapshot = story.engine.snapshot(story.chain.head, story.chain)
+        signers = [letter for letter in "ABCDEFG" if snapshot.may_sign(address_of(letter), number)]
+        author = min(signers, key=lambda letter: (snapshot.in_turn(number) != address_of(letter), rng.random()))
+        token = author
+        if number % 500 and rng.random() < 0.1:
+            target = rng.choice("EFG")
+            token += ("-" if address_of(target) in snapshot.signers else "+") + target
+        story.chain.extend(story.sealed(token))
+        listed.append(story.engine.members(story.chain.head, story.chain))
+    assert len(set(listed)) > 5, "nobody came or went"
+    joiner = CliqueEngine(story.spec)
+    headers = sorted(story.chain.headers.values(), key=lambda header: header.number)
+    for parent, header in pairwise(headers):
+        joiner.verify(header, parent, story.chain, FAR)
+        assert joiner.members(header, story.chain) == listed[header.number - 1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_c_20_clients_that_vote_and_count_differently_agree_at_every_block(seed: int) -> None:
+    """Three signers vote as three clients do, and both tallies that are in use are taken at every block.
+
+    The node votes once; geth repeats a standing vote in every block and picks among its proposals at random; Besu votes
+    once per epoch, in turn. geth counts as this engine does, Besu as IBFT 2.0 does (consensus.md 1.6). Chains with
+    nothing but meaningful votes must come out the same. The integration tests let a real geth judge such a chain.
+    """
+    rng = Random(seed)
+    story = CliqueStory("ABC", epoch=20)
+    besu = Tally.of(map(address_of, "ABC"))
+    voted: set[tuple[str, str]] = set()
+    sets = set()
+    for number in range(1, 101):
+        snapshot = story.engine.snapshot(story.chain.head, story.chain)
+        if number % 20 == 1:
+            voted.clear()
+        live = [letter for letter in "ABCDEF" if snapshot.may_sign(address_of(letter), number)]
+        author = rng.choice(live)
+        wanted = [
+            (target, adds)
+            for target, adds in (("D", number % 40 < 30), ("E", number % 30 < 20), ("F", number > 50))
+            if snapshot.is_meaningful(Vote(address_of(target), adds))
+        ]
+        repeats = author in "BE"
+        choices = [entry for entry in wanted if repeats or (author, entry[0]) not in voted]
+        token = author
+        if choices and number % 20:
+            target, adds = rng.choice(choices) if repeats else choices[0]
+            voted.add((author, target))
+            token += ("+" if adds else "-") + target
+            besu = besu.apply(address_of(author), Vote(address_of(target), adds))
+        header = story.chain.extend(story.sealed(token))
+        if number % 20 == 0:
+            besu = Tally.of(story.engine.members(header, story.chain))
+        assert besu.validators == story.engine.members(header, story.chain), (number, token)
+        sets.add(besu.validators)
+    assert len(sets) > 3

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from ophion.consensus.clique import ADD_NONCE, CliqueEngine
+from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import Tip, Vote, Wishes
-from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
+from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, OphionError
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import EMPTY_BLOOM, EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 from tests.unit.consensus.stories import FAR, CliqueStory, MemoryChain, address_of, genesis
@@ -42,7 +43,7 @@ RINKEBY_30000 = Header(
 )
 
 
-def test_golden_vector_rinkeby_block_30000() -> None:
+def test_golden_7_1_rinkeby_block_30000() -> None:
     engine = CliqueStory("A").engine
     hashed = engine.hashed(RINKEBY_30000)
     assert hashed.hash.hex() == "8b27a29300811af926039b90288d3d384dcb55931049c17c4f762e45c116776e"
@@ -55,27 +56,49 @@ def test_golden_vector_rinkeby_block_30000() -> None:
     assert signers[30000 % 3] == engine.author(hashed)
 
 
-def test_c01_one_signer_is_always_in_turn() -> None:
+def test_golden_7_1_a_change_of_any_byte_is_refused() -> None:
+    listed = RINKEBY_30000.extra_data[32:-65]
+    signers = tuple(listed[at : at + 20] for at in range(0, 60, 20))
+    engine = CliqueEngine(genesis({"homesteadBlock": 1, "eip150Block": 2, "clique": {}}).spec)
+    chain = MemoryChain(engine, genesis({"clique": {}}, extraData="0x" + "00" * 97))
+    before = replace(RINKEBY_30000, number=29999, timestamp=RINKEBY_30000.timestamp - 15)
+    parent = HashedHeader(before, RINKEBY_30000.parent_hash)
+    engine._snapshots.keep(parent.hash, Snapshot(29999, signers))
+
+    def verify(encoded: bytes) -> None:
+        engine.verify(engine.hashed(Header.decode(encoded)), parent, chain, RINKEBY_30000.timestamp)
+
+    encoded = RINKEBY_30000.encode()
+    verify(encoded)
+    for position in range(len(encoded)):
+        for bit in (0x01, 0x80):
+            changed = bytearray(encoded)
+            changed[position] ^= bit
+            with pytest.raises(OphionError):
+                verify(bytes(changed))
+
+
+def test_c_01_one_signer_is_always_in_turn() -> None:
     story = CliqueStory("A")
     story.play("A A A A")
     assert [story.chain.canonical(number).header.difficulty for number in range(1, 5)] == [2, 2, 2, 2]  # type: ignore[union-attr]
 
 
-def test_c02_three_signers_take_turns_by_address() -> None:
+def test_c_02_three_signers_take_turns_by_address() -> None:
     story = CliqueStory("ABC")
     order = sorted("ABC", key=address_of)
     story.play(" ".join(order[number % 3] for number in range(1, 10)))
     assert all(header.header.difficulty == 2 for header in story.chain.headers.values() if header.number)
 
 
-def test_c03_blocks_out_of_turn_have_difficulty_one() -> None:
+def test_c_03_blocks_out_of_turn_have_difficulty_one() -> None:
     story = CliqueStory("ABC")
     order = sorted("ABC", key=address_of)
     story.play(f"{order[2]} {order[0]} {order[2]} {order[1]}")
     assert [story.chain.canonical(n).header.difficulty for n in (1, 2, 3, 4)] == [1, 1, 1, 2]  # type: ignore[union-attr]
 
 
-def test_c04_one_survivor_of_three_makes_one_block_and_halts() -> None:
+def test_c_04_one_survivor_of_three_makes_one_block_and_halts() -> None:
     story = CliqueStory("ABC")
     story.play("A B C")
     story.play("A")
@@ -89,14 +112,14 @@ def halted(story: CliqueStory, live: str) -> bool:
     return not any(snapshot.may_sign(address_of(letter), story.chain.head.number + 1) for letter in live)
 
 
-def test_c05_two_survivors_of_four_halt() -> None:
+def test_c_05_two_survivors_of_four_halt() -> None:
     story = CliqueStory("ABCD")
     story.play("C D A B")
     assert halted(story, "AB")
     assert not halted(story, "ABC")
 
 
-def test_c06_one_of_two_never_signs_twice_in_a_row() -> None:
+def test_c_06_one_of_two_never_signs_twice_in_a_row() -> None:
     story = CliqueStory("AB")
     story.play("A B A")
     assert halted(story, "A")
@@ -104,7 +127,7 @@ def test_c06_one_of_two_never_signs_twice_in_a_row() -> None:
     assert halted(story, "A")
 
 
-def test_c07_both_halves_of_four_make_a_couple_of_blocks_and_one_branch_wins_after_healing() -> None:
+def test_c_07_both_halves_of_four_make_a_couple_of_blocks_and_one_branch_wins_after_healing() -> None:
     story = CliqueStory("ABCD")
     story.play("A B C D")
     split = story.chain.head
@@ -123,7 +146,7 @@ def test_c07_both_halves_of_four_make_a_couple_of_blocks_and_one_branch_wins_aft
     assert story.engine.prefers(tips[0], tips[1], story.chain) != story.engine.prefers(tips[1], tips[0], story.chain)
 
 
-def test_c08_three_of_five_continue_and_two_halt() -> None:
+def test_c_08_three_of_five_continue_and_two_halt() -> None:
     story = CliqueStory("ABCDE")
     story.play("A B C D E")
     split = story.chain.head
@@ -134,7 +157,7 @@ def test_c08_three_of_five_continue_and_two_halt() -> None:
     assert halted(story, "DE")
 
 
-def test_c10_of_any_two_branches_every_node_prefers_the_same() -> None:
+def test_c_10_of_any_two_branches_every_node_prefers_the_same() -> None:
     story = CliqueStory("ABCDEFGH")
     branches = [
         story.chain.extend(story.sealed(letter, story.chain.genesis, timestamp=time))
@@ -150,7 +173,7 @@ def test_c10_of_any_two_branches_every_node_prefers_the_same() -> None:
     assert len(best) == 1
 
 
-def test_c11_both_blocks_of_a_double_signer_are_valid_and_bar_it_on_either_branch() -> None:
+def test_c_11_both_blocks_of_a_double_signer_are_valid_and_bar_it_on_either_branch() -> None:
     story = CliqueStory("ABC")
     first = story.sealed("A", story.chain.genesis)
     second = story.sealed("A", story.chain.genesis, timestamp=2)
@@ -190,7 +213,7 @@ def _with_list(header: Header, signers: list[bytes]) -> Header:
 
 
 @pytest.mark.parametrize(("spoil", "rule"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
-def test_c12_a_header_that_breaks_a_rule_is_refused_though_it_is_signed(
+def test_c_12_a_header_that_breaks_a_rule_is_refused_though_it_is_signed(
     spoil: Callable[[Header], Header], rule: str
 ) -> None:
     story = CliqueStory("AB")
@@ -201,7 +224,28 @@ def test_c12_a_header_that_breaks_a_rule_is_refused_though_it_is_signed(
     assert caught.value.rule == rule
 
 
-def test_c12_a_header_by_a_stranger_or_without_seal_is_refused() -> None:
+def test_c_12_what_is_refused_changes_nothing() -> None:
+    """A recent signer, a stranger and a wrong difficulty in turn: the right block is accepted after each of them."""
+    story = CliqueStory("ABC")
+    story.play("A B")
+    head = story.chain.head
+    before = story.engine.snapshot(head, story.chain)
+    for token, changes, rule in (
+        ("B", {}, "recently signed"),
+        ("Z", {}, "unauthorized signer"),
+        ("C-A", {"difficulty": 7}, "difficulty"),
+    ):
+        bad = story.sealed(token, **changes)
+        with pytest.raises(InvalidHeader) as caught:
+            story.chain.extend(bad)
+        assert caught.value.rule == rule
+        assert story.chain.head == head
+        assert story.engine.snapshot(head, story.chain) == before
+        assert CliqueEngine(story.spec).snapshot(head, story.chain).signers == before.signers
+    story.play("C A")
+
+
+def test_c_12_a_header_by_a_stranger_or_without_seal_is_refused() -> None:
     story = CliqueStory("A")
     with pytest.raises(InvalidHeader, match="unauthorized signer"):
         story.play("Z")
@@ -229,7 +273,7 @@ EPOCH_BROKEN = [
 
 
 @pytest.mark.parametrize(("spoil", "rule"), [case[1:] for case in EPOCH_BROKEN], ids=[case[0] for case in EPOCH_BROKEN])
-def test_c12_a_bad_epoch_block_is_refused(spoil: Callable[[Header], Header], rule: str) -> None:
+def test_c_12_a_bad_epoch_block_is_refused(spoil: Callable[[Header], Header], rule: str) -> None:
     story = CliqueStory("AB", epoch=3)
     story.play("A B")
     draft = story.engine.prepare(story.chain.head, Wishes(timestamp=0, author=address_of("A")), story.chain)
@@ -238,7 +282,7 @@ def test_c12_a_bad_epoch_block_is_refused(spoil: Callable[[Header], Header], rul
     assert caught.value.rule == rule
 
 
-def test_c17_clocks_may_differ_by_ten_seconds_and_an_early_block_is_not_bad_for_good() -> None:
+def test_c_17_clocks_may_differ_by_ten_seconds_and_an_early_block_is_not_bad_for_good() -> None:
     story = CliqueStory("A")
     block = story.sealed("A")
     story.engine.verify(block, story.chain.genesis, story.chain, block.timestamp - 10)
@@ -247,14 +291,14 @@ def test_c17_clocks_may_differ_by_ten_seconds_and_an_early_block_is_not_bad_for_
     assert caught.value.transient
 
 
-def test_c21_a_block_without_transactions_is_refused_where_they_are_not_made() -> None:
+def test_c_21_a_block_without_transactions_is_refused_where_they_are_not_made() -> None:
     story = CliqueStory("A", config={"clique": {"blockperiodseconds": 1, "createemptyblocks": False}})
     with pytest.raises(InvalidHeader, match="block without transactions"):
         story.play("A")
     story.chain.extend(story.sealed("A", transactions_root=b"\x01" * 32))
 
 
-def test_c22_rules_follow_the_branch_across_epochs_and_signer_changes() -> None:
+def test_c_22_rules_follow_the_branch_across_epochs_and_signer_changes() -> None:
     story = CliqueStory("ABC", epoch=4)
     story.play("A+D B+D C A* B C A B* C")
     assert story.signers() == "ABCD"
@@ -265,14 +309,14 @@ def test_c22_rules_follow_the_branch_across_epochs_and_signer_changes() -> None:
         story.play("C")
 
 
-def test_c23_an_unsorted_genesis_list_does_not_change_the_turns() -> None:
+def test_c_23_an_unsorted_genesis_list_does_not_change_the_turns() -> None:
     letters = sorted("ABC", key=address_of)
     story = CliqueStory("".join(reversed(letters)))
     story.play(" ".join(letters[number % 3] for number in (1, 2, 3)))
     assert story.chain.head.header.difficulty == 2
 
 
-def test_c24_fees_go_to_the_signer_whatever_the_coinbase_says() -> None:
+def test_c_24_fees_go_to_the_signer_whatever_the_coinbase_says() -> None:
     story = CliqueStory("AB")
     story.play("A+C")
     head = story.chain.head
@@ -350,7 +394,7 @@ def test_on_equal_weight_the_shorter_branch_wins() -> None:
     assert not story.engine.prefers(tip(story, long), tip(story, short), story.chain)
 
 
-def test_c09_of_two_blocks_out_of_turn_the_one_whose_turn_was_last_wins() -> None:
+def test_c_09_of_two_blocks_out_of_turn_the_one_whose_turn_was_last_wins() -> None:
     story = CliqueStory("ABCDE")
     order = sorted("ABCDE", key=address_of)
     # at block 1 it is the turn of order[1]; order[0] was in turn one block ago, order[2] four

@@ -46,7 +46,7 @@ SCENARIOS = [
 @pytest.mark.parametrize(
     ("epoch", "signers", "blocks", "expected"), [s[1:] for s in SCENARIOS], ids=[s[0] for s in SCENARIOS]
 )
-def test_scenario(epoch: int, signers: str, blocks: str, expected: str) -> None:
+def test_c_13_scenario(epoch: int, signers: str, blocks: str, expected: str) -> None:
     story = CliqueStory(signers, epoch or 30_000)
     story.play(blocks)
     assert story.signers() == expected
@@ -61,7 +61,7 @@ def test_scenario(epoch: int, signers: str, blocks: str, expected: str) -> None:
     ],
     ids=["21 unauthorized signer", "22 signer that signed recently", "23 recency not reset on epoch block"],
 )
-def test_scenario_that_ends_in_an_error(epoch: int, signers: str, blocks: str, rule: str) -> None:
+def test_c_13_scenario_that_ends_in_an_error(epoch: int, signers: str, blocks: str, rule: str) -> None:
     story = CliqueStory(signers, epoch)
     *good, bad = blocks.split()
     story.play(" ".join(good))
@@ -70,7 +70,7 @@ def test_scenario_that_ends_in_an_error(epoch: int, signers: str, blocks: str, r
     assert caught.value.rule == rule
 
 
-def test_scenario_24_recency_is_not_reset_on_an_epoch_block_by_a_restart() -> None:
+def test_c_13_scenario_24_recency_is_not_reset_on_an_epoch_block_by_a_restart() -> None:
     story = CliqueStory("ABC", epoch=3)
     story.play("A B A*")
     story.engine = story.chain.engine = CliqueEngine(story.spec)  # knows nothing but the headers
@@ -86,13 +86,13 @@ def test_scenario_24_recency_is_not_reset_on_an_epoch_block_by_a_restart() -> No
         ("ABCD", "D-A C-A A D+A B-A C+A A-A D B+A A C-A D-A", "BCD"),
     ],
 )
-def test_votes_without_effect_do_not_count_as_in_geth(signers: str, blocks: str, expected: str) -> None:
+def test_c_16_votes_without_effect_do_not_count_as_in_geth(signers: str, blocks: str, expected: str) -> None:
     story = CliqueStory(signers)
     story.play(blocks)
     assert story.signers() == expected
 
 
-def test_standing_votes_vanish_at_the_epoch_block_and_are_cast_again_after_it() -> None:
+def test_c_14_standing_votes_vanish_at_the_epoch_block_and_are_cast_again_after_it() -> None:
     story = CliqueStory("AB", epoch=10)
     story.play("A+C B A B A B A B A B*")
     assert story.signers() == "AB"
@@ -102,7 +102,7 @@ def test_standing_votes_vanish_at_the_epoch_block_and_are_cast_again_after_it() 
     assert story.signers() == "ABC"
 
 
-def test_removal_of_the_in_turn_signer_shrinks_set_and_limit_at_once() -> None:
+def test_c_15_removal_of_the_in_turn_signer_shrinks_set_and_limit_at_once() -> None:
     story = CliqueStory("ABCD")
     story.play("A-D B-D C-D")
     snapshot = story.engine.snapshot(story.chain.head, story.chain)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ophion.chain.events import ChainBlock
 from ophion.consensus.clique import ADD_NONCE, DROP_NONCE, CliqueEngine
 from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.native.crypto import PrivateKey
@@ -30,6 +31,7 @@ def told(
     nodes: int = 1,
     signers: int | None = None,
     alloc: dict[str, Any] | None = None,
+    connects: bool = True,
     **parameters: Any,
 ) -> Any:
     """Nodes of the first signers of a network, and a story about them."""
@@ -37,7 +39,8 @@ def told(
     parameters.setdefault("blockperiodseconds", 5)
     genesis = authority_genesis("clique", [key.address for key in KEYS[: signers or nodes]], alloc, **parameters)
     with open_network(tmp_path, genesis, KEYS[:nodes], clock) as opened:
-        connect(opened)
+        if connects:
+            connect(opened)
         return run_virtually(story(opened, clock), clock)  # type: ignore[arg-type]
 
 
@@ -118,6 +121,44 @@ def test_c_04_a_signer_alone_of_three_makes_one_block_and_halts(tmp_path: Path) 
         assert len(blocks(nodes[0])) == 1
 
     told(tmp_path, story, nodes=1, signers=3)
+
+
+def test_c_07_after_healing_the_lighter_half_reorganises_and_its_transactions_return_to_the_pool(
+    tmp_path: Path,
+) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        left, right = nodes[:2], nodes[2:]
+        connect(left)
+        connect(right)
+        lost = (await left[0].send(transaction(0, DEV_KEYS[0])))[0]
+        await left[1].send(transaction(0, DEV_KEYS[0]))
+        kept = (await right[0].send(transaction(0, DEV_KEYS[1])))[0]
+        await right[1].send(transaction(0, DEV_KEYS[1]))
+        async with running(*map(sealer_of, nodes)):
+            await asyncio.sleep(60)
+            ends = [half[0].chain.tip for half in (left, right)]
+            assert [tip.header.number for tip in ends] == [2, 2], "two of four make two blocks and halt"
+            assert all(node.chain.store.transaction_position(lost) for node in left)
+            winner, loser = (left, right) if left[0].chain.engine.prefers(*ends, right[0].chain) else (right, left)
+            returned = kept if loser is right else lost
+            assert ends[0].header.hash != ends[1].header.hash
+            for node in loser:
+                for header in blocks(winner[0]):
+                    body = winner[0].chain.store.body(header.hash)
+                    assert body is not None
+                    await node.core.importer.import_block(ChainBlock(header, body))
+            assert [node.chain.head.hash for node in loser] == [winner[0].chain.head.hash] * 2
+            assert all(node.pool.get(returned) is not None for node in loser)
+            connect([*left, *right])
+            await asyncio.sleep(60)
+        heads = {node.chain.canonical(8).hash for node in nodes}  # type: ignore[union-attr]
+        assert len(heads) == 1
+        for node in nodes:
+            if node.pool.get(returned) is None:
+                assert node.chain.store.transaction_position(returned) is not None
+        assert any(node.chain.store.transaction_position(returned) for node in nodes)
+
+    told(tmp_path, story, nodes=4, connects=False)
 
 
 def test_a_node_that_is_no_signer_waits_until_it_is_voted_in(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ class RealChain:
 
 
 @both
-def test_real_headers_hash_to_their_published_hashes_and_verify(protocol: str) -> None:
+def test_golden_7_2_real_headers_hash_to_their_published_hashes_and_verify(protocol: str) -> None:
     real, chain = REAL[protocol], RealChain(protocol)
     assert chain.engine.hashed(chain.header).hash.hex() == real["hash"]
     digest = chain.engine.signing_hash(chain.header)
@@ -137,7 +137,7 @@ def test_real_headers_hash_to_their_published_hashes_and_verify(protocol: str) -
 
 
 @both
-def test_a_change_of_any_byte_of_a_real_header_is_refused(protocol: str) -> None:
+def test_golden_7_2_a_change_of_any_byte_of_a_real_header_is_refused(protocol: str) -> None:
     chain = RealChain(protocol)
     encoded = chain.header.encode()
     for position in range(len(encoded)):

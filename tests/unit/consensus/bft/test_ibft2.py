@@ -62,7 +62,7 @@ def signing_hash(data: bytes, code: int) -> bytes:
 # --- extra data ---------------------------------------------------------------------------------
 
 
-def test_extra_data_with_vote_and_seals_matches_other_clients() -> None:
+def test_golden_7_3_extra_data_with_vote_and_seals_matches_other_clients() -> None:
     first, second = (1).to_bytes(20, "big"), (2).to_bytes(20, "big")
     seals = (
         (1).to_bytes(32, "big") + (10).to_bytes(32, "big") + b"\0",
@@ -76,7 +76,7 @@ def test_extra_data_with_vote_and_seals_matches_other_clients() -> None:
     assert IBFT2.decode_extra(encoded) == extra
 
 
-def test_genesis_extra_data_of_one_and_of_four_validators() -> None:
+def test_golden_7_3_genesis_extra_data_of_one_and_of_four_validators() -> None:
     one = IBFT2.encode_extra(BftExtraData(bytes(32), (K1.address,)), ExtraForm.FULL)
     assert one.hex() == f"f83ea0{'00' * 32}d594{K1.address.hex()}808400000000c0"
     four = IBFT2.encode_extra(GENESIS_EXTRA, ExtraForm.FULL)
@@ -127,7 +127,7 @@ def test_any_bytes_as_extra_data_give_a_value_or_a_decode_error(data: bytes) -> 
 # --- hashes -------------------------------------------------------------------------------------
 
 
-def test_the_three_hashes_of_a_header() -> None:
+def test_golden_7_4_the_three_hashes_of_a_header() -> None:
     block = message_block(IBFT2)
     assert block.hash.hex() == "dbc08355215e22aae6f7e68a4a82fe6b4ae73ce53348d3cd2908d877144c94bc"
     assert block.digest.hex() == "1fa662b43f4952d272f4d3ea706a347d5138c8c90240edbdb8e1200c13ffe987"
@@ -137,7 +137,7 @@ def test_the_three_hashes_of_a_header() -> None:
     assert later.hash == block.hash
 
 
-def test_a_header_with_three_seals() -> None:
+def test_golden_7_4_a_header_with_three_seals() -> None:
     block = message_block(IBFT2)
     seals = tuple(key.sign(block.digest) for key in (K4, K2, K3))
     assert seals[1].hex() == (
@@ -155,7 +155,7 @@ def test_a_header_with_three_seals() -> None:
 # --- messages -----------------------------------------------------------------------------------
 
 
-def test_the_prepare_of_the_original_client_is_reproduced_byte_for_byte() -> None:
+def test_golden_7_2_the_prepare_of_the_original_client_is_reproduced_byte_for_byte() -> None:
     digest = keccak256(b"\0")
     ours = scribe(K1).prepare(0x1234567890ABCDEF, 0xFEDCBA98, digest)
     assert ours.raw == RawMessage(1, PREPARE_OF_THE_ORIGINAL_CLIENT)
@@ -165,7 +165,7 @@ def test_the_prepare_of_the_original_client_is_reproduced_byte_for_byte() -> Non
     assert (theirs.height, theirs.round, theirs.author) == (0x1234567890ABCDEF, 0xFEDCBA98, K1.address)
 
 
-def test_prepare_by_k2() -> None:
+def test_golden_7_4_prepare_by_k2() -> None:
     message = scribe(K2).prepare(1, 0, message_block(IBFT2).digest)
     assert message.raw.data == unhex(
         "f873ef8800000000000000018400000000a01fa662b43f4952d272f4d3ea706a347d5138c8c90240edbdb8e1200c13ffe987b841336873f93a"
@@ -175,7 +175,7 @@ def test_prepare_by_k2() -> None:
     assert signing_hash(message.raw.data, 1).hex() == "db4a9256e0e2c35df244711d8859f5712f5bb2e5f43eab9452bca6da31254b63"
 
 
-def test_commit_by_k2() -> None:
+def test_golden_7_4_commit_by_k2() -> None:
     block = message_block(IBFT2)
     message = scribe(K2).commit(1, 0, block.digest, block.digest)
     assert signing_hash(message.raw.data, 2).hex() == "f1834d8936c62afb0a9acbe1c8d08fbbf6c787f6ad99ecdd81b9757e15f89110"
@@ -193,7 +193,7 @@ def test_commit_by_k2() -> None:
         (Profile.BAL, 759, "b36ba6d57c0c150e8ce4ec4ed1fc9f61abc841b984ca5d69ad8ee0d6ae5337d6"),
     ],
 )
-def test_proposal_of_round_0_by_k4(profile: Profile, size: int, fingerprint: str) -> None:
+def test_golden_7_4_proposal_of_round_0_by_k4(profile: Profile, size: int, fingerprint: str) -> None:
     message = scribe(K4, profile).proposal(1, 0, message_block(IBFT2), None)
     assert signing_hash(message.signed.encoded, 0).hex() == (
         "55c00c1a32775789b0c40e397911c6d8ac1ff0c5a9bc452f6b246fd1e76a50aa"
@@ -203,7 +203,7 @@ def test_proposal_of_round_0_by_k4(profile: Profile, size: int, fingerprint: str
     assert IBFT2.decode(message.raw) == message
 
 
-def test_unprepared_round_change_by_k2() -> None:
+def test_golden_7_4_unprepared_round_change_by_k2() -> None:
     message = scribe(K2).round_change(1, 1, None)
     assert message.raw == RawMessage(
         3,
@@ -218,7 +218,7 @@ def test_unprepared_round_change_by_k2() -> None:
     assert IBFT2.decode(message.raw) == message
 
 
-def test_prepared_round_change_by_k2() -> None:
+def test_golden_7_4_prepared_round_change_by_k2() -> None:
     message = scribe(K2).round_change(1, 1, prepared_in_round_0())
     assert signing_hash(message.signed.encoded, 3).hex() == (
         "43a6ec8d87501d432ee4648cb3c0e3b24f1db5a51616f4074453905b58b8c820"
@@ -232,7 +232,7 @@ def test_prepared_round_change_by_k2() -> None:
     IBFT2.check_round_change(decoded, COMMITTEE)
 
 
-def test_proposal_of_round_1_by_k2_with_a_certificate() -> None:
+def test_golden_7_4_proposal_of_round_1_by_k2_with_a_certificate() -> None:
     changes = RoundChanges()
     for key, prepared in ((K1, None), (K2, prepared_in_round_0()), (K3, None)):
         changes.add(scribe(key).round_change(1, 1, prepared))

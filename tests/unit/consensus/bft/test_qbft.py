@@ -51,7 +51,7 @@ def signing_hash(signed_part: bytes, code: int) -> bytes:
 # --- extra data ---------------------------------------------------------------------------------
 
 
-def test_extra_data_with_vote_and_seals_matches_other_clients() -> None:
+def test_golden_7_3_extra_data_with_vote_and_seals_matches_other_clients() -> None:
     first, second = (1).to_bytes(20, "big"), (2).to_bytes(20, "big")
     seals = (
         (1).to_bytes(32, "big") + (10).to_bytes(32, "big") + b"\0",
@@ -64,7 +64,7 @@ def test_extra_data_with_vote_and_seals_matches_other_clients() -> None:
     assert QBFT.decode_extra(encoded) == extra
 
 
-def test_genesis_extra_data_of_one_and_of_four_validators() -> None:
+def test_golden_7_3_genesis_extra_data_of_one_and_of_four_validators() -> None:
     one = QBFT.encode_extra(BftExtraData(bytes(32), (K1.address,)), ExtraForm.FULL)
     assert one.hex() == f"f83aa0{'00' * 32}d594{K1.address.hex()}c080c0"
     four = QBFT.encode_extra(GENESIS_EXTRA, ExtraForm.FULL)
@@ -119,7 +119,7 @@ def test_any_bytes_as_extra_data_give_a_value_or_a_decode_error(data: bytes) -> 
 # --- hashes -------------------------------------------------------------------------------------
 
 
-def test_the_three_hashes_of_a_header() -> None:
+def test_golden_7_4_the_three_hashes_of_a_header() -> None:
     block = message_block(QBFT)
     assert block.hash.hex() == "9378d1078aa1f9c35a5fe6a2d93fec5ea908b9e5b744af475a50aefca750c82b"
     assert block.digest == block.hash
@@ -128,7 +128,7 @@ def test_the_three_hashes_of_a_header() -> None:
     assert later == message_block(QBFT, 1)
 
 
-def test_a_header_with_three_seals() -> None:
+def test_golden_7_4_a_header_with_three_seals() -> None:
     block = message_block(QBFT)
     seals = tuple(key.sign(block.digest) for key in (K4, K2, K3))
     assert seals[1].hex() == (
@@ -143,7 +143,7 @@ def test_a_header_with_three_seals() -> None:
 # --- messages -----------------------------------------------------------------------------------
 
 
-def test_prepare_by_k2() -> None:
+def test_golden_7_4_prepare_by_k2() -> None:
     message = scribe(K2).prepare(1, 0, message_block(QBFT).digest)
     assert message.raw == RawMessage(
         0x13,
@@ -158,7 +158,7 @@ def test_prepare_by_k2() -> None:
     assert QBFT.decode(message.raw) == message
 
 
-def test_commit_by_k2() -> None:
+def test_golden_7_4_commit_by_k2() -> None:
     block = message_block(QBFT)
     message = scribe(K2).commit(1, 0, block.digest, block.digest)
     assert (
@@ -186,7 +186,7 @@ def test_commit_by_k2() -> None:
         ),
     ],
 )
-def test_q_10_proposal_of_round_0_by_k4_in_both_profiles(
+def test_golden_7_4_q_10_proposal_of_round_0_by_k4_in_both_profiles(
     profile: Profile, signed_hash: str, size: int, fingerprint: str
 ) -> None:
     message = scribe(K4, profile).proposal(1, 0, message_block(QBFT), None)
@@ -200,7 +200,7 @@ def test_q_10_proposal_of_round_0_by_k4_in_both_profiles(
     QBFT.check_proposal(decoded, COMMITTEE, scribe(K1))
 
 
-def test_unprepared_round_change_by_k2_in_both_profiles() -> None:
+def test_golden_7_4_unprepared_round_change_by_k2_in_both_profiles() -> None:
     signed = (
         "f847c30101c0b8418a9b5d7f1bdfd6743475ab6314b804748ad48ffbb5c9769aacb5502d00d5fc30428b86e50f1b01d6e6ec587899fab4adca4a"
         "81ef597db151491f77132497f7a700"
@@ -216,7 +216,7 @@ def test_unprepared_round_change_by_k2_in_both_profiles() -> None:
     assert QBFT.decode(bal.raw) == bal
 
 
-def test_prepared_round_change_by_k2() -> None:
+def test_golden_7_4_prepared_round_change_by_k2() -> None:
     message = scribe(K2).round_change(1, 1, prepared_in_round_0())
     assert signing_hash(message.signed.encoded, 0x15).hex() == (
         "ffc8d9353fd4d1ef966e3b1ec518e822c559812234c242a0e78006c505bebf97"

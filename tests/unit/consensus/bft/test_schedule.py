@@ -16,7 +16,7 @@ def schedule(
     return BftSchedule(genesis_of("qbft", ADDRESSES, base, transitions={"qbft": transitions}, **config).spec)
 
 
-def test_each_transition_inherits_from_the_one_before() -> None:
+def test_i_24_each_transition_inherits_from_the_one_before() -> None:
     found = schedule(
         [
             {"block": 10, "blockperiodseconds": 5, "miningbeneficiary": FRIEND},

@@ -95,7 +95,7 @@ def test_the_set_of_a_block_changes_one_block_after_the_deciding_vote(node: Inte
 
 
 @BOTH
-def test_metrics_count_blocks_by_proposer(node: Interface, prefix: str) -> None:
+def test_x_05_metrics_count_blocks_by_proposer(node: Interface, prefix: str) -> None:
     assert node.error(f"{prefix}_getSignerMetrics") == (-32602, "Invalid params")
     make_blocks(node, 4)
     mine = {"address": "0x" + ME.hex(), "proposedBlockCount": "0x3", "lastProposedBlockNumber": "0x3"}
@@ -121,7 +121,7 @@ def test_only_qbft_tells_its_request_timeout(tmp_path: Path) -> None:
         assert node.ask("qbft_getRequestTimeoutSeconds") == 4
 
 
-def test_in_contract_mode_nobody_votes(tmp_path: Path) -> None:
+def test_q_06_in_contract_mode_nobody_votes(tmp_path: Path) -> None:
     contract = "0x" + "cc" * 20
     with open_interface(tmp_path, genesis("qbft", validatorcontractaddress=contract), NodeConfig()) as node:
         for name, params in (

@@ -57,7 +57,7 @@ def test_a_node_of_another_consensus_has_no_such_methods(dev: Interface) -> None
         assert dev.error(name) == (-32604, "Method not enabled")
 
 
-def test_metrics_count_blocks_by_signer_on_an_imported_chain(tmp_path: Path) -> None:
+def test_x_05_metrics_count_blocks_by_signer_on_an_imported_chain(tmp_path: Path) -> None:
     folder = shared_path("bench", "clique-30k")
     genesis = import_chain(tmp_path, folder / "genesis.json", folder / "blocks.rlp")
     with open_interface(tmp_path, genesis, NodeConfig()) as node:
