@@ -60,6 +60,8 @@ _SMALL_BATCH: Final = 16
 """A batch of so few members begins at once; a larger one waits for its turn when others are at work."""
 _BATCH_SLICE_S: Final = 0.005
 """How long a batch may hold the loop before others get their turn."""
+_STOPS: Final = (KeyboardInterrupt, SystemExit)
+"""What ends the process. Everything else ends a request, also a panic of the extension, which is no `Exception`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,9 @@ class Dispatcher:
                 if isinstance(value, asyncio.Future):
                     return self._later(value, bound, id_text)
             result = encode(value)
-        except Exception as error:  # noqa: BLE001  # a failure is an answer, see above
+        except _STOPS:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a failure is an answer, see above
             return self._failed(error, bound.name, id_text)
         if len(result) < _LARGE:
             return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_text, result)
@@ -227,7 +231,9 @@ class Dispatcher:
                 return
             try:
                 result = bound.encode(done.result())
-            except Exception as error:  # noqa: BLE001  # as above
+            except _STOPS:
+                raise
+            except BaseException as error:  # noqa: BLE001  # as above
                 pending.resolve(self._failed(error, bound.name, id_text))
             else:
                 pending.resolve(
@@ -239,7 +245,7 @@ class Dispatcher:
         future.add_done_callback(finish)
         return pending
 
-    def _failed(self, error: Exception, name: str, id_text: bytes) -> Complete:
+    def _failed(self, error: BaseException, name: str, id_text: bytes) -> Complete:
         known = as_rpc_error(error)
         if known is None:
             logger.error("rpc handler failed method=%s", name, exc_info=error)

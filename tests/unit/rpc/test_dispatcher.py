@@ -148,6 +148,28 @@ def test_a_bug_is_an_internal_error_and_a_log_line(caplog: pytest.LogCaptureFixt
     assert "eth_fail" in caplog.text
 
 
+def test_a_panic_of_the_extension_is_an_internal_error_too(caplog: pytest.LogCaptureFixture) -> None:
+    assert ask(request("eth_panic")) == (200, error(-32603, "Internal error"))
+    assert ask([request("eth_panic"), request("eth_blockNumber", id=2)])[1] == [
+        error(-32603, "Internal error"),
+        {"jsonrpc": "2.0", "id": 2, "result": "0x20"},
+    ]
+    assert "index out of bounds" in caplog.text
+
+
+def test_a_panic_after_a_wait_is_answered() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        reply = dispatch.handle(b'{"id":1,"method":"eth_panicLater","params":[]}')
+        assert isinstance(reply, Pending)
+        answers: list[Any] = []
+        reply.deliver = answers.append
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [json.loads(answer) for answer in answers] == [error(-32603, "Internal error")]
+
+    run(main)
+
+
 def test_a_large_result_is_not_copied_into_its_envelope() -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
         reply = dispatch.handle(b'{"id":1,"method":"eth_large","params":[]}')

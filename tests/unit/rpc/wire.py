@@ -104,6 +104,23 @@ def fail(ctx: Context) -> Quantity:
     raise ZeroDivisionError
 
 
+class Panic(BaseException):
+    """As a panic of the extension arrives: not an `Exception`."""
+
+
+@method("eth_panic")
+def panic(ctx: Context) -> Quantity:
+    """A handler below which the extension panics."""
+    raise Panic("index out of bounds")
+
+
+@method("eth_panicLater")
+async def panic_later(ctx: Context) -> Quantity:
+    """The same, after a wait."""
+    await asyncio.sleep(0)
+    raise Panic("index out of bounds")
+
+
 @method("eth_large")
 def large(ctx: Context) -> Text:
     """A result too large to be copied."""
@@ -135,7 +152,7 @@ def tell(ctx: Context, caller: Caller, text: TextParam) -> Boolean:
     return True
 
 
-METHODS = (block_number, get_balance, get_code, wait, fail, large, sha3, peers, propose, tell)
+METHODS = (block_number, get_balance, get_code, wait, fail, panic, panic_later, large, sha3, peers, propose, tell)
 
 
 def registry() -> Registry:
