@@ -20,7 +20,7 @@ from ophion.chain.fees import FeeFloor, PriceSampling
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
 from ophion.chainspec.engines import CliqueParameters, EngineKind
-from ophion.chainspec.forks import Milestone
+from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.clique import CliqueEngine
@@ -53,6 +53,7 @@ JOURNAL_NAME = "local-transactions.journal"
 
 _PENDING_DEADLINE_S = 1.0
 _CODE_SIZE_LIMIT = 24_576
+_BLOBS_PER_TRANSACTION = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,13 @@ def pool_head(queries: Queries) -> PoolHead:
         base_fee=following.base_fee_per_gas or 0,
         init_code_limit=limit if fork.has(Milestone.SHANGHAI) else None,
         state=queries.head_state,
+        blob_limit=0 if fork.blobs is None else _blob_limit(fork, fork.blobs.max),
     )
+
+
+def _blob_limit(fork: Fork, block_limit: int) -> int:
+    """Most blobs of one transaction: as many as a block has room for, until Osaka made it less (EIP-7594)."""
+    return min(block_limit, _BLOBS_PER_TRANSACTION) if fork.has(Milestone.OSAKA) else block_limit
 
 
 def _check_production(config: NodeConfig, spec: ChainSpec) -> None:

@@ -23,6 +23,10 @@ BLOB_GAS = 2**17
 TRANSACTION_GAS_CAP = 2**24
 """Most gas a transaction may ask for from Osaka on (EIP-7825)."""
 
+_BLOB_TYPE, _SET_CODE_TYPE = 3, 4
+_BLOB_VERSION = 1
+_LAST_NONCE = 2**64 - 1
+
 _FORKS = (
     "frontier",
     "homestead",
@@ -60,6 +64,8 @@ class PoolHead:
     """Most bytes of creation code from Shanghai on (EIP-3860); None: no limit."""
     state: State | None
     """State of the head; None while it is not here (initial sync)."""
+    blob_limit: int = 0
+    """Most blobs of one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,21 @@ class Gate:
     """Account permissioning; everybody where it is off."""
     fee_cap: int
     """Most a local transaction may pay for its gas in wei; 0: no cap."""
+    needs_chain_id: bool
+    """Whether local transactions must name the chain they are for (EIP-155)."""
     rank: int
     """Position of the fork in the order of forks."""
 
     @classmethod
-    def at(cls, head: PoolHead, floor: FeeFloor, is_permitted: Callable[[Address], bool], fee_cap: int) -> Gate:
-        return cls(head, floor, is_permitted, fee_cap, _RANK[head.fork])
+    def at(
+        cls,
+        head: PoolHead,
+        floor: FeeFloor,
+        is_permitted: Callable[[Address], bool],
+        fee_cap: int,
+        needs_chain_id: bool = False,
+    ) -> Gate:
+        return cls(head, floor, is_permitted, fee_cap, needs_chain_id, _RANK[head.fork])
 
 
 @dataclass(slots=True, eq=False)
@@ -120,9 +135,34 @@ def malformed(reason: str) -> PoolRejected:
     return PoolRejected("malformed", f"Invalid params: {reason}")
 
 
+def blobs_are_there(transaction: Transaction, raw: bytes) -> PoolRejected | None:
+    """A blob transaction is sent with its blobs; the form without them is for blocks (EIP-4844)."""
+    if raw[0] == _BLOB_TYPE and len(raw) == len(transaction.raw):
+        return malformed("the blobs of a blob transaction are missing")
+    return None
+
+
 def type_is_active(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     if applicant.type and (applicant.type >= len(_TYPE_FROM) or gate.rank < _TYPE_FROM[applicant.type]):
         return PoolRejected("type-not-supported", f"Transaction type {applicant.type} is not valid at this fork")
+    return None
+
+
+def parts_are_there(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    """What a transaction of its type cannot do without, and must not have too much of."""
+    if applicant.type < _BLOB_TYPE:
+        return None
+    if applicant.type == _SET_CODE_TYPE:
+        if not applicant.transaction.authorization_count:
+            return PoolRejected("no-authorizations", "Set-code transaction without authorizations")
+        return None
+    hashes = applicant.transaction.blob_hashes
+    if not hashes:
+        return PoolRejected("blob-count", "Blob transaction without blobs")
+    if len(hashes) > gate.head.blob_limit:
+        return PoolRejected("blob-count", f"Transaction has more than {gate.head.blob_limit} blobs")
+    if any(hash[0] != _BLOB_VERSION for hash in hashes):
+        return PoolRejected("blob-version", "Blob hash of an unknown version")
     return None
 
 
@@ -143,8 +183,10 @@ def tip_is_within_fee(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 
 def chain_id_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    """A transaction without a chain id (before EIP-155) is valid everywhere."""
+    """A transaction without a chain id (before EIP-155) is valid everywhere, unless this node is told to be strict."""
     chain_id = applicant.transaction.chain_id
+    if chain_id is None and gate.needs_chain_id and applicant.is_local and gate.head.chain_id is not None:
+        return PoolRejected("chain-id-required", "ChainId is required")
     if chain_id is None or chain_id == gate.head.chain_id:
         return None
     if gate.head.chain_id is None:
@@ -170,6 +212,13 @@ def gas_fits_block(applicant: Applicant, gate: Gate) -> PoolRejected | None:
         return PoolRejected("gas-limit", "Transaction gas limit exceeds block gas limit")
     if applicant.gas_limit > TRANSACTION_GAS_CAP and gate.rank >= _RANK["osaka"]:
         return PoolRejected("gas-limit-cap", f"Transaction gas limit exceeds {TRANSACTION_GAS_CAP} (EIP-7825)")
+    return None
+
+
+def nonce_is_possible(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    """EIP-2681: the last nonce of 64 bits is never used."""
+    if applicant.nonce == _LAST_NONCE:
+        return PoolRejected("nonce-overflow", "Nonce must be less than 2^64-1")
     return None
 
 
@@ -215,12 +264,14 @@ def nonce_is_new(applicant: Applicant, account: Account) -> PoolRejected | None:
 
 CHECKS: tuple[Check, ...] = (
     type_is_active,
+    parts_are_there,
     price_reaches_floor,
     tip_is_within_fee,
     chain_id_fits,
     signature_is_low,
     gas_covers_intrinsic,
     gas_fits_block,
+    nonce_is_possible,
     init_code_fits,
     fee_is_capped,
     state_is_here,
@@ -249,6 +300,6 @@ def upfront_cost(applicant: Applicant) -> int:
     """Most the sender may have to pay: gas, value and blobs."""
     transaction = applicant.transaction
     cost = applicant.gas_limit * applicant.max_fee + transaction.value
-    if applicant.type == 3 and transaction.max_fee_per_blob_gas is not None:
+    if applicant.type == _BLOB_TYPE and transaction.max_fee_per_blob_gas is not None:
         cost += transaction.max_fee_per_blob_gas * BLOB_GAS * len(transaction.blob_hashes)
     return cost

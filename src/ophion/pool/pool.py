@@ -14,7 +14,7 @@ from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.fees import FeeFloor
 from ophion.errors import PoolRejected, StorageError
 from ophion.native.transactions import Transaction, decode_transactions
-from ophion.pool.admission import Account, Applicant, Gate, PoolHead, judge, malformed
+from ophion.pool.admission import Account, Applicant, Gate, PoolHead, blobs_are_there, judge, malformed
 from ophion.pool.journal import Entry, Journal
 from ophion.pool.queue import PooledTransaction, Queue
 from ophion.primitives.types import Address, Hash32
@@ -54,6 +54,11 @@ class PoolConfig:
         default=0,
         check=at_least(0),
         help="Most wei that a transaction sent to this node may pay for its gas; 0 for no cap.",
+    )
+    needs_chain_id: bool = option(
+        "--strict-tx-replay-protection-enabled",
+        default=False,
+        help="Take only transactions that name this chain (EIP-155) from clients.",
     )
 
 
@@ -170,7 +175,7 @@ class TxPool:
         self._journal = journal
         self._queue = Queue(config.max_size)
         self._accounts: dict[Address, Account] = {}
-        self._gate = Gate.at(head, floor, is_permitted, config.fee_cap)
+        self._gate = Gate.at(head, floor, is_permitted, config.fee_cap, config.needs_chain_id)
         self._sequence = 0
         self._requests: list[_Request] = []
         self._is_flush_due = False
@@ -220,7 +225,7 @@ class TxPool:
             outcomes: list[tuple[_Request, list[Admission], PooledTransaction | None]] = []
             for request in requests:
                 before = len(entered)
-                answer = [self._admit(next(decoded), request.is_local, entered) for _ in request.raws]
+                answer = [self._admit(next(decoded), raw, request.is_local, entered) for raw in request.raws]
                 outcomes.append((request, answer, entered[-1] if len(entered) > before else None))
             self._enter(entered)
         except Exception as error:  # noqa: BLE001  # handed to the callers, who would wait for ever otherwise
@@ -235,9 +240,14 @@ class TxPool:
             else:
                 hold.add_done_callback(partial(_answer, request, answer))
 
-    def _admit(self, decoded: Transaction | str, is_local: bool, entered: list[PooledTransaction]) -> Admission:
+    def _admit(
+        self, decoded: Transaction | str, raw: bytes, is_local: bool, entered: list[PooledTransaction]
+    ) -> Admission:
         if isinstance(decoded, str):
             return Rejected(malformed(decoded))
+        refusal = blobs_are_there(decoded, raw)
+        if refusal is not None:
+            return Rejected(refusal, decoded.hash)
         return self._consider(decoded, is_local, self._clock.now(), entered)
 
     def _consider(
@@ -374,7 +384,8 @@ class TxPool:
 
     def on_chain_event(self, event: ChainEvent, head: PoolHead) -> None:
         """A new head: forget what was mined, take back what was reorganised out."""
-        self._gate = Gate.at(head, self._floor, self._is_permitted, self.config.fee_cap)
+        config = self.config
+        self._gate = Gate.at(head, self._floor, self._is_permitted, config.fee_cap, config.needs_chain_id)
         self._accounts.clear()
         added = event.added if isinstance(event, Reorged) else event.blocks
         by_hash = self._queue.by_hash

@@ -90,6 +90,7 @@ PRICE_TOO_LOW: Final = Fault(-32009, "Gas price below configured minimum gas pri
 BASE_FEE_TOO_LOW: Final = Fault(-32009, "Gas price below current base fee")
 WRONG_CHAIN_ID: Final = Fault(SERVER_ERROR_CODE, "Wrong chainId")
 CHAIN_ID_NOT_SUPPORTED: Final = Fault(SERVER_ERROR_CODE, "ChainId not supported")
+CHAIN_ID_REQUIRED: Final = Fault(SERVER_ERROR_CODE, "ChainId is required")
 KNOWN_TRANSACTION: Final = Fault(SERVER_ERROR_CODE, "Known transaction")
 UNDERPRICED: Final = Fault(SERVER_ERROR_CODE, "Replacement transaction underpriced")
 FEE_CAP_EXCEEDED: Final = Fault(SERVER_ERROR_CODE, "Transaction fee cap exceeded")
@@ -128,6 +129,7 @@ _POOL_REASONS: Final[Mapping[str, Fault]] = {
     "base-fee": BASE_FEE_TOO_LOW,
     "wrong-chain-id": WRONG_CHAIN_ID,
     "chain-id-not-supported": CHAIN_ID_NOT_SUPPORTED,
+    "chain-id-required": CHAIN_ID_REQUIRED,
     "invalid-signature": INVALID_SIGNATURE,
     "intrinsic-gas": INTRINSIC_GAS,
     "gas-limit": GAS_LIMIT,

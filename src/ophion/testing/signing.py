@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ophion.chainspec.dev import DEV_ACCOUNTS, DEV_CHAIN_ID
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives import rlp
-from ophion.primitives.types import WEI_PER_GWEI, Address
+from ophion.primitives.types import WEI_PER_GWEI, Address, Hash32
 
 DEV_KEYS = tuple(PrivateKey(account.private_key) for account in DEV_ACCOUNTS)
 """The published keys of the development network's accounts."""
@@ -61,8 +63,29 @@ def fee_transaction(
         data,
         [],
     ]
-    signature = key.sign(keccak256(b"\x02" + rlp.encode(fields)))
-    return b"\x02" + rlp.encode([*fields, rlp.scalar(signature[64]), *_r_and_s(signature)])
+    return _typed(key, 2, fields)
+
+
+def blob_transaction(key: PrivateKey, nonce: int, hashes: Sequence[Hash32], *, chain_id: int = DEV_CHAIN_ID) -> bytes:
+    """A transaction with blobs (EIP-4844) in the form of blocks, which is without them."""
+    fee = rlp.scalar(WEI_PER_GWEI)
+    head = [rlp.scalar(chain_id), rlp.scalar(nonce), fee, fee, rlp.scalar(21_000), bytes(20), b"", b""]
+    return _typed(key, 3, [*head, [], rlp.scalar(1), list(hashes)])
+
+
+def set_code_transaction(
+    key: PrivateKey, nonce: int, authorizations: Sequence[rlp.Encodable], *, chain_id: int = DEV_CHAIN_ID
+) -> bytes:
+    """A transaction that sets code (EIP-7702); the authorizations are signed already."""
+    fee = rlp.scalar(WEI_PER_GWEI)
+    head = [rlp.scalar(chain_id), rlp.scalar(nonce), fee, fee, rlp.scalar(100_000), bytes(20), b"", b""]
+    return _typed(key, 4, [*head, [], list(authorizations)])
+
+
+def _typed(key: PrivateKey, kind: int, fields: list[rlp.Encodable]) -> bytes:
+    prefix = bytes([kind])
+    signature = key.sign(keccak256(prefix + rlp.encode(fields)))
+    return prefix + rlp.encode([*fields, rlp.scalar(signature[64]), *_r_and_s(signature)])
 
 
 def _r_and_s(signature: bytes) -> tuple[bytes, bytes]:

@@ -84,6 +84,8 @@ def test_the_pool_is_told_the_rules_of_the_next_block(tmp_path: Path) -> None:
         head = pool_head(core.queries)
         assert (head.fork, head.chain_id, head.base_fee, head.gas_limit) == ("osaka", 2018, 0, 0x1FFFFFFFFFFFFF)
         assert head.init_code_limit == 2 * 2147483647
+        assert head.blob_limit == 6
     with open_core(tmp_path / "london", genesis=parse_genesis(ETHASH)) as core:
         head = pool_head(core.queries)
         assert (head.fork, head.base_fee, head.init_code_limit) == ("london", 875_000_000, None)
+        assert head.blob_limit == 0

@@ -13,7 +13,13 @@ from ophion.native.executor import State
 from ophion.native.transactions import Transaction, decode_transactions
 from ophion.pool.admission import Applicant, Gate, PoolHead, judge
 from ophion.primitives.types import Address
-from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+from ophion.testing.signing import (
+    DEV_KEYS,
+    blob_transaction,
+    fee_transaction,
+    legacy_transaction,
+    set_code_transaction,
+)
 
 KEY = DEV_KEYS[0]
 RICH = 10**24
@@ -28,7 +34,7 @@ def decoded(raw: bytes) -> Transaction:
 @pytest.fixture
 def head(world: Callable[..., State]) -> PoolHead:
     state = world({KEY.address: (0, RICH)})
-    return PoolHead("osaka", 2018, 30_000_000, 0, 49_152, state)
+    return PoolHead("osaka", 2018, 30_000_000, 0, 49_152, state, blob_limit=6)
 
 
 def verdict(
@@ -38,8 +44,9 @@ def verdict(
     permitted: Callable[[Address], bool] = lambda sender: True,
     fee_cap: int = 0,
     is_local: bool = True,
+    needs_chain_id: bool = False,
 ) -> tuple[str, str] | None:
-    gate = Gate.at(head, floor or FeeFloor(), permitted, fee_cap)
+    gate = Gate.at(head, floor or FeeFloor(), permitted, fee_cap, needs_chain_id)
 
     def account(sender: Address) -> tuple[int, int]:
         assert head.state is not None
@@ -81,6 +88,47 @@ def test_a_nonce_below_the_accounts_is_too_low(world: Callable[..., State], head
     used = replace(head, state=world({KEY.address: (3, RICH)}))
     assert verdict(legacy_transaction(KEY, 2), used) == ("nonce-too-low", "Nonce too low")
     assert verdict(legacy_transaction(KEY, 3), used) is None
+
+
+def test_the_last_nonce_is_never_used(head: PoolHead) -> None:
+    assert verdict(legacy_transaction(KEY, 2**64 - 1), head) == ("nonce-overflow", "Nonce must be less than 2^64-1")
+    assert verdict(legacy_transaction(KEY, 2**64 - 2), head) is None
+
+
+def test_a_strict_node_takes_no_unprotected_transactions_from_clients(head: PoolHead) -> None:
+    raw = legacy_transaction(KEY, 0, chain_id=None)
+    assert verdict(raw, head, needs_chain_id=True) == ("chain-id-required", "ChainId is required")
+    assert verdict(raw, head, needs_chain_id=True, is_local=False) is None
+    assert verdict(raw, replace(head, chain_id=None), needs_chain_id=True) is None
+    assert verdict(legacy_transaction(KEY, 0), head, needs_chain_id=True) is None
+
+
+GOOD_HASH = b"\x01" + bytes(31)
+
+
+@pytest.mark.parametrize(
+    ("hashes", "reason"),
+    [
+        ([], "blob-count"),
+        ([GOOD_HASH] * 7, "blob-count"),
+        ([GOOD_HASH, b"\x02" + bytes(31)], "blob-version"),
+        ([GOOD_HASH] * 6, None),
+    ],
+    ids=["none", "too many", "unknown version", "six"],
+)
+def test_a_blob_transaction_has_some_blobs_and_not_too_many(
+    head: PoolHead, hashes: list[bytes], reason: str | None
+) -> None:
+    refusal = verdict(blob_transaction(KEY, 0, hashes), head)
+    assert (None if refusal is None else refusal[0]) == reason
+
+
+def test_a_set_code_transaction_has_authorizations(head: PoolHead) -> None:
+    assert verdict(set_code_transaction(KEY, 0, []), head) == (
+        "no-authorizations",
+        "Set-code transaction without authorizations",
+    )
+    assert verdict(set_code_transaction(KEY, 0, [[b"", bytes(20), b"", b"", b"\x01", b"\x01"]]), head) is None
 
 
 def test_a_type_needs_its_fork(head: PoolHead) -> None:

@@ -33,7 +33,7 @@ from ophion.pool.pool import (
 from ophion.primitives.block import HashedHeader, Header
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.lanes import InlineLanes, ThreadLanes
-from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+from ophion.testing.signing import DEV_KEYS, blob_transaction, fee_transaction, legacy_transaction
 
 A, B, C = DEV_KEYS
 RICH = 10**24
@@ -76,7 +76,7 @@ class Bench:
         self.pool.events.listen(self.events.append)
 
     def head(self) -> PoolHead:
-        return PoolHead("osaka", 2018, 30_000_000, 0, 49_152, self.world(self.accounts))
+        return PoolHead("osaka", 2018, 30_000_000, 0, 49_152, self.world(self.accounts), blob_limit=6)
 
     async def add(self, *raws: bytes, origin: Origin = Origin.LOCAL) -> list[Admission]:
         return await self.pool.add(raws, origin)
@@ -207,6 +207,16 @@ def test_a_replacement_within_one_batch_is_announced_once(world: Callable[..., S
         await bench.add(legacy_transaction(A, 0, gas_price=10_000), legacy_transaction(A, 0, gas_price=20_000))
         added = [event for event in bench.events if isinstance(event, Added)]
         assert [item.max_fee for event in added for item in event.transactions] == [20_000]
+
+    told(story, Bench(world))
+
+
+def test_blobs_are_sent_with_their_transaction(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        [answer] = await bench.add(blob_transaction(A, 0, [b"\x01" + bytes(31)]))
+        assert isinstance(answer, Rejected)
+        assert answer.error.reason == "malformed"
+        assert "blobs of a blob transaction are missing" in answer.error.message
 
     told(story, Bench(world))
 

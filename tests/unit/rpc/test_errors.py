@@ -31,6 +31,7 @@ POOL = [
     ("gas-price-too-low", -32009, "Gas price below configured minimum gas price"),
     ("wrong-chain-id", -32000, "Wrong chainId"),
     ("chain-id-not-supported", -32000, "ChainId not supported"),
+    ("chain-id-required", -32000, "ChainId is required"),
     ("invalid-signature", -32002, "Invalid signature"),
     ("intrinsic-gas", -32003, "Intrinsic gas exceeds gas limit"),
     ("gas-limit", -32005, "Transaction gas limit exceeds block gas limit"),
