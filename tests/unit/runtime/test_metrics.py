@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.runtime.metrics import Category, MetricsRegistry
+from ophion.runtime.metrics import Category, Durations, MetricsRegistry
 
 EVERYTHING = frozenset(Category)
 
@@ -98,3 +98,18 @@ def test_a_timer_that_never_ran_is_not_shown() -> None:
     timer.of("eth_call")
     assert registry.nested() == {}
     assert "eth_call" not in registry.text(EVERYTHING)
+
+
+def test_one_timed_duration_stands_for_those_that_were_only_counted() -> None:
+    durations = Durations()
+    assert durations.untimed == 0, "the first is timed"
+    durations.sample(0.001)
+    assert (sum(durations.counts), durations.total) == (1, 0.001)
+    durations.untimed -= 5
+    assert sum(durations.counts) == 6, "all are counted whenever somebody looks"
+    durations.untimed = 0
+    durations.sample(0.002)
+    assert sum(durations.counts) == 17
+    assert durations.total == pytest.approx(0.001 * 6 + 0.002 * 11)
+    durations.record(1.0)
+    assert sum(durations.counts) == 18
