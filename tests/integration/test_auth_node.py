@@ -163,3 +163,44 @@ def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users
         with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
             ask(node.ports["json-rpc"], ssl.create_default_context(cafile=str(store)))
         assert node.stop() == 0
+
+
+def test_graphql_asks_for_tokens_over_tls_even_where_http_is_off(tmp_path: Path, users: Path) -> None:
+    permitted = tmp_path / "users.toml"
+    permitted.write_text(users.read_text().replace('"eth:blockNumber"', '"eth:graphql"'))
+    store = pem_file(tmp_path / "node.pem", *identity("node"))
+    context = ssl.create_default_context(cafile=str(store))
+    options = (
+        "--network=dev",
+        "--rpc-http-authentication-enabled",
+        f"--rpc-http-authentication-credentials-file={permitted}",
+        "--graphql-http-enabled",
+        "--graphql-http-port=0",
+        "--graphql-tls-enabled",
+        f"--graphql-tls-keystore-file={store}",
+        "--metrics-enabled",
+        "--metrics-port=0",
+        "--metrics-tls-enabled",
+        f"--metrics-tls-keystore-file={store}",
+    )
+
+    def ask(service: str, path: str, body: str | None = None, **headers: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPSConnection("localhost", node.ports[service], timeout=20, context=context)
+        connection.request("GET" if body is None else "POST", path, body, headers)
+        response = connection.getresponse()
+        content = response.read()
+        connection.close()
+        return response.status, content
+
+    with NodeProcess(tmp_path / "data", *options, has_http=False) as node:
+        assert ask("graphql-http", "/graphql", "{chainID}")[0] == 401
+        status, content = ask("graphql-http", "/login", '{"username":"ali","password":"pegasys"}')
+        assert status == 200
+        header = f"Bearer {json.loads(content)['token']}"
+        status, content = ask("graphql-http", "/graphql", "{chainID}", Authorization=header)
+        assert (status, json.loads(content)) == (200, {"data": {"chainID": "0x7e2"}})
+        send = 'mutation{sendRawTransaction(data:"0x00")}'
+        assert ask("graphql-http", "/graphql", send, Authorization=header)[0] == 401
+        assert b"ethereum_blockchain_height 0" in ask("metrics", "/metrics")[1]
+        assert "no effect unless" not in node.output()
+        assert node.stop() == 0

@@ -32,6 +32,7 @@ SEND_PERMISSION: Final = "eth_sendRawTransaction"
 
 _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
 _PAGE_PATH: Final = b"/graphql/ui"
+_LOGIN_PATH: Final = b"/login"
 _LARGE_BODY: Final = 64 * 1024
 """A document longer than this is read in the lane."""
 _MOST_ROUNDS: Final = 128
@@ -48,6 +49,8 @@ _TIMEOUT: Final = Response(408, (b'{"errors":[{"message":"Timeout expired"}]}',)
 
 Guard = Callable[[bytes | None, str], bool]
 """Whether a request with this `Authorization` header may use a method."""
+Login = Callable[[bytes], Result]
+"""The answer to a login with this body."""
 
 
 class GraphqlApplication:
@@ -60,6 +63,7 @@ class GraphqlApplication:
         loop: asyncio.AbstractEventLoop,
         timeout_s: float,
         guard: Guard | None = None,
+        login: Login | None = None,
     ) -> None:
         self.plain: Callable[[bytes], Reply] | None = None
         self._context = context
@@ -69,6 +73,7 @@ class GraphqlApplication:
         self._loop = loop
         self._timeout_s = timeout_s
         self._guard = guard
+        self._login = login
         self._waiting: set[Pending] = set()
         self._open_rounds = 0
 
@@ -90,13 +95,15 @@ class GraphqlApplication:
     # --- forms of requests -----------------------------------------------------------------------
 
     def _elsewhere(self, request: Request) -> Result:
-        """The root for load balancers and people, the files of the page, and nothing else."""
+        """The root for load balancers and people, the login, the files of the page, and nothing else."""
         is_get = request.method == b"GET"
         if request.path == b"/":
             if is_get and not _wants_page(request):
                 return Response(201)
             if is_get or request.method == b"POST":
                 return Response(308, headers=b"Location: /graphql\r\n")
+        if request.path == _LOGIN_PATH and request.method == b"POST" and self._login is not None:
+            return self._login(request.body)
         page = PAGE_FILES.get(request.path)
         if page is None:
             return Response(404)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from ophion.graphql.http import GraphqlApplication, Guard
+from ophion.graphql.http import GraphqlApplication
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.origins import PageOrigins
 from ophion.native.graphql import GraphqlEngine
@@ -14,6 +15,11 @@ from ophion.rpc.access import HostList
 from ophion.rpc.context import PROTOCOL_VERSION, RpcContext
 from ophion.rpc.http_connection import HttpLimits
 from ophion.rpc.server import HttpService
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ophion.rpc.auth.door import Door
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +34,9 @@ class GraphqlSettings:
     limits: GraphqlLimits = field(default_factory=GraphqlLimits)
     http: HttpLimits = field(default_factory=HttpLimits)
     """What connections may do; the longest body is a limit of GraphQL's own."""
-    guard: Guard | None = None
-    """Who may ask, where JSON-RPC asks for a token; an open side door would defeat that."""
+    door: Door | None = None
+    """Where JSON-RPC asks for a token, the same door: an open one beside it would defeat that."""
+    tls: ssl.SSLContext | None = None
 
 
 def schema_text() -> str:
@@ -60,10 +67,15 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
 
     def application(loop: asyncio.AbstractEventLoop) -> GraphqlApplication:
         engine = graphql_engine(context, settings.limits)
-        return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.guard)
+        if settings.door is None:
+            return GraphqlApplication(context, engine, loop, settings.timeout_s)
+        may, login = settings.door.gate({}, loop).may, settings.door.login
+        return GraphqlApplication(context, engine, loop, settings.timeout_s, may, login)
 
     limits = replace(settings.http, max_body_bytes=settings.limits.max_body_bytes)
     hosts = HostList(settings.hosts)
     origins = PageOrigins(settings.origins, settings.hosts, lambda: service.port)
-    service = HttpService("GraphQL service", settings.host, settings.port, hosts, origins, limits, application)
+    service = HttpService(
+        "GraphQL service", settings.host, settings.port, hosts, origins, limits, application, settings.tls
+    )
     return service

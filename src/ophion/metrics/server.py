@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from ophion.metrics.options import MetricsConfig
@@ -13,6 +13,9 @@ from ophion.rpc.http_connection import HttpLimits, Result
 from ophion.rpc.http_wire import TEXT, Request, Response
 from ophion.rpc.server import HttpService
 from ophion.runtime.metrics import MetricsRegistry
+
+if TYPE_CHECKING:
+    import ssl
 
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 _LIMITS: Final = HttpLimits(max_connections=64, max_body_bytes=64 * 1024)
@@ -44,7 +47,9 @@ class MetricsApplication:
         """Nothing waits."""
 
 
-def metrics_service(registry: MetricsRegistry, config: MetricsConfig, hosts: tuple[str, ...]) -> HttpService:
+def metrics_service(
+    registry: MetricsRegistry, config: MetricsConfig, hosts: tuple[str, ...], tls: ssl.SSLContext | None = None
+) -> HttpService:
     """The service that Prometheus asks."""
     return HttpService(
         "Metrics service",
@@ -54,4 +59,5 @@ def metrics_service(registry: MetricsRegistry, config: MetricsConfig, hosts: tup
         OriginList(()),
         _LIMITS,
         lambda loop: MetricsApplication(registry, config),
+        tls,
     )

@@ -15,7 +15,14 @@ from ophion.node.datadir import DataConfig
 from ophion.node.interface_options import AccessConfig, ApiGroup, GraphqlConfig, HttpConfig, WebSocketConfig
 from ophion.node.limit_options import LimitConfig
 from ophion.node.network import NetworkConfig
-from ophion.node.security_options import HttpSecurityConfig, WebSocketSecurityConfig
+from ophion.node.security_options import (
+    GraphqlTlsConfig,
+    HttpAuthConfig,
+    HttpTlsConfig,
+    MetricsTlsConfig,
+    WebSocketAuthConfig,
+    WebSocketTlsConfig,
+)
 from ophion.node.unbuilt_options import PeerConfig, PermissionConfig, PrivacyConfig, PruningConfig
 from ophion.node.unstable_options import UnstableConfig
 from ophion.pool.pool import PoolConfig
@@ -71,10 +78,13 @@ class NodeConfig:
     data: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     http: HttpConfig = field(default_factory=HttpConfig)
-    http_security: HttpSecurityConfig = field(default_factory=HttpSecurityConfig)
+    http_auth: HttpAuthConfig = field(default_factory=HttpAuthConfig)
+    http_tls: HttpTlsConfig = field(default_factory=HttpTlsConfig)
     websocket: WebSocketConfig = field(default_factory=WebSocketConfig)
-    websocket_security: WebSocketSecurityConfig = field(default_factory=WebSocketSecurityConfig)
+    websocket_auth: WebSocketAuthConfig = field(default_factory=WebSocketAuthConfig)
+    websocket_tls: WebSocketTlsConfig = field(default_factory=WebSocketTlsConfig)
     graphql: GraphqlConfig = field(default_factory=GraphqlConfig)
+    graphql_tls: GraphqlTlsConfig = field(default_factory=GraphqlTlsConfig)
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: LimitConfig = field(default_factory=LimitConfig)
     miner: MinerConfig = field(default_factory=MinerConfig)
@@ -82,6 +92,7 @@ class NodeConfig:
     pool: PoolConfig = field(default_factory=PoolConfig)
     peers: PeerConfig = field(default_factory=PeerConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    metrics_tls: MetricsTlsConfig = field(default_factory=MetricsTlsConfig)
     permissions: PermissionConfig = field(default_factory=PermissionConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
@@ -93,3 +104,13 @@ class NodeConfig:
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
         if not self.permissions.is_used and any(is_on and ApiGroup.PERM in groups for is_on, groups in services):
             yield "Permissions are disabled. Cannot enable PERM APIs when not using Permissions."
+        guarded = (
+            (self.http_auth.enabled, self.http.enabled or self.graphql.enabled, "--rpc-http"),
+            (self.websocket_auth.enabled, self.websocket.enabled, "--rpc-ws"),
+        )
+        for is_asked, is_served, service in guarded:
+            if is_asked and not is_served:
+                yield (
+                    f"{service}-authentication-enabled will have no effect unless {service}-enabled is defined on the"
+                    " command line."
+                )

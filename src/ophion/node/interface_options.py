@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from ophion.runtime.options import at_least, between, option
 from ophion.runtime.options import port as valid_port
@@ -51,120 +51,114 @@ def names_list(noun: str) -> Callable[[Any], None]:
     return check
 
 
-@dataclass(frozen=True, slots=True)
-class HttpConfig:
-    """JSON-RPC over HTTP."""
-
-    enabled: bool = option("--rpc-http-enabled", default=False, help="Serve JSON-RPC over HTTP.")
-    host: str = option("--rpc-http-host", default="127.0.0.1", needs="--rpc-http-enabled", help="Address to listen on.")
-    port: int = option(
-        "--rpc-http-port",
-        default=8545,
+def _port(default: int) -> Any:
+    return option(
+        "--{service}-port",
+        default=default,
         check=valid_port,
-        needs="--rpc-http-enabled",
+        needs="--{service}-enabled",
         help="Port to listen on; 0 takes a free one, which the ports file in the data path names.",
     )
-    groups: tuple[ApiGroup, ...] = option(
-        "--rpc-http-api",
-        "--rpc-http-apis",
-        default=DEFAULT_GROUPS,
-        needs="--rpc-http-enabled",
-        help="Groups of methods that are offered.",
-    )
-    cors_origins: tuple[str, ...] = option(
-        "--rpc-http-cors-origins",
+
+
+def _cors_origins() -> Any:
+    return option(
+        "--{service}-cors-origins",
         default=(),
         check=names_list("domains"),
-        needs="--rpc-http-enabled",
+        needs="--{service}-enabled",
         help="Web pages that may call from a browser: origins, `all` or `none`.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerConfig:
+    """Where one service listens."""
+
+    enabled: bool = option("--{service}-enabled", default=False, help="Serve {content}.")
+    host: str = option(
+        "--{service}-host", default="127.0.0.1", needs="--{service}-enabled", help="Address to listen on."
+    )
+    port: int = _port(0)
+
+
+@dataclass(frozen=True, slots=True)
+class RpcConfig(ListenerConfig):
+    """JSON-RPC over one transport."""
+
+    groups: tuple[ApiGroup, ...] = option(
+        "--{service}-api",
+        "--{service}-apis",
+        default=DEFAULT_GROUPS,
+        needs="--{service}-enabled",
+        help="Groups of methods that are offered.",
+    )
     max_connections: int = option(
-        "--rpc-http-max-active-connections",
+        "--{service}-max-active-connections",
         default=4096,
         check=at_least(1),
-        needs="--rpc-http-enabled",
+        needs="--{service}-enabled",
         help="Simultaneous connections; beyond them the one idle longest gives way.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class HttpConfig(RpcConfig):
+    """JSON-RPC over HTTP."""
+
+    names: ClassVar[Mapping[str, str]] = {"service": "rpc-http", "content": "JSON-RPC over HTTP"}
+
+    port: int = _port(8545)
+    cors_origins: tuple[str, ...] = _cors_origins()
     max_content_length: int = option(
-        "--rpc-http-max-request-content-length",
+        "--{service}-max-request-content-length",
         default=16 * MEBIBYTE,
         check=at_least(1),
-        needs="--rpc-http-enabled",
+        needs="--{service}-enabled",
         help="Bytes of the longest request.",
     )
     max_batch_size: int = option(
-        "--rpc-http-max-batch-size",
+        "--{service}-max-batch-size",
         default=1024,
         check=at_least(1),
-        needs="--rpc-http-enabled",
+        needs="--{service}-enabled",
         help="Requests in one batch.",
     )
     errors_as_400: bool = option(
-        "--rpc-http-error-status-400",
+        "--{service}-error-status-400",
         default=False,
-        needs="--rpc-http-enabled",
+        needs="--{service}-enabled",
         help="Answer errors of methods with HTTP status 400, as the original client did, instead of 200.",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class WebSocketConfig:
+class WebSocketConfig(RpcConfig):
     """JSON-RPC over WebSocket."""
 
-    enabled: bool = option("--rpc-ws-enabled", default=False, help="Serve JSON-RPC and subscriptions over WebSocket.")
-    host: str = option("--rpc-ws-host", default="127.0.0.1", needs="--rpc-ws-enabled", help="Address to listen on.")
-    port: int = option(
-        "--rpc-ws-port",
-        default=8546,
-        check=valid_port,
-        needs="--rpc-ws-enabled",
-        help="Port to listen on; 0 takes a free one, which the ports file in the data path names.",
-    )
-    groups: tuple[ApiGroup, ...] = option(
-        "--rpc-ws-api",
-        "--rpc-ws-apis",
-        default=DEFAULT_GROUPS,
-        needs="--rpc-ws-enabled",
-        help="Groups of methods that are offered.",
-    )
-    max_connections: int = option(
-        "--rpc-ws-max-active-connections",
-        default=4096,
-        check=at_least(1),
-        needs="--rpc-ws-enabled",
-        help="Simultaneous connections; beyond them the one idle longest gives way.",
-    )
+    names: ClassVar[Mapping[str, str]] = {
+        "service": "rpc-ws",
+        "content": "JSON-RPC and subscriptions over WebSocket",
+    }
+
+    port: int = _port(8546)
     max_frame_size: int = option(
-        "--rpc-ws-max-frame-size",
+        "--{service}-max-frame-size",
         default=MEBIBYTE,
         check=at_least(125),
-        needs="--rpc-ws-enabled",
+        needs="--{service}-enabled",
         help="Bytes of the longest frame; a message may have four times as many.",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class GraphqlConfig:
+class GraphqlConfig(ListenerConfig):
     """GraphQL over HTTP."""
 
-    enabled: bool = option("--graphql-http-enabled", default=False, help="Serve GraphQL over HTTP.")
-    host: str = option(
-        "--graphql-http-host", default="127.0.0.1", needs="--graphql-http-enabled", help="Address to listen on."
-    )
-    port: int = option(
-        "--graphql-http-port",
-        default=8547,
-        check=valid_port,
-        needs="--graphql-http-enabled",
-        help="Port to listen on; 0 takes a free one.",
-    )
-    cors_origins: tuple[str, ...] = option(
-        "--graphql-http-cors-origins",
-        default=(),
-        check=names_list("domains"),
-        needs="--graphql-http-enabled",
-        help="Web pages that may call from a browser: origins, `all` or `none`.",
-    )
+    names: ClassVar[Mapping[str, str]] = {"service": "graphql-http", "content": "GraphQL over HTTP"}
+
+    port: int = _port(8547)
+    cors_origins: tuple[str, ...] = _cors_origins()
 
 
 @dataclass(frozen=True, slots=True)

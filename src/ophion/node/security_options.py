@@ -1,14 +1,15 @@
-"""Options of who may call: tokens and TLS, for each of the two JSON-RPC services.
+"""Options of who may call: tokens for JSON-RPC and GraphQL, TLS for every service that listens.
 
 Besides what the original client had (a credentials file), tokens may come from an issuer elsewhere whose public key is
-given. Both are looked at before anything starts.
+given. All files are looked at before anything starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from ophion.errors import OphionError
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
@@ -17,194 +18,152 @@ from ophion.runtime.options import option
 
 
 @dataclass(frozen=True, slots=True)
-class HttpSecurityConfig:
-    """Authentication and TLS of JSON-RPC over HTTP."""
+class AuthConfig:
+    """Authentication of one service; `label` is its name in messages."""
 
-    authentication_enabled: bool = option(
-        "--rpc-http-authentication-enabled", default=False, needs="--rpc-http-enabled", help="Ask clients for a token."
-    )
+    label: ClassVar[str]
+
+    enabled: bool = option("--{service}-authentication-enabled", default=False, help="Ask clients for a token.{also}")
     credentials_file: Path | None = option(
-        "--rpc-http-authentication-credentials-file",
+        "--{service}-authentication-credentials-file",
         default=None,
-        needs="--rpc-http-enabled",
         help="TOML file with users, password hashes and permissions; read again at each login.",
     )
     public_key_file: Path | None = option(
-        "--rpc-http-authentication-jwt-public-key-file",
+        "--{service}-authentication-jwt-public-key-file",
         default=None,
-        needs="--rpc-http-authentication-enabled",
+        needs="--{service}-authentication-enabled",
         help="Public key (PEM) of an issuer of tokens elsewhere; then nobody logs in here.",
     )
     algorithm: JwtAlgorithm = option(
-        "--rpc-http-authentication-jwt-algorithm",
+        "--{service}-authentication-jwt-algorithm",
         default=JwtAlgorithm.RS256,
-        needs="--rpc-http-authentication-enabled",
+        needs="--{service}-authentication-enabled",
         help="How tokens of that issuer are signed; HS256 means that the key file holds a shared secret.",
     )
     open_methods: tuple[str, ...] = option(
-        "--rpc-http-api-methods-no-auth",
-        "--rpc-http-api-method-no-auth",
+        "--{service}-api-methods-no-auth",
+        "--{service}-api-method-no-auth",
         default=(),
-        needs="--rpc-http-authentication-enabled",
+        needs="--{service}-authentication-enabled",
         help="Methods that need no token.",
-    )
-    tls_enabled: bool = option(
-        "--rpc-http-tls-enabled", default=False, needs="--rpc-http-enabled", help="Speak HTTPS only."
-    )
-    keystore_file: Path | None = option(
-        "--rpc-http-tls-keystore-file",
-        default=None,
-        needs="--rpc-http-tls-enabled",
-        help="Key and certificate of this service, as PKCS #12 or PEM.",
-    )
-    keystore_password_file: Path | None = option(
-        "--rpc-http-tls-keystore-password-file",
-        default=None,
-        needs="--rpc-http-tls-enabled",
-        help="File whose first line is the password of the key store.",
-    )
-    client_auth_enabled: bool = option(
-        "--rpc-http-tls-client-auth-enabled",
-        default=False,
-        needs="--rpc-http-tls-enabled",
-        help="Ask clients for a certificate.",
-    )
-    truststore_file: Path | None = option(
-        "--rpc-http-tls-truststore-file",
-        default=None,
-        needs="--rpc-http-tls-client-auth-enabled",
-        help="Certificates (PEM) of clients, or of authorities that sign them.",
     )
 
     def problems(self) -> Iterator[str]:
-        auth, tls = self.auth(), self.tls()
-        if self.authentication_enabled and self.credentials_file is None and self.public_key_file is None:
-            yield "Unable to authenticate JSON-RPC HTTP endpoint without a supplied credentials file"
-        elif auth is not None:
-            # it loads cryptography, which nodes without tokens are spared
-            from ophion.rpc.auth.door import check
+        settings = self.settings()
+        if settings is None:
+            return
+        if self.credentials_file is None and self.public_key_file is None:
+            yield f"Unable to authenticate JSON-RPC {self.label} endpoint without a supplied credentials file"
+            return
+        # it loads cryptography, which nodes without tokens are spared
+        from ophion.rpc.auth.door import check
 
-            try:
-                check(auth)
-            except OphionError as error:
-                yield str(error)
-        if tls is not None:
-            try:
-                server_context(tls)
-            except OphionError as error:
-                yield str(error)
+        try:
+            check(settings)
+        except OphionError as error:
+            yield str(error)
 
-    def auth(self) -> AuthSettings | None:
+    def settings(self) -> AuthSettings | None:
         """How tokens are asked for; None where none is needed."""
-        if not self.authentication_enabled:
+        if not self.enabled:
             return None
         return AuthSettings(self.credentials_file, self.public_key_file, self.algorithm, self.open_methods)
-
-    def tls(self) -> TlsSettings | None:
-        """How the service encrypts; None where it does not."""
-        if not self.tls_enabled:
-            return None
-        return TlsSettings(
-            "--rpc-http-tls-keystore-file",
-            self.keystore_file,
-            self.keystore_password_file,
-            self.client_auth_enabled,
-            self.truststore_file,
-        )
 
 
 @dataclass(frozen=True, slots=True)
-class WebSocketSecurityConfig:
-    """Authentication and TLS of JSON-RPC over WebSocket."""
+class HttpAuthConfig(AuthConfig):
+    """Authentication of JSON-RPC over HTTP."""
 
-    authentication_enabled: bool = option(
-        "--rpc-ws-authentication-enabled", default=False, needs="--rpc-ws-enabled", help="Ask clients for a token."
-    )
-    credentials_file: Path | None = option(
-        "--rpc-ws-authentication-credentials-file",
-        default=None,
-        needs="--rpc-ws-enabled",
-        help="TOML file with users, password hashes and permissions; read again at each login.",
-    )
-    public_key_file: Path | None = option(
-        "--rpc-ws-authentication-jwt-public-key-file",
-        default=None,
-        needs="--rpc-ws-authentication-enabled",
-        help="Public key (PEM) of an issuer of tokens elsewhere; then nobody logs in here.",
-    )
-    algorithm: JwtAlgorithm = option(
-        "--rpc-ws-authentication-jwt-algorithm",
-        default=JwtAlgorithm.RS256,
-        needs="--rpc-ws-authentication-enabled",
-        help="How tokens of that issuer are signed; HS256 means that the key file holds a shared secret.",
-    )
-    open_methods: tuple[str, ...] = option(
-        "--rpc-ws-api-methods-no-auth",
-        "--rpc-ws-api-method-no-auth",
-        default=(),
-        needs="--rpc-ws-authentication-enabled",
-        help="Methods that need no token.",
-    )
-    tls_enabled: bool = option(
-        "--rpc-ws-ssl-enabled", default=False, needs="--rpc-ws-enabled", help="Speak WebSocket over TLS only."
-    )
+    label = "HTTP"
+    names: ClassVar[Mapping[str, str]] = {"service": "rpc-http", "also": " GraphQL asks for it too."}
+
+
+@dataclass(frozen=True, slots=True)
+class WebSocketAuthConfig(AuthConfig):
+    """Authentication of JSON-RPC over WebSocket."""
+
+    label = "WebSocket"
+    names: ClassVar[Mapping[str, str]] = {"service": "rpc-ws", "also": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class TlsConfig:
+    """TLS of one service."""
+
+    names: ClassVar[Mapping[str, str]]
+
+    enabled: bool = option("--{tls}-enabled", default=False, needs="--{service}-enabled", help="Speak TLS only.")
     keystore_file: Path | None = option(
-        "--rpc-ws-ssl-keystore-file",
+        "--{tls}-keystore-file",
         default=None,
-        needs="--rpc-ws-ssl-enabled",
+        needs="--{tls}-enabled",
         help="Key and certificate of this service, as PKCS #12 or PEM.",
     )
     keystore_password_file: Path | None = option(
-        "--rpc-ws-ssl-keystore-password-file",
+        "--{tls}-keystore-password-file",
         default=None,
-        needs="--rpc-ws-ssl-enabled",
+        needs="--{tls}-enabled",
         help="File whose first line is the password of the key store.",
     )
     client_auth_enabled: bool = option(
-        "--rpc-ws-ssl-client-auth-enabled",
-        default=False,
-        needs="--rpc-ws-ssl-enabled",
-        help="Ask clients for a certificate.",
+        "--{client-auth}-enabled", default=False, needs="--{tls}-enabled", help="Ask clients for a certificate."
     )
     truststore_file: Path | None = option(
-        "--rpc-ws-ssl-truststore-file",
+        "--{tls}-truststore-file",
         default=None,
-        needs="--rpc-ws-ssl-client-auth-enabled",
+        needs="--{client-auth}-enabled",
         help="Certificates (PEM) of clients, or of authorities that sign them.",
     )
 
     def problems(self) -> Iterator[str]:
-        auth, tls = self.auth(), self.tls()
-        if self.authentication_enabled and self.credentials_file is None and self.public_key_file is None:
-            yield "Unable to authenticate JSON-RPC WebSocket endpoint without a supplied credentials file"
-        elif auth is not None:
-            # it loads cryptography, which nodes without tokens are spared
-            from ophion.rpc.auth.door import check
-
+        settings = self.settings()
+        if settings is not None:
             try:
-                check(auth)
-            except OphionError as error:
-                yield str(error)
-        if tls is not None:
-            try:
-                server_context(tls)
+                server_context(settings)
             except OphionError as error:
                 yield str(error)
 
-    def auth(self) -> AuthSettings | None:
-        """How tokens are asked for; None where none is needed."""
-        if not self.authentication_enabled:
-            return None
-        return AuthSettings(self.credentials_file, self.public_key_file, self.algorithm, self.open_methods)
-
-    def tls(self) -> TlsSettings | None:
+    def settings(self) -> TlsSettings | None:
         """How the service encrypts; None where it does not."""
-        if not self.tls_enabled:
+        if not self.enabled:
             return None
         return TlsSettings(
-            "--rpc-ws-ssl-keystore-file",
+            f"--{self.names['tls']}-keystore-file",
             self.keystore_file,
             self.keystore_password_file,
             self.client_auth_enabled,
             self.truststore_file,
         )
+
+
+def _tls_names(service: str, tls: str, client_auth: str | None = None) -> Mapping[str, str]:
+    return {"service": service, "tls": tls, "client-auth": client_auth or f"{tls}-client-auth"}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTlsConfig(TlsConfig):
+    """TLS of JSON-RPC over HTTP."""
+
+    names = _tls_names("rpc-http", "rpc-http-tls")
+
+
+@dataclass(frozen=True, slots=True)
+class WebSocketTlsConfig(TlsConfig):
+    """TLS of JSON-RPC over WebSocket."""
+
+    names = _tls_names("rpc-ws", "rpc-ws-ssl")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphqlTlsConfig(TlsConfig):
+    """TLS of GraphQL."""
+
+    names = _tls_names("graphql-http", "graphql-tls", "graphql-mtls")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsTlsConfig(TlsConfig):
+    """TLS of metrics."""
+
+    names = _tls_names("metrics", "metrics-tls")

@@ -13,6 +13,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.node.open_files import allow_open_files
+from ophion.node.security_options import AuthConfig, TlsConfig
 from ophion.primitives.enode import Enode
 from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
 from ophion.rpc.filters import Filters
@@ -30,8 +31,11 @@ from ophion.runtime.supervisor import Service
 from ophion.version import client_version
 
 if TYPE_CHECKING:
+    import ssl
+
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.metrics.push import PushService
+    from ophion.rpc.auth.door import Door
     from ophion.rpc.measured import RequestMetrics
 
 _MESSAGE_FRAMES = 4
@@ -61,7 +65,10 @@ class Interface:
     def urls(self) -> dict[str, str]:
         """Where a person finds the services."""
         shown = ((*_SHOWN_NAMES[name], service) for name, service in self.listening.items())
-        return {title: f"{scheme}://{one.host}:{one.port}{path}" for title, scheme, path, one in shown}
+        return {
+            title: f"{scheme}{'s' if one.is_encrypted else ''}://{one.host}:{one.port}{path}"
+            for title, scheme, path, one in shown
+        }
 
 
 def build_interface(
@@ -137,16 +144,22 @@ def build_interface(
         endpoints=lambda: {name: Endpoint(one.host, one.port) for name, one in listening.items()},
         metrics=lambda: metrics().tree(),
     )
+
+    @cache
+    def door() -> Door | None:
+        """Where JSON-RPC asks for a token, GraphQL asks for the same: it would be a side door otherwise."""
+        return _door(config.http_auth)
+
     requests = metrics().requests if config.metrics.is_on else None
     services: list[Service] = [subscriptions]
     if config.http.enabled:
-        http = listening["jsonrpc"] = _http(config, context, requests)
+        http = listening["jsonrpc"] = _http(config, context, requests, door())
         services.append(http)
     if config.websocket.enabled:
         websocket = listening["ws"] = _websocket(config, context, requests)
         services.append(websocket)
     if config.graphql.enabled:
-        graphql = listening["graphQL"] = _graphql(config, context, listening.get("jsonrpc"))
+        graphql = listening["graphQL"] = _graphql(config, context, door())
         services.append(graphql)
     if config.metrics.is_on:
         services.append(_metrics(config, metrics(), listening))
@@ -154,9 +167,23 @@ def build_interface(
     return Interface(tuple(services), listening, enode.url)
 
 
-def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | None) -> HttpService:
+def _door(config: AuthConfig) -> Door | None:
+    settings = config.settings()
+    if settings is None:
+        return None
+    # what is behind it takes long to load: only nodes that ask for tokens wait for it
+    from ophion.rpc.auth.door import Door
+
+    return Door(settings)
+
+
+def _tls(config: TlsConfig) -> ssl.SSLContext | None:
+    settings = config.settings()
+    return None if settings is None else server_context(settings)
+
+
+def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | None, door: Door | None) -> HttpService:
     http, access, limits = config.http, config.access, config.limits
-    tls = config.http_security.tls()
     settings = HttpSettings(
         host=http.host,
         port=http.port,
@@ -175,13 +202,13 @@ def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | No
             write_timeout_s=limits.write_timeout_s,
             idle_timeout_s=limits.idle_timeout_s,
         ),
-        auth=config.http_security.auth(),
-        tls=None if tls is None else server_context(tls),
+        door=door,
+        tls=_tls(config.http_tls),
     )
     return http_service(context, settings, Health(context.sync_status), measured)
 
 
-def _graphql(config: NodeConfig, context: RpcContext, http: HttpService | WebSocketService | None) -> HttpService:
+def _graphql(config: NodeConfig, context: RpcContext, door: Door | None) -> HttpService:
     # loaded where it is used: a schema to be read and the files of a page
     from ophion.graphql.service import GraphqlSettings, graphql_service
 
@@ -199,15 +226,14 @@ def _graphql(config: NodeConfig, context: RpcContext, http: HttpService | WebSoc
             write_timeout_s=limits.write_timeout_s,
             idle_timeout_s=limits.idle_timeout_s,
         ),
-        # where JSON-RPC asks for a token, so does this: it would be a side door otherwise
-        guard=http.may if config.http_security.auth() is not None and isinstance(http, HttpService) else None,
+        door=door,
+        tls=_tls(config.graphql_tls),
     )
     return graphql_service(context, settings)
 
 
 def _websocket(config: NodeConfig, context: RpcContext, measured: RequestMetrics | None) -> WebSocketService:
     websocket, access, limits = config.websocket, config.access, config.limits
-    tls = config.websocket_security.tls()
     settings = WebSocketSettings(
         host=websocket.host,
         port=websocket.port,
@@ -223,8 +249,8 @@ def _websocket(config: NodeConfig, context: RpcContext, measured: RequestMetrics
             write_timeout_s=limits.write_timeout_s,
         ),
         max_response_bytes=limits.max_response_bytes,
-        auth=config.websocket_security.auth(),
-        tls=None if tls is None else server_context(tls),
+        door=_door(config.websocket_auth),
+        tls=_tls(config.websocket_tls),
     )
     return websocket_service(context, settings, measured)
 
@@ -239,6 +265,6 @@ def _metrics(
     metrics.declare()
     if config.metrics.push_enabled:
         return PushService(metrics.registry, config.metrics)
-    service = metrics_service(metrics.registry, config.metrics, config.access.host_allow_list)
+    service = metrics_service(metrics.registry, config.metrics, config.access.host_allow_list, _tls(config.metrics_tls))
     listening["metrics"] = service
     return service

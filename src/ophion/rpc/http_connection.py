@@ -93,6 +93,13 @@ class PlainHeads:
         self.sizes[message[:end]] = body_size
 
 
+class SessionUser(Protocol):
+    """A connection that works with the token of somebody."""
+
+    def session_ended(self) -> None:
+        """The token is not good any more."""
+
+
 class GuardedSession(Protocol):
     """What the bearer of one token may do."""
 
@@ -100,15 +107,17 @@ class GuardedSession(Protocol):
 
     @property
     def handle(self) -> Callable[[bytes], Reply]:
-        """What the body of a `POST /` with this token is handed to."""
+        """What the body of a `POST /` with this token is handed to, by users of the session."""
+
+    def join(self, user: SessionUser) -> None: ...
+
+    def leave(self, user: SessionUser) -> None: ...
 
 
 class Guard(Protocol):
     """Who looks at tokens; `POST /` of a guarded service goes to the session of its header."""
 
     def session(self, authorization: bytes | None) -> GuardedSession: ...
-
-    def may(self, authorization: bytes | None, method: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +178,7 @@ class HttpConnection(asyncio.Protocol):
         self._plain = policy.application.plain
         self._heads = policy.heads
         self._plain_sizes = policy.heads.sizes
+        self._session: GuardedSession | None = None
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._parser = httptools.HttpRequestParser(self)
         self._queue: deque[_Slot] = deque()
@@ -214,6 +224,8 @@ class HttpConnection(asyncio.Protocol):
         self._policy.closed(self)
         self._policy.backlog.settle(self)
         self._is_ending, self._is_plain = True, False
+        if self._session is not None:
+            self._session.leave(self)
         if self._pump is not None:
             self._pump.abandon()
             self._pump = None
@@ -318,6 +330,11 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._transport.close()
 
+    def session_ended(self) -> None:
+        """What was learned with the token is worth nothing now: the next request is looked at."""
+        self._session = self._plain = None
+        self._is_plain = False
+
     def cut_off(self) -> None:
         """The client does not take its answers, and others need the memory."""
         self._transport.abort()
@@ -383,14 +400,22 @@ class HttpConnection(asyncio.Protocol):
         if method == b"OPTIONS" and self._extra and b"access-control-request-method" in self._headers:
             return preflight()
         if method == b"POST" and path == b"/" and self._policy.guard is not None:
-            session = self._policy.guard.session(self._headers.get(b"authorization"))
-            self._plain, self._heads, self._plain_sizes = session.handle, session.heads, session.heads.sizes
-            self._last_size = -1  # the last head came with another token
+            self._work_with(self._policy.guard.session(self._headers.get(b"authorization")))
         if method == b"POST" and path == b"/" and self._plain is not None:
             if self._is_learnable():
                 self._learnable_size = len(body)
             return self._plain(body)
         return self._policy.application.respond(Request(method, path, query, self._headers, body))
+
+    def _work_with(self, session: GuardedSession) -> None:
+        if session is self._session:
+            return
+        if self._session is not None:
+            self._session.leave(self)
+        session.join(self)
+        self._session = session
+        self._plain, self._heads, self._plain_sizes = session.handle, session.heads, session.heads.sizes
+        self._last_size = -1  # the last head came with another token
 
     def _is_learnable(self) -> bool:
         unusual = (b"expect", b"transfer-encoding", b"upgrade")

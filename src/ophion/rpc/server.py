@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import ssl
 
     from ophion.rpc.auth.door import Door
+    from ophion.rpc.auth.gate import Gate
 
 logger = logging.getLogger(__name__)
 
@@ -48,12 +49,15 @@ class ListenError(OphionError):
 class RpcApplication:
     """JSON-RPC over HTTP; with a door, for those who have a token."""
 
-    def __init__(self, dispatcher: Dispatcher, health: Health, door: Door | None = None) -> None:
-        self.plain: Callable[[bytes], Reply] | None = dispatcher.handle if door is None else None
-        self.token_guard: Guard | None = None if door is None else door.gate
+    def __init__(
+        self, dispatcher: Dispatcher, health: Health, door: Door | None = None, gate: Gate | None = None
+    ) -> None:
+        self.plain: Callable[[bytes], Reply] | None = dispatcher.handle if gate is None else None
+        self.token_guard: Guard | None = gate
         self._dispatcher = dispatcher
         self._health = health
         self._door = door
+        self._gate = gate
 
     def respond(self, request: Request) -> Result:
         """Everything but `POST /`."""
@@ -74,6 +78,8 @@ class RpcApplication:
     def close(self) -> None:
         """Give up what is still waiting."""
         self._dispatcher.close()
+        if self._gate is not None:
+            self._gate.close()
         if self._door is not None:
             self._door.close()
 
@@ -111,15 +117,19 @@ class HttpService:
         self._limits = limits
         self._application = application
         self._tls = tls
-        self._guard: Guard | None = None
         self.places: Places[HttpConnection] = Places(name, limits.max_connections)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether clients must speak TLS."""
+        return self._tls is not None
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve; cancelling stops listening, drops waiting requests and closes every connection."""
         loop = asyncio.get_running_loop()
         application = self._application(loop)
         # only an application that asks for tokens has one
-        self._guard = getattr(application, "token_guard", None)
+        guard: Guard | None = getattr(application, "token_guard", None)
         policy = HttpPolicy(
             application,
             self._hosts,
@@ -128,7 +138,7 @@ class HttpService:
             PlainHeads(),
             self.places.admit,
             self.places.leave,
-            self._guard,
+            guard,
         )
         server = await listen(self.name, loop, lambda: HttpConnection(policy), self.host, self.port, self._tls)
         self.port = server.sockets[0].getsockname()[1]
@@ -144,13 +154,6 @@ class HttpService:
             for connection in self.places:
                 connection.close()
             application.close()
-
-    def may(self, authorization: bytes | None, method: str) -> bool:
-        """Whether a request with this `Authorization` header may use a method, for interfaces beside this one.
-
-        For those who ask where tokens are needed: while the service does not run, nothing is permitted.
-        """
-        return self._guard is not None and self._guard.may(authorization, method)
 
 
 async def listen(

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from ophion.rpc import openrpc
 from ophion.rpc.access import HostList, OriginList
-from ophion.rpc.auth.settings import AuthSettings
 from ophion.rpc.context import RpcContext
 from ophion.rpc.dispatcher import BAD_REQUEST, OK, Dispatcher, DispatchLimits
 from ophion.rpc.health import Health
@@ -49,7 +48,7 @@ class HttpSettings:
     max_response_bytes: int = 256 * 1024 * 1024
     errors_as_400: bool = False
     limits: HttpLimits = field(default_factory=HttpLimits)
-    auth: AuthSettings | None = None
+    door: Door | None = None
     """None where no token is needed."""
     tls: ssl.SSLContext | None = None
 
@@ -66,7 +65,7 @@ class WebSocketSettings:
     timeout_s: float = 30.0
     max_response_bytes: int = 256 * 1024 * 1024
     limits: WebSocketLimits = field(default_factory=WebSocketLimits)
-    auth: AuthSettings | None = None
+    door: Door | None = None
     tls: ssl.SSLContext | None = None
 
 
@@ -79,8 +78,8 @@ def http_service(
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
         table = method_table(context, settings.groups, HTTP, measured)
-        door = None if settings.auth is None else _door(settings.auth, table, loop, limits)
-        return RpcApplication(Dispatcher(table, loop, limits), health, door)
+        gate = None if settings.door is None else settings.door.gate(table, loop, limits)
+        return RpcApplication(Dispatcher(table, loop, limits), health, settings.door, gate)
 
     return HttpService(
         "JsonRPC service",
@@ -99,14 +98,9 @@ def websocket_service(
 ) -> WebSocketService:
     """JSON-RPC and subscriptions over WebSocket."""
     limits = DispatchLimits(settings.max_batch, settings.timeout_s, OK, settings.max_response_bytes)
-    auth = settings.auth
 
-    def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
-        return Dispatcher(method_table(context, settings.groups, WEBSOCKET, measured), loop, limits)
-
-    def door(loop: asyncio.AbstractEventLoop) -> Door:
-        assert auth is not None
-        return _door(auth, method_table(context, settings.groups, WEBSOCKET, measured), loop, limits)
+    def table() -> dict[str, Bound]:
+        return method_table(context, settings.groups, WEBSOCKET, measured)
 
     return WebSocketService(
         "Websocket service",
@@ -114,20 +108,12 @@ def websocket_service(
         settings.port,
         HostList(settings.hosts),
         settings.limits,
-        dispatcher,
+        table,
+        limits,
         context.subscriptions.drop,
-        None if auth is None else door,
+        settings.door,
         settings.tls,
     )
-
-
-def _door(
-    settings: AuthSettings, table: dict[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits
-) -> Door:
-    # what is behind it takes long to load: only services that ask for tokens wait for it
-    from ophion.rpc.auth.door import Door
-
-    return Door(settings, table, loop, limits)
 
 
 def method_table(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ophion.rpc.access import HostList
-from ophion.rpc.dispatcher import Dispatcher
+from ophion.rpc.dispatcher import Dispatcher, DispatchLimits
 from ophion.rpc.places import Places
+from ophion.rpc.registry import Bound
 from ophion.rpc.server import listen
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ class WebSocketService:
         port: int,
         hosts: HostList,
         limits: WebSocketLimits,
-        dispatcher: Callable[[asyncio.AbstractEventLoop], Dispatcher],
+        table: Callable[[], Mapping[str, Bound]],
+        requests: DispatchLimits,
         closed: Callable[[WebSocketConnection], None],
-        door: Callable[[asyncio.AbstractEventLoop], Door] | None = None,
+        door: Door | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.name = name
@@ -65,11 +67,17 @@ class WebSocketService:
         """The configured port; once the service is ready, the actual one."""
         self._hosts = hosts
         self._limits = limits
-        self._dispatcher = dispatcher
+        self._table = table
+        self._requests = requests
         self._closed = closed
         self._door = door
         self._tls = tls
         self.places: Places[WebSocketConnection] = Places(name, limits.max_connections)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether clients must speak TLS."""
+        return self._tls is not None
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve; cancelling says goodbye to every client."""
@@ -77,9 +85,10 @@ class WebSocketService:
         from ophion.rpc.websocket_connection import WebSocketConnection, WebSocketPolicy
 
         loop = asyncio.get_running_loop()
-        dispatcher = self._dispatcher(loop)
-        door = self._door(loop) if self._door is not None else None
-        policy = WebSocketPolicy(dispatcher, self._hosts, self._limits, self.places.admit, self._forget, door)
+        table, door = self._table(), self._door
+        dispatcher = Dispatcher(table, loop, self._requests)
+        gate = None if door is None else door.gate(table, loop, self._requests)
+        policy = WebSocketPolicy(dispatcher, self._hosts, self._limits, self.places.admit, self._forget, door, gate)
         server = await listen(self.name, loop, lambda: WebSocketConnection(policy), self.host, self.port, self._tls)
         self.port = server.sockets[0].getsockname()[1]
         logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
@@ -94,6 +103,8 @@ class WebSocketService:
             for connection in self.places:
                 connection.close()
             dispatcher.close()
+            if gate is not None:
+                gate.close()
             if door is not None:
                 door.close()
 

@@ -41,6 +41,7 @@ from ophion.rpc.websocket import WebSocketLimits
 
 if TYPE_CHECKING:
     from ophion.rpc.auth.door import Door
+    from ophion.rpc.auth.gate import Gate, Session
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +66,9 @@ class WebSocketPolicy:
     """Called for a new connection; False turns it away."""
     closed: Callable[[WebSocketConnection], None]
     door: Door | None = None
-    """None where no token is needed."""
+    """Where clients log in; None where no token is needed."""
+    gate: Gate | None = None
+    """Who looks at the tokens."""
     behind: set[WebSocketConnection] = field(default_factory=set)
     """Clients that do not take what is sent to them at this moment; they share the room for unread messages."""
 
@@ -97,6 +100,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s = 0.0
         self._unread_s = 0.0
         self._handle = policy.dispatcher.handle
+        self._session: Session | None = None
         self._http: HttpConnection | None = None
 
     # --- called by the loop ----------------------------------------------------------------------
@@ -108,6 +112,8 @@ class WebSocketConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_open, self._is_closed = False, True
+        if self._session is not None:
+            self._session.leave(self)
         for pending in tuple(self._requests):
             pending.abandon()
         self._requests.clear()
@@ -200,11 +206,18 @@ class WebSocketConnection(asyncio.Protocol):
         else:
             self.close(CloseReason.TRY_AGAIN_LATER)
 
-    def close(self, code: CloseReason = CloseReason.GOING_AWAY) -> None:
+    def session_ended(self) -> None:
+        """Neither answers nor notifications for somebody whose token is not good any more."""
+        self.close(CloseReason.POLICY_VIOLATION, "Token expired")
+
+    def close(self, code: CloseReason = CloseReason.GOING_AWAY, reason: str | None = None) -> None:
         """End the connection with a reason the client can see."""
         if self._is_open and self._protocol.state is ConnectionState.OPEN:
-            self._transport.write(self._protocol.send(CloseConnection(code)))
+            self._transport.write(self._protocol.send(CloseConnection(code, reason)))
         self._is_open, self._is_closed = False, True
+        if self._pump is not None:
+            self._pump.abandon()
+            self._pump = None
         self._transport.close()
 
     # --- events ----------------------------------------------------------------------------------
@@ -235,15 +248,18 @@ class WebSocketConnection(asyncio.Protocol):
             self._is_closed = True
             self._transport.close()
             return
-        if self._policy.door is not None:
+        if self._policy.gate is not None:
             header = next((value for name, value in handshake.extra_headers if name.lower() == b"authorization"), None)
-            self._handle = self._policy.door.gate.connection_session(header).handle
+            self._session = self._policy.gate.connection_session(header)
+            self._handle = self._session.handle
         # Some libraries name this sub-protocol by mistake and give up when it is not confirmed.
         subprotocol = "undefined" if "undefined" in handshake.subprotocols else None
         self._transport.write(self._protocol.send(AcceptConnection(subprotocol=subprotocol)))
         self._is_open = True
         self._idle_s = 0.0
         self._first = b""
+        if self._session is not None:
+            self._session.join(self)
 
     def _on_data(self, text: str, ends_frame: bool, ends_message: bool) -> None:
         limits = self._policy.limits

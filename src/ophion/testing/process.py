@@ -44,14 +44,13 @@ class NodeProcess:
     HTTP and WebSocket take free ports, which the ports file names. Output goes to `log` in the data path's parent.
     """
 
-    def __init__(self, data_path: Path, *options: str, command: Sequence[str] = ()) -> None:
+    def __init__(self, data_path: Path, *options: str, command: Sequence[str] = (), has_http: bool = True) -> None:
         self.data_path = data_path
         self.log = data_path.with_name(data_path.name + ".log")
         self._arguments = [
             *command,
             f"--data-path={data_path}",
-            "--rpc-http-enabled",
-            "--rpc-http-port=0",
+            *(("--rpc-http-enabled", "--rpc-http-port=0") if has_http else ()),
             *options,
         ]
         self._process: subprocess.Popen[bytes] | None = None

@@ -187,6 +187,16 @@ def test_an_option_whose_main_switch_is_off_earns_a_warning() -> None:
     assert warnings_of(loaded("--rpc-http-port=9", "--rpc-http-enabled")) == []
 
 
+def test_authentication_of_nothing_earns_a_warning() -> None:
+    asked = ("--rpc-http-authentication-enabled", "--rpc-http-authentication-credentials-file=users.toml")
+    assert warnings_of(loaded(*asked)) == [
+        "--rpc-http-authentication-enabled will have no effect unless --rpc-http-enabled is defined on the command"
+        " line."
+    ]
+    for served in ("--rpc-http-enabled", "--graphql-http-enabled"):
+        assert warnings_of(loaded(*asked, served)) == [], "GraphQL asks for the same tokens"
+
+
 def test_the_permissioning_group_without_permissioning_earns_a_warning() -> None:
     assert warnings_of(loaded("--rpc-http-enabled", "--rpc-http-api=PERM")) == [
         "Permissions are disabled. Cannot enable PERM APIs when not using Permissions."

@@ -1,4 +1,4 @@
-"""Gate and login of one service, made from its settings when it starts."""
+"""Gates and login, made from the settings of authentication when the node starts."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ _NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP request
 
 
 class Door:
-    """Everything authentication is to a service."""
+    """Where the tokens of a service come from; JSON-RPC over HTTP and GraphQL share one."""
 
-    def __init__(
-        self,
-        settings: AuthSettings,
-        table: Mapping[str, Bound],
-        loop: asyncio.AbstractEventLoop,
-        limits: DispatchLimits,
-    ) -> None:
+    def __init__(self, settings: AuthSettings) -> None:
+        self._settings = settings
         self._login: Login | None = None
-        reader: TokenReader
+        self._reader: TokenReader
         if settings.public_key_file is not None:
-            reader = reader_from_file(settings.public_key_file, settings.algorithm)
+            self._reader = reader_from_file(settings.public_key_file, settings.algorithm)
         elif settings.credentials_file is not None:
-            reader = issuer = TokenIssuer()
+            self._reader = issuer = TokenIssuer()
             self._login = Login(settings.credentials_file, issuer, settings.clock)
         else:
             raise ConfigError("Authentication needs a credentials file or the public key of an issuer.")
-        self.gate = Gate(reader, table, loop, limits, settings.clock, settings.exempt_methods)
+
+    def gate(
+        self, table: Mapping[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
+    ) -> Gate:
+        """Who looks at the tokens of those who want to use these methods."""
+        settings = self._settings
+        return Gate(self._reader, table, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods)
 
     def login(self, body: bytes) -> Result:
         """The answer to `POST /login`; where tokens come from elsewhere, nobody logs in here."""
         return _NO_LOGIN if self._login is None else self._login.respond(body)
 
     def close(self) -> None:
-        """Give up what is still waiting."""
-        self.gate.close()
+        """Give the thread of logins back; every service that used the door does so."""
         if self._login is not None:
             self._login.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,6 +27,15 @@ class Declaration:
     hidden: bool
     required: bool
     needs: tuple[str, Any] | None
+
+    def named(self, names: Mapping[str, str]) -> Declaration:
+        """The same with what stands in braces replaced."""
+        return dataclasses.replace(
+            self,
+            flags=tuple(flag.format_map(names) for flag in self.flags),
+            help=self.help.format_map(names),
+            needs=self.needs and (self.needs[0].format_map(names), self.needs[1]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +91,9 @@ def option(
     `parse` reads one value from text and `check` judges the finished value; both raise `ValueError` with the reason.
     `bare` lets a list option stand without a value. `hidden` keeps it out of `--help`. `needs` names the main switch
     (or switch and value) without which this option has no effect; giving it nevertheless earns a warning.
+
+    Flags, `needs` and help may hold names in braces, which a class replaces by its own (`names: ClassVar`): so several
+    services share one declaration.
     """
     if not flags or not flags[0].startswith("--"):
         raise TypeError("an option needs a long flag first")
@@ -107,10 +120,13 @@ def specs_of(cls: type, path: tuple[str, ...] = ()) -> tuple[OptionSpec, ...]:
 def _collected(cls: type, path: tuple[str, ...]) -> tuple[OptionSpec, ...]:
     """Once per class: resolving annotations is the dearest part of reading a command line."""
     hints = typing.get_type_hints(cls)
+    names = getattr(cls, "names", None)
     found: list[OptionSpec] = []
     for field in dataclasses.fields(cls):
         declaration = field.metadata.get(_KEY)
         if declaration is not None:
+            if names is not None:
+                declaration = declaration.named(names)
             kind = kind_of(hints[field.name], declaration.parse)
             default = None if declaration.required else field.default
             found.append(OptionSpec(declaration, kind, default, section_of(cls), (*path, field.name)))

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import bcrypt
+import jwt
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosedError
 
 from ophion.errors import ConfigError, OphionError
-from ophion.rpc.auth.door import check
+from ophion.rpc.auth.door import Door, check
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
 from ophion.rpc.health import Health
 from ophion.rpc.methods import all_methods
@@ -46,11 +48,11 @@ def auth(tmp_path: Path) -> AuthSettings:
 
 
 def http(dev: Interface, auth: AuthSettings) -> Any:
-    return http_service(dev.context, HttpSettings(port=0, groups=GROUPS, auth=auth), Health(lambda: None))
+    return http_service(dev.context, HttpSettings(port=0, groups=GROUPS, door=Door(auth)), Health(lambda: None))
 
 
 def websocket(dev: Interface, auth: AuthSettings) -> Any:
-    return websocket_service(dev.context, WebSocketSettings(port=0, groups=GROUPS, auth=auth))
+    return websocket_service(dev.context, WebSocketSettings(port=0, groups=GROUPS, door=Door(auth)))
 
 
 def request(path: str, body: bytes, *headers: str) -> bytes:
@@ -178,19 +180,32 @@ def test_permissions_decide_method_by_method(dev: Interface, auth: AuthSettings)
     dev.run(serving(service, story))
 
 
-def test_a_socket_outlives_its_token_and_is_refused_then(dev: Interface, auth: AuthSettings) -> None:
-    service = websocket(dev, auth)
-    clock = auth.clock
-    assert isinstance(clock, ManualClock)
+def test_a_socket_ends_with_its_token(dev: Interface, tmp_path: Path) -> None:
+    key = tmp_path / "secret"
+    key.write_text("s" * 40)
+    clock = ManualClock()
+    service = websocket(dev, AuthSettings(public_key_file=key, algorithm=JwtAlgorithm.HS256, clock=clock))
+
+    def headers(seconds: float) -> dict[str, str]:
+        claims = {"permissions": ["*:*"], "exp": clock.now() + seconds}
+        return {"Authorization": f"Bearer {jwt.encode(claims, 's' * 40, 'HS256')}"}
 
     async def story() -> None:
-        headers = {"Authorization": f"Bearer {await token_of(service.port, 'some')}"}
-        async with connect(f"ws://localhost:{service.port}", additional_headers=headers) as socket:
-            assert "result" in await ask(socket, "eth_blockNumber")
+        url = f"ws://localhost:{service.port}"
+        async with (
+            connect(url, additional_headers=headers(600)) as other,
+            connect(url, additional_headers=headers(0.1)) as socket,
+        ):
+            assert "result" in await ask(other, "eth_subscribe", "newHeads")
             assert "result" in await ask(socket, "eth_subscribe", "newHeads")
-            assert (await ask(socket, "eth_chainId"))["error"]["code"] == -40100
-            clock.advance(400)
-            assert (await ask(socket, "eth_blockNumber"))["error"]["code"] == -40100
+            assert len(dev.context.subscriptions) == 2
+            clock.advance(1)
+            with pytest.raises(ConnectionClosedError) as closed:
+                await socket.recv()
+            assert closed.value.rcvd is not None
+            assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "Token expired")
+            assert "result" in await ask(other, "eth_blockNumber")
+            assert len(dev.context.subscriptions) == 1, "what is not sent is not made either"
 
     dev.run(serving(service, story))
 
@@ -267,16 +282,14 @@ def test_many_logins_at_a_time_are_told_to_come_back(dev: Interface, auth: AuthS
     dev.run(serving(service, story))
 
 
-def test_interfaces_beside_http_ask_its_tokens_and_get_nothing_before_it_runs(
-    dev: Interface, auth: AuthSettings
-) -> None:
-    service = http(dev, auth)
-    assert not service.may(None, "eth_graphql")
+def test_interfaces_beside_http_ask_for_the_same_tokens(dev: Interface, auth: AuthSettings) -> None:
+    door = Door(auth)
+    service = http_service(dev.context, HttpSettings(port=0, groups=GROUPS, door=door), Health(lambda: None))
 
     async def story() -> None:
-        header = f"Bearer {await token_of(service.port, 'all')}".encode()
-        assert service.may(header, "eth_graphql")
-        assert not service.may(f"Bearer {await token_of(service.port, 'some')}".encode(), "eth_graphql")
-        assert not service.may(None, "eth_graphql")
+        beside = door.gate({}, asyncio.get_running_loop())
+        assert beside.may(f"Bearer {await token_of(service.port, 'all')}".encode(), "eth_graphql")
+        assert not beside.may(f"Bearer {await token_of(service.port, 'some')}".encode(), "eth_graphql")
+        assert not beside.may(None, "eth_graphql")
 
     dev.run(serving(service, story))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -35,15 +35,25 @@ class Application:
         """Nothing to give back."""
 
 
+class ClockedLoop(asyncio.SelectorEventLoop):
+    """A loop whose timers follow a clock that stands still."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def time(self) -> float:
+        return self._clock.monotonic()
+
+
 class Guarded:
     """A service that asks for tokens, and its only client."""
 
     def __init__(self, exempt: tuple[str, ...] = ()) -> None:
         self.clock = ManualClock()
         table = Registry([block_number.__rpc__]).bind(Context(), {"eth"}, HTTP)  # type: ignore[attr-defined]
-        loop = asyncio.new_event_loop()
-        self.gate = Gate(ISSUER, table, loop, DispatchLimits(), self.clock, exempt)
-        loop.close()
+        self.loop = ClockedLoop(self.clock)
+        self.gate = Gate(ISSUER, table, self.loop, DispatchLimits(), self.clock, exempt)
         self.policy = HttpPolicy(
             Application(),
             HostList(["localhost"]),
@@ -61,6 +71,11 @@ class Guarded:
         self.connection = HttpConnection(self.policy)
         self.connection.connection_made(self.transport)
 
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, and the loop do what is due."""
+        self.clock.advance(seconds)
+        self.loop.run_until_complete(asyncio.sleep(0))
+
     def token(self, *permissions: str) -> bytes:
         return b"Bearer " + ISSUER.issue("ali", permissions, self.clock.now()).encode()
 
@@ -73,46 +88,47 @@ class Guarded:
         return int(head.split()[1]), json.loads(content)
 
 
+@pytest.fixture
+def service() -> Iterator[Guarded]:
+    guarded = Guarded()
+    yield guarded
+    guarded.loop.close()
+
+
 def result(answer: tuple[int, Any]) -> Any:
     status, body = answer
     assert status == 200
     return body["result"]
 
 
-def test_a_token_opens_what_it_permits() -> None:
-    service = Guarded()
+def test_a_token_opens_what_it_permits(service: Guarded) -> None:
     token = service.token("eth:blockNumber")
     for _ in range(4):  # from the second on the head is known
         assert result(service.post(token)) == "0x20"
 
 
-def test_without_a_token_every_body_is_refused_alike() -> None:
-    service = Guarded()
+def test_without_a_token_every_body_is_refused_alike(service: Guarded) -> None:
     for body in (BODY, b"[%b]" % BODY, b"nothing", b""):
         for header in (None, b"Basic YWxpOng=", b"Bearer", b""):
             assert service.post(header, body) == (401, NULL_REFUSAL)
 
 
-def test_a_bad_token_is_refused_under_the_id_of_the_request() -> None:
-    service = Guarded()
+def test_a_bad_token_is_refused_under_the_id_of_the_request(service: Guarded) -> None:
     for header in (b"Bearer x", b"Bearer  ", b"bearer a.b.c", b"Bearer " + service.token("*:*")):
         assert service.post(header) == (401, REFUSAL)
 
 
-def test_a_token_without_the_permission_is_refused() -> None:
-    service = Guarded()
+def test_a_token_without_the_permission_is_refused(service: Guarded) -> None:
     assert service.post(service.token("net:*")) == (401, REFUSAL)
     assert service.post(service.token()) == (401, REFUSAL)
 
 
-def test_unknown_methods_are_reported_before_permissions() -> None:
-    service = Guarded()
+def test_unknown_methods_are_reported_before_permissions(service: Guarded) -> None:
     status, body = service.post(service.token(), b'{"id":1,"method":"eth_nothing","params":[]}')
     assert (status, body["error"]["code"]) == (200, -32601)
 
 
-def test_each_member_of_a_batch_is_judged() -> None:
-    service = Guarded()
+def test_each_member_of_a_batch_is_judged(service: Guarded) -> None:
     body = b'[%b,{"id":8,"method":"eth_nothing","params":[]}]' % BODY
     status, answers = service.post(service.token("net:*"), body)
     assert status == 200
@@ -121,19 +137,17 @@ def test_each_member_of_a_batch_is_judged() -> None:
     assert answers[0]["result"] == "0x20"
 
 
-def test_a_token_that_ends_is_refused_on_the_same_connection_and_by_known_heads() -> None:
-    service = Guarded()
+def test_a_token_that_ends_is_refused_on_the_same_connection_and_by_known_heads(service: Guarded) -> None:
     token = service.token("eth:*")
     for _ in range(3):
         assert result(service.post(token)) == "0x20"
-    service.clock.advance(301)
+    service.pass_time(301)
     assert service.post(token) == (401, REFUSAL)
     service.connect()
     assert service.post(token) == (401, REFUSAL)
 
 
-def test_one_connection_serves_many_tokens_and_mixes_none() -> None:
-    service = Guarded()
+def test_one_connection_serves_many_tokens_and_mixes_none(service: Guarded) -> None:
     good, other = service.token("eth:*"), service.token("net:*")
     for _ in range(5):
         assert result(service.post(good)) == "0x20"
@@ -148,25 +162,23 @@ def test_exempt_methods_need_no_token() -> None:
         assert result(service.post(header)) == "0x20"
     assert service.gate.may(None, "eth_blockNumber")
     assert not service.gate.may(None, "eth_call")
+    service.loop.close()
 
 
-def test_other_interfaces_ask_the_same_gate() -> None:
-    service = Guarded()
+def test_other_interfaces_ask_the_same_gate(service: Guarded) -> None:
     assert service.gate.may(service.token("eth:*"), "eth_graphql")
     assert not service.gate.may(service.token("net:*"), "eth_graphql")
     assert not service.gate.may(None, "eth_graphql")
 
 
-def test_a_socket_without_a_token_is_refused_under_the_ids_of_its_requests() -> None:
-    service = Guarded()
+def test_a_socket_without_a_token_is_refused_under_the_ids_of_its_requests(service: Guarded) -> None:
     for header in (None, b"Basic x", b"Bearer x"):
         reply = service.gate.connection_session(header).handle(BODY)
         assert isinstance(reply, Answer)
         assert json.loads(reply.join()) == REFUSAL
 
 
-def test_sessions_are_bounded() -> None:
-    service = Guarded()
+def test_sessions_are_bounded(service: Guarded) -> None:
     for number in range(600):
         service.gate.session(service.token(f"x:{number}"))
     assert len(service.gate._sessions) <= 256
@@ -174,18 +186,58 @@ def test_sessions_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda token: token[:-1], lambda token: token + b"x", lambda token: token.upper()])
-def test_a_changed_token_opens_nothing(make: Callable[[bytes], bytes]) -> None:
-    service = Guarded()
+def test_a_changed_token_opens_nothing(make: Callable[[bytes], bytes], service: Guarded) -> None:
     assert service.post(make(service.token("*:*")))[0] == 401
 
 
-def test_a_head_seen_last_is_forgotten_with_its_token() -> None:
-    service = Guarded()
+def test_a_head_seen_last_is_forgotten_with_its_token(service: Guarded) -> None:
     good, other = service.token("eth:*"), service.token("net:*")
     for _ in range(3):
         assert result(service.post(good)) == "0x20"
     assert service.post(other) == (401, REFUSAL)
     assert service.post(other) == (401, REFUSAL)
     assert result(service.post(good)) == "0x20"
-    service.clock.advance(301)
+    service.pass_time(301)
     assert service.post(good) == (401, REFUSAL)
+
+
+def test_a_session_ends_to_the_second_and_keeps_no_timer_for_nobody(service: Guarded) -> None:
+    token = service.token("eth:*")
+    assert result(service.post(token)) == "0x20"
+    service.pass_time(299)
+    assert result(service.post(token)) == "0x20"
+    assert service.loop._scheduled, "somebody uses it"  # type: ignore[attr-defined]
+    service.connection.connection_lost(None)
+    service.connect()
+    assert all(timer.cancelled() for timer in service.loop._scheduled)  # type: ignore[attr-defined]
+    assert result(service.post(token)) == "0x20"
+    service.pass_time(1)
+    assert service.post(token) == (401, REFUSAL)
+
+
+def test_a_clock_that_was_set_is_noticed(service: Guarded) -> None:
+    token = service.token("eth:*")
+    for _ in range(2):
+        assert result(service.post(token)) == "0x20"
+    service.clock.wall += 301
+    service.pass_time(5)
+    assert service.post(token) == (401, REFUSAL)
+
+
+def test_a_session_that_made_room_still_serves_and_still_ends(service: Guarded) -> None:
+    token = service.token("eth:*")
+    for _ in range(2):
+        assert result(service.post(token)) == "0x20"
+    for number in range(300):
+        service.gate.session(service.token(f"x:{number}"))
+    assert token not in service.gate._sessions
+    assert result(service.post(token)) == "0x20"
+    service.pass_time(301)
+    assert service.post(token) == (401, REFUSAL)
+
+
+def test_an_expired_token_permits_nothing_to_other_interfaces(service: Guarded) -> None:
+    token = service.token("eth:*")
+    assert service.gate.may(token, "eth_graphql")
+    service.clock.advance(301)
+    assert not service.gate.may(token, "eth_graphql")
