@@ -28,8 +28,8 @@ from ophion.rpc import render
 from ophion.rpc.call_object import Call
 from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import (
+    BASE_FEE_TOO_LOW,
     INTRINSIC_GAS,
-    NONCE_TOO_LOW,
     SERVER_ERROR_CODE,
     TIMEOUT_EXPIRED,
     TIP_ABOVE_FEE,
@@ -130,7 +130,7 @@ _INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
     "intrinsic-gas": lambda reason: INTRINSIC_GAS(),
     "balance": lambda reason: UPFRONT_COST(),
     "tip-above-fee": lambda reason: TIP_ABOVE_FEE(),
-    "nonce": lambda reason: NONCE_TOO_LOW(),
+    "fee-below-base": lambda reason: BASE_FEE_TOO_LOW(),
     "other": invalid_params,
 }
 

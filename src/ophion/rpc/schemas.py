@@ -217,6 +217,18 @@ ForkConfigResult = Annotated[
         _object({"current": _FORK_CONFIG, "next": _or_null(_FORK_CONFIG), "last": _or_null(_FORK_CONFIG)}),
     ),
 ]
+_RETENTION: Final = _object({"disabled": _BOOLEAN, "oldestBlock": _QUANTITY})
+CapabilitiesResult = Annotated[
+    dict[str, Any],
+    object_result(
+        "capabilities",
+        "the head, and from which block on there is what",
+        _object(
+            {"head": _object({"number": _QUANTITY, "hash": _HASH})}
+            | dict.fromkeys(("state", "tx", "logs", "receipts", "blocks", "stateproofs"), _RETENTION)
+        ),
+    ),
+]
 AccessListResult = Annotated[
     dict[str, Any],
     object_result(

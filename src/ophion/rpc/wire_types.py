@@ -165,7 +165,7 @@ def decode_block(value: object) -> BlockId:
         tag = _TAGS.get(value)
         if tag is not None:
             return tag
-        if (len(value) == 66 and value[:2] == "0x") or len(value) == 64:
+        if len(value) == (66 if value[:2] == "0x" else 64):
             return decode_hash(value)
     elif type(value) is dict:
         return _block_object(value)

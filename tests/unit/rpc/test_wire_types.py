@@ -68,6 +68,7 @@ ACCEPTED: list[tuple[Callable[[Any], Any], Any, Any]] = [
     (decode_block_number, "PENDING", BlockTag.PENDING),
     (decode_block_number, "Finalized", BlockTag.FINALIZED),
     (decode_block_number, "82990", 82990),
+    (decode_block, "0x" + "0" * 61 + "7", 7),
     (decode_block_number, "0x10", 16),
     (decode_block_number, "#10", 16),
     (decode_block_number, "010", 8),

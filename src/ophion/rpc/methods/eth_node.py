@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from ophion.primitives.hexcodec import quantity
+from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import BlockTag
 from ophion.rpc import render
 from ophion.rpc.blocks import header_at
@@ -12,7 +12,7 @@ from ophion.rpc.context import PROTOCOL_VERSION, RpcContext
 from ophion.rpc.errors import METHOD_NOT_FOUND, invalid_params
 from ophion.rpc.fork_config import fork_config
 from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import AddressList, FeeHistoryResult, ForkConfigResult, SyncResult
+from ophion.rpc.schemas import AddressList, CapabilitiesResult, FeeHistoryResult, ForkConfigResult, SyncResult
 from ophion.rpc.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
 
 MAX_BLOCKS: Final = 1024
@@ -54,6 +54,17 @@ def syncing(ctx: RpcContext) -> SyncResult:
 def config(ctx: RpcContext) -> ForkConfigResult:
     """The rules of the newest block, the next rules to come and the last ones known (EIP-7910)."""
     return fork_config(ctx.queries, ctx.node.genesis_hash)
+
+
+_HISTORIES: Final = ("state", "tx", "logs", "receipts", "blocks", "stateproofs")
+
+
+@method("eth_capabilities", needs={"chain"})
+def capabilities(ctx: RpcContext) -> CapabilitiesResult:
+    """What this node can be asked about, for whoever spreads requests over several: everything since genesis."""
+    head = ctx.queries.head
+    everything = {"disabled": False, "oldestBlock": quantity(0)}
+    return {"head": {"number": quantity(head.number), "hash": data(head.hash)}} | dict.fromkeys(_HISTORIES, everything)
 
 
 @method("eth_accounts", examples=[Example([], [])])

@@ -23,7 +23,7 @@ from ophion.rpc.schemas import (
     PoolTextResult,
     SenderContentResult,
 )
-from ophion.rpc.wire_types import AddressParam, IntegerParam, Wire, decode_address, decode_quantity
+from ophion.rpc.wire_types import AddressParam, IntegerParam, Wire, decode_address, decode_gas
 
 Show = Callable[[PooledTransaction], Any]
 Condition = Callable[[PooledTransaction], bool]
@@ -132,7 +132,7 @@ def _condition(name: str, comparison: object) -> Condition:
         return lambda item: item.transaction.to == recipient
     if name not in _NUMBERS or operator not in _COMPARISONS:
         raise invalid_params(f"filter: {name} cannot be compared with {operator}")
-    read, compare, wanted = _NUMBERS[name], _COMPARISONS[operator], decode_quantity(operand)
+    read, compare, wanted = _NUMBERS[name], _COMPARISONS[operator], decode_gas(operand)
     return lambda item: compare(read(item), wanted)
 
 

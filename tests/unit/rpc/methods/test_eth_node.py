@@ -25,6 +25,14 @@ def test_simple_facts(dev: Interface) -> None:
     assert dev.ask("eth_blockNumber") == "0x1"
 
 
+def test_everything_can_be_asked_about_since_genesis(sample: Interface) -> None:
+    found = sample.ask("eth_capabilities")
+    head = sample.ask("eth_getBlockByNumber", "latest")
+    assert found.pop("head") == {"number": "0x20", "hash": head["hash"]}
+    assert set(found) == {"state", "tx", "logs", "receipts", "blocks", "stateproofs"}
+    assert all(one == {"disabled": False, "oldestBlock": "0x0"} for one in found.values())
+
+
 def test_a_node_that_is_behind_says_how_far(dev: Interface) -> None:
     context = replace(dev.context, sync_status=lambda: SyncStatus(1, 16, 300))
     behind = Dispatcher(method_table(context, ("eth",), HTTP), dev.loop)

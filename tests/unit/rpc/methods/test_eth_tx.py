@@ -116,6 +116,15 @@ def test_a_named_caller_must_be_able_to_pay(dev: Interface) -> None:
     )  # fmt: skip
 
 
+def test_a_price_below_the_base_fee_and_an_impossible_nonce_have_their_own_errors(dev: Interface) -> None:
+    dear = {"baseFeePerGas": "0x5"}
+    below = (-32009, "Gas price below current base fee")
+    assert dev.error("eth_call", {"from": RICH, "to": POOR, "gasPrice": "0x4"}, "latest", None, dear) == below
+    assert dev.ask("eth_call", {"from": RICH, "to": POOR, "gasPrice": "0x5"}, "latest", None, dear) == "0x"
+    assert dev.ask("eth_call", {"to": POOR}, "latest", None, dear) == "0x", "nobody names a price"
+    assert dev.error("eth_call", {"to": POOR, "nonce": hex(2**64 - 1)})[0] == -32000
+
+
 def test_overrides_replace_state_and_block(dev: Interface) -> None:
     seven = {CONTRACT: {"code": "0x" + SLOT.hex(), "stateDiff": {"0x0": "0x7"}}}
     assert dev.ask("eth_call", {"to": CONTRACT}, "latest", seven) == "0x" + f"{7:064x}"

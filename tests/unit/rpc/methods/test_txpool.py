@@ -64,6 +64,7 @@ def test_content_can_be_had_as_text(pool: Interface) -> None:
         ([None, {"from": {"eq": SENDER}}], 3),
         ([10, {"from": {"eq": SENDER}, "nonce": {"gt": "0x0"}}], 2),
         ([10, {"nonce": {"lt": "0x1"}}], 2),
+        ([10, {"nonce": {"lt": "1"}}], 2),
         ([10, {"gas": {"eq": "0x5208"}, "value": {"gt": "0x1"}}], 1),
         ([10, {"gasPrice": {"gt": "0x3b9aca00"}}], 2),
         ([10, {"to": {"eq": "0x" + "11" * 20}}], 3),
