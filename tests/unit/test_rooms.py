@@ -24,6 +24,7 @@ ELSEWHERE = {
     "cli/keys.py": "tests/integration/test_cli_tools.py",
     "cli/loading.py": "tests/unit/cli/test_main.py",
     "cli/storage.py": "tests/integration/test_cli_blocks.py",
+    "cli/unstable.py": "tests/unit/cli/test_main.py",
     "cli/validate.py": "tests/unit/cli/test_main.py",
     "metrics/families.py": "tests/unit/metrics/test_node_metrics.py",
     "node/limit_options.py": "tests/unit/node/test_config.py",

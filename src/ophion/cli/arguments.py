@@ -11,6 +11,7 @@ from collections import ChainMap, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ophion.cli.command import Command, Family
 from ophion.cli.commands import FAMILIES, commands_of
@@ -31,6 +32,10 @@ class Basics:
         default=None,
         help="TOML file with options; its keys are option names without dashes.",
     )
+
+
+_WORDS_AS_FLAGS: Final = {"-X": "Xhelp", "--Xhelp": "Xhelp"}
+"""A command that the original also took in the form of a flag."""
 
 
 @dataclass(slots=True)
@@ -76,7 +81,9 @@ class _Reader:
             if token == "--":
                 self._words(rest)
                 break
-            if token.startswith("-") and token != "-":
+            if token in _WORDS_AS_FLAGS:
+                self._words([_WORDS_AS_FLAGS[token]])
+            elif token.startswith("-") and token != "-":
                 self._flag(token, rest)
             else:
                 self._words([token])

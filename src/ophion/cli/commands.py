@@ -19,6 +19,7 @@ FAMILIES: dict[str, Family] = {
         Family("simulate", "Play consensus networks under faults, decided by a seed.", "ophion.cli.simulate"),
         Family("storage", "Look into the database: sizes, integrity.", "ophion.cli.storage"),
         Family("validate-config", "Check a TOML configuration file.", "ophion.cli.validate"),
+        Family("Xhelp", "Show the unstable options.", "ophion.cli.unstable", hidden=True),
     )
 }
 

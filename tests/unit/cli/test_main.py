@@ -128,6 +128,15 @@ def test_a_family_without_a_command_shows_its_commands(capsys: pytest.CaptureFix
     assert "  import  " in out
 
 
+@pytest.mark.parametrize("spelling", ["Xhelp", "--Xhelp", "-X"])
+def test_unstable_options_have_a_help_of_their_own(capsys: pytest.CaptureFixture[str], spelling: str) -> None:
+    code, out, err = run(capsys, spelling)
+    assert (code, err) == (0, "")
+    assert "--Xsynchronizer-downloader-parallelism=NUMBER" in out
+    assert "--Xrocksdb-cache-capacity" in out
+    assert "Xhelp" not in run(capsys, "--help")[1]
+
+
 def test_version_names_program_machine_and_python(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "blocks", "import", "-V")
     assert code == 0

@@ -15,11 +15,11 @@ from ophion.runtime.options.sources import PREFIXES, variable
 _INDENT = 6
 
 
-def help_sections(specs: Iterable[OptionSpec], width: int = 100) -> str:
-    """The options under their headings, hidden ones left out."""
+def help_sections(specs: Iterable[OptionSpec], width: int = 100, with_hidden: bool = False) -> str:
+    """The options under their headings; hidden ones only on request."""
     blocks: list[str] = []
     for section, members in by_section(specs):
-        shown = [spec for spec in members if not spec.declaration.hidden]
+        shown = [spec for spec in members if with_hidden or not spec.declaration.hidden]
         if shown:
             blocks.append(f"{section}:\n" + "\n".join(_help_entry(spec, width) for spec in shown))
     return "\n\n".join(blocks)
