@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from ophion.errors import StorageError
+from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
-from ophion.node.keyfile import load_or_create_key
+from ophion.node.keyfile import load_key, load_or_create_key
 from ophion.runtime.options import option
 
 LAYOUT_VERSION = 1
 
+_IS_A_FILE = "it is a file, or lies under one"
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -44,6 +45,21 @@ class DataConfig:
         default=None,
         help="Private key of this node; written when missing. Otherwise the file `key` in the data path.",
     )
+
+    def problems(self) -> Iterator[str]:
+        try:
+            str(self.data_path).encode()
+        except UnicodeEncodeError:
+            # the database wants its path as text
+            yield f"The data path {str(self.data_path)!a} cannot be used: its name is not UTF-8."
+        else:
+            if self.data_path.is_file():
+                yield f"The data path {self.data_path} cannot be used: {_IS_A_FILE}."
+        if self.node_private_key_file is not None and self.node_private_key_file.exists():
+            try:
+                load_key(self.node_private_key_file)
+            except KeyFileError as error:
+                yield str(error)
 
     @property
     def key_file(self) -> Path:
@@ -178,7 +194,7 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTDIR):
-            reason = "it is a file, or lies under one"
+            reason = _IS_A_FILE
         elif error.errno == errno.ENOSPC:
             reason = "the disk is full"
         elif error.errno in _UNWRITABLE:

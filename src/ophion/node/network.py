@@ -72,6 +72,8 @@ class NetworkConfig:
     def problems(self) -> Iterable[str]:
         if self.network is not None and self.genesis_file is not None:
             yield _EXCLUSIVE
+        elif self.genesis_file is not None and not self.genesis_file.exists():
+            yield f"Unable to load genesis file. {self.genesis_file}: No such file or directory"
         if self.dev_fork is not None and self.genesis_file is not None:
             yield "--dev-fork belongs to --network=dev and can't be used with --genesis-file."
         if self.overrides and self.genesis_file is None:

@@ -101,7 +101,9 @@ def problems(*tokens: str) -> list[str]:
         "--target-gas-limit=30000000",
     ],
 )
-def test_every_option_is_accepted(token: str) -> None:
+def test_every_option_is_accepted(token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("genesis.json").touch()
     assert problems(token) == []
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from ophion.errors import StorageError
 from ophion.node.datadir import DataConfig, DataDirectory
+from ophion.runtime.options import problems_of
 
 
 def test_a_directory_is_made_with_its_database_and_closed_again(tmp_path: Path) -> None:
@@ -37,6 +38,21 @@ def test_a_plain_file_is_no_data_path(tmp_path: Path) -> None:
     for path in (plain, plain / "below"):
         with pytest.raises(StorageError, match="cannot be used: it is a file, or lies under one"):
             DataDirectory.open(path)
+
+
+def test_what_cannot_be_used_is_known_before_anything_starts(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("no key")
+    assert problems_of(DataConfig(data_path=plain, node_private_key_file=plain)) == [
+        f"The data path {plain} cannot be used: it is a file, or lies under one.",
+        f"Supplied file does not contain valid key pair. ({plain}: expected one line of 64 hex digits)",
+    ]
+    assert problems_of(DataConfig(data_path=tmp_path / "new", node_private_key_file=tmp_path / "new.key")) == []
+
+
+def test_a_data_path_that_is_not_utf_8_is_refused() -> None:
+    [problem] = problems_of(DataConfig(data_path=Path(os.fsdecode(b"d\xff"))))
+    assert problem == "The data path 'd\\udcff' cannot be used: its name is not UTF-8."
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,15 @@ def test_options_that_exclude_each_other_are_named() -> None:
     ]
 
 
+def test_a_missing_file_is_known_before_anything_starts(tmp_path: Path) -> None:
+    absent = tmp_path / "absent.json"
+    assert problems_of(NetworkConfig(genesis_file=absent)) == [
+        f"Unable to load genesis file. {absent}: No such file or directory"
+    ]
+    absent.write_text("{}")
+    assert problems_of(NetworkConfig(genesis_file=absent)) == []
+
+
 def test_a_missing_or_bad_file_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(GenesisError, match=r"^Unable to load genesis file\. .*absent\.json: No such file"):
         load_genesis(NetworkConfig(genesis_file=tmp_path / "absent.json"))
