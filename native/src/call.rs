@@ -417,6 +417,8 @@ fn call(
 
 /// The usual eth_call from its JSON object, in one crossing; None for whatever needs a closer look: other members,
 /// anything malformed, a call that does not return in time. The caller then goes the long way, which says why.
+///
+/// The GIL is kept: such a call takes microseconds (the deadline bounds it), getting the GIL back can take longer.
 #[pyfunction]
 #[pyo3(signature = (state, env, call, gas_limit, cap, deadline_s, /))]
 fn quick_call<'py>(
@@ -434,8 +436,7 @@ fn quick_call<'py>(
     }
     request.tx.gas_limit = request.tx.gas_limit.min(cap);
     let (state, env, deadline) = (&state.get().data, env.get(), deadline_after(deadline_s));
-    let outcome =
-        py.detach(|| with_evm(state, env, &request, &[], deadline, |evm| run_watched(evm, request.tx.clone())))?;
+    let outcome = with_evm(state, env, &request, &[], deadline, |evm| run_watched(evm, request.tx.clone()))?;
     Ok((outcome.kind == "returned").then(|| to_bytes(py, &outcome.output)))
 }
 

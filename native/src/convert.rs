@@ -1,6 +1,6 @@
 //! Values crossing to and from Python. No logic.
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -66,4 +66,10 @@ pub fn to_int<'py>(py: Python<'py>, value: &U256) -> PyResult<Bound<'py, PyAny>>
         return Ok(small.into_pyobject(py)?.into_any());
     }
     py.get_type::<PyInt>().call_method1("from_bytes", (PyBytes::new(py, &value.to_be_bytes::<32>()), "big"))
+}
+
+/// An address as every client writes it: `0x` and 40 digits.
+pub fn usual_address(text: &str) -> Option<Address> {
+    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 40)?;
+    hex::decode_to_array::<_, 20>(digits).ok().map(Address::from)
 }

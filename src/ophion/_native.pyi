@@ -201,6 +201,9 @@ class State:
         """(nonce, balance, code hash, storage root)"""
 
     def balance(self, address: bytes, /) -> int: ...
+    def balance_text(self, address: str, /) -> bytes | None:
+        """The balance as JSON text, of an address written as `0x` and 40 digits; None for any other form."""
+
     def nonce(self, address: bytes, /) -> int: ...
     def code(self, address: bytes, /) -> bytes: ...
     def storage(self, address: bytes, slot: bytes, /) -> bytes:

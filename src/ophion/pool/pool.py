@@ -28,6 +28,10 @@ log = logging.getLogger(__name__)
 _SWEEP_INTERVAL_S = 60.0
 _SYNC_INTERVAL_S = 1.0
 _DEFAULT_PRICE_BUMP = 10
+_INLINE = 2
+"""So few transactions are decoded on the loop: handing them to a thread and back costs as much as recovering one
+sender, about 50 microseconds."""
+_INLINE_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,7 @@ class TxPool:
         """As `add`, for callers that wait by callback instead of a coroutine.
 
         Everything submitted in one loop turn, and everything that arrives while the previous batch is being decoded,
-        crosses into Rust as one call: recovering a sender is most of the cost, and a batch uses all cores.
+        crosses into Rust as one call: recovering a sender is most of the cost, and a large batch uses all cores.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[Admission]] = loop.create_future()
@@ -207,8 +211,15 @@ class TxPool:
         if not requests:
             return
         raws = [raw for request in requests for raw in request.raws]
+        if len(raws) <= _INLINE and sum(map(len, raws)) <= _INLINE_BYTES:
+            self._admit_all(requests, lambda: decode_transactions(raws))
+            return
+        try:
+            decoding = self._lanes.admit.submit(lambda: decode_transactions(raws))
+        except Exception as error:  # noqa: BLE001  # the lanes are closed; the callers must hear of it
+            _fail(requests, error)
+            return
         self._is_decoding = True
-        decoding = self._lanes.admit.submit(lambda: decode_transactions(raws))
         decoding.add_done_callback(lambda done: self._decoded(requests, done))
 
     def _decoded(self, requests: list[_Request], decoding: asyncio.Future[list[Transaction | str]]) -> None:
@@ -217,10 +228,18 @@ class TxPool:
             for request in requests:
                 request.answer.cancel()
             return
-        # the next batch is decoded in its lane while this one is admitted here
-        self._flush()
+        if len(self._requests) > _INLINE:
+            # the next batch is decoded in its lane while this one is admitted here
+            self._flush()
+            self._admit_all(requests, decoding.result)
+        else:
+            # one that is decoded at once must not overtake this one
+            self._admit_all(requests, decoding.result)
+            self._flush()
+
+    def _admit_all(self, requests: list[_Request], decode: Callable[[], list[Transaction | str]]) -> None:
         try:
-            decoded = iter(decoding.result())
+            decoded = iter(decode())
             entered: list[PooledTransaction] = []
             outcomes: list[tuple[_Request, list[Admission], PooledTransaction | None]] = []
             for request in requests:
@@ -229,9 +248,7 @@ class TxPool:
                 outcomes.append((request, answer, entered[-1] if len(entered) > before else None))
             self._enter(entered)
         except Exception as error:  # noqa: BLE001  # handed to the callers, who would wait for ever otherwise
-            for request in requests:
-                if not request.answer.done():
-                    request.answer.set_exception(error)
+            _fail(requests, error)
             return
         for request, answer, last in outcomes:
             hold = None if last is None or self.hold_answer is None else self.hold_answer(last)
@@ -486,6 +503,12 @@ class TxPool:
         finally:
             if self._journal is not None:
                 self._journal.close()
+
+
+def _fail(requests: list[_Request], error: Exception) -> None:
+    for request in requests:
+        if not request.answer.done():
+            request.answer.set_exception(error)
 
 
 def _answer(request: _Request, answer: list[Admission], held: asyncio.Future[None] | None = None) -> None:

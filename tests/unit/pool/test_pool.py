@@ -141,13 +141,39 @@ def test_what_arrives_while_a_batch_is_decoded_forms_the_next(world: Callable[..
     async def story(bench: Bench) -> None:
         lanes = ThreadLanes()
         pool = TxPool(bench.config, bench.floor, lanes, bench.clock, bench.head())
-        first = pool.submit([legacy_transaction(A, 0)], Origin.LOCAL)
+        first = pool.submit([legacy_transaction(A, 0)] + [b"\x00"] * 10, Origin.LOCAL)
         await asyncio.sleep(0)
         later = [pool.submit([legacy_transaction(A, nonce)], Origin.LOCAL) for nonce in range(1, 5)]
         answers = await asyncio.gather(first, *later)
-        assert all(isinstance(one, Admitted) for [one] in answers)
+        assert all(isinstance(answer[0], Admitted) for answer in answers)
         assert [item.nonce for item in pool.best(0)] == [0, 1, 2, 3, 4]
         lanes.close()
+
+    told(story, Bench(world))
+
+
+def test_one_that_is_decoded_at_once_does_not_overtake_a_batch(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        lanes = ThreadLanes()
+        pool = TxPool(bench.config, bench.floor, lanes, bench.clock, bench.head())
+        same = legacy_transaction(A, 0)
+        batch = pool.submit([same] + [b"\x00"] * 10, Origin.LOCAL)
+        await asyncio.sleep(0)
+        single = pool.submit([same], Origin.LOCAL)
+        assert reasons((await batch)[:1] + await single) == [None, "known"]
+        lanes.close()
+
+    told(story, Bench(world))
+
+
+def test_a_single_transaction_is_decoded_without_a_thread(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        lanes = ThreadLanes()
+        lanes.close()  # nothing can be handed over any more
+        pool = TxPool(bench.config, bench.floor, lanes, bench.clock, bench.head())
+        assert reasons(await pool.add([legacy_transaction(A, 0)], Origin.LOCAL)) == [None]
+        with pytest.raises(RuntimeError):
+            await pool.add([legacy_transaction(A, nonce) for nonce in range(9)], Origin.LOCAL)
 
     told(story, Bench(world))
 

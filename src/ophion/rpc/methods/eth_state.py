@@ -14,7 +14,19 @@ from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import STATE_UNAVAILABLE, invalid_params
 from ophion.rpc.registry import Example, method
 from ophion.rpc.schemas import ProofResult, StorageValuesResult
-from ophion.rpc.wire_types import AddressParam, BlockParam, Data, Quantity, SlotParam, Wire, decode_address, decode_slot
+from ophion.rpc.wire_types import (
+    AddressParam,
+    AddressTextParam,
+    BlockParam,
+    Data,
+    Quantity,
+    QuantityText,
+    SlotParam,
+    Wire,
+    decode_address,
+    decode_slot,
+    encode_quantity,
+)
 
 _MAX_VALUES = 1024
 
@@ -65,12 +77,15 @@ SlotsByAddressParam = Annotated[
     examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "earliest"], "0x9184e72a000")],
 )
 def get_balance(
-    ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
-) -> Quantity | Awaitable[Quantity | None] | None:
+    ctx: RpcContext, address: AddressTextParam, block: BlockParam = BlockTag.LATEST
+) -> QuantityText | Awaitable[QuantityText | None] | None:
     """Balance of an account in wei at a block; null when there is no such block."""
     if block is BlockTag.LATEST:
-        return ctx.queries.head_state.balance(address)
-    return read_at(ctx, block, lambda view: view.state.balance(address))
+        text = ctx.queries.head_state.balance_text(address)
+        if text is not None:
+            return text
+    decoded = decode_address(address)
+    return read_at(ctx, block, lambda view: encode_quantity(view.state.balance(decoded)))
 
 
 @method(
