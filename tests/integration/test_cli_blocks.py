@@ -57,6 +57,14 @@ def test_an_export_in_parts_is_added_up(imported: Path, tmp_path: Path) -> None:
     assert target.read_bytes() == BLOCKS.read_bytes()
 
 
+def test_blocks_are_made_from_a_description(tmp_path: Path) -> None:
+    described = tmp_path / "blocks.json"
+    described.write_text('{"blocks":[{"extraData":"0x12"},{"coinbase":"0x0000000000000000000000000000000000000001"}]}')
+    made = ophion("blocks", "import", "--format=JSON", f"--from={described}", f"--data-path={tmp_path / 'data'}")
+    assert "Imported 2 blocks with 0 transactions" in made.succeeded().out
+    assert "Head is block 2" in made.out
+
+
 def test_a_second_import_finds_everything_known(imported: Path) -> None:
     done = import_chain(imported).succeeded()
     assert "Imported 0 blocks" in done.out
@@ -102,7 +110,8 @@ def test_an_export_of_nothing_is_refused(tmp_path: Path) -> None:
     [
         (["--from=absent.rlp"], "Could not find file to import: absent.rlp"),
         (["--from=/"], "Could not find file to import: /"),
-        (["--format=json"], "Block files in JSON are not supported"),
+        (["--format=json"], "Invalid block description"),
+        (["--format=json", "--start-block=1"], "--start-block and --end-block belong to files of RLP blocks."),
         (["--end-block=0"], "--end-block (0) must be greater than --start-block (0)"),
     ],
 )
