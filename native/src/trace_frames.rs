@@ -11,7 +11,9 @@ use revm::interpreter::{
 };
 
 use crate::evm::EvmContext;
-use crate::trace_text::halt_words;
+use crate::trace_text::{halt_words, precompile_words};
+
+const CODE_NOT_PAID: &str = "contract creation code storage out of gas";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -130,9 +132,12 @@ impl FrameRecorder {
             frame.to = address;
         }
         if !result.result.is_ok() {
-            let words = || halt_words(result.result, 0, 0);
-            let is_new = matches!(result.result, InstructionResult::Revert) || frame.kind.is_creation();
-            frame.error = Some(if is_new { words() } else { error.unwrap_or_else(words) });
+            frame.error = Some(error.unwrap_or_else(|| match result.result {
+                // The code had run to its end: what was not paid for is keeping the contract.
+                InstructionResult::OutOfGas if frame.kind.is_creation() => CODE_NOT_PAID.into(),
+                InstructionResult::PrecompileError => precompile_words(&frame.to, &frame.input).into(),
+                other => halt_words(other, 0, 0),
+            }));
         }
     }
 }
@@ -156,7 +161,7 @@ impl Inspector<EvmContext> for FrameRecorder {
         let Some(InterpreterAction::Return(result)) = interpreter.bytecode.action() else { return };
         match result.result {
             InstructionResult::SelfDestruct => {
-                if let (Some(index), false) = (self.open.last(), self.only_top && self.depth > 1) {
+                if let (Some(index), false) = (self.open.last(), self.only_top) {
                     self.frames[*index].end = self.ending.take();
                 }
             }

@@ -1,6 +1,6 @@
 //! Numbers, words and names as traces write them.
 
-use alloy_primitives::{Bytes, U256, hex};
+use alloy_primitives::{Address, Bytes, U256, hex};
 use revm::bytecode::opcode::OpCode;
 use revm::interpreter::InstructionResult;
 use revm::primitives::hardfork::SpecId;
@@ -106,8 +106,11 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
         }
         R::StackOverflow => format!("stack limit reached {stack} (1023)"),
         R::InvalidJump => "invalid jump destination".into(),
-        R::InvalidFEOpcode => "invalid opcode: INVALID".into(),
-        R::OpcodeNotFound | R::NotActivated => format!("invalid opcode: opcode {opcode:#x} not defined"),
+        // An instruction of a later fork has a name all the same.
+        R::InvalidFEOpcode | R::OpcodeNotFound | R::NotActivated => match OpCode::new(opcode) {
+            Some(known) => format!("invalid opcode: {}", known.as_str()),
+            None => format!("invalid opcode: opcode {opcode:#x} not defined"),
+        },
         R::OutOfOffset => "return data out of bounds".into(),
         R::StateChangeDuringStaticCall | R::CallNotAllowedInsideStatic => "write protection".into(),
         R::CreateContractSizeLimit => "max code size exceeded".into(),
@@ -117,8 +120,18 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
         R::NonceOverflow => "nonce uint64 overflow".into(),
         R::CallTooDeep => "max call depth exceeded".into(),
         R::OutOfFunds => "insufficient balance for transfer".into(),
-        R::PrecompileError => "precompiled failed".into(),
         _ => "out of gas".into(),
+    }
+}
+
+/// What a precompiled contract has against its input, where that can be seen.
+pub fn precompile_words(contract: &Address, input: &[u8]) -> &'static str {
+    match contract.as_slice() {
+        [0, .., 8] if !input.len().is_multiple_of(192) => "bad elliptic curve pairing size",
+        [0, .., 9] if input.len() != 213 => "invalid input length",
+        [0, .., 9] => "invalid final flag",
+        [0, .., 10] if input.len() != 192 => "invalid input length",
+        _ => "precompile failed",
     }
 }
 
