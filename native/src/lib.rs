@@ -40,6 +40,7 @@ mod trace_geth;
 mod trace_parity;
 mod trace_replay;
 mod trace_sink;
+mod trace_standard;
 mod trace_stream;
 mod trace_struct;
 mod trace_text;

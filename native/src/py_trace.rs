@@ -22,6 +22,7 @@ use crate::trace_geth::{CallTracer, FourByteTracer, PrestateOptions, PrestateTra
 use crate::trace_parity::{ParityOptions, ParityTracer};
 use crate::trace_replay::{Block, Tracer, start, trace_one};
 use crate::trace_sink::Sink;
+use crate::trace_standard::{OpcodeSet, StandardOptions, StandardTracer};
 use crate::trace_stream::TraceStream;
 use crate::trace_struct::{StructOptions, StructTracer};
 
@@ -73,6 +74,7 @@ pub struct TraceKind {
 #[derive(Clone, Copy)]
 enum Kind {
     Struct(StructOptions),
+    Standard(StandardOptions),
     Call { only_top_call: bool, with_log: bool },
     Prestate(PrestateOptions),
     FourByte,
@@ -90,15 +92,37 @@ impl TraceKind {
     }
 
     #[staticmethod]
+    #[pyo3(signature = (*, storage, memory, stack, return_data, limit, opcodes))]
+    fn standard_logs(
+        storage: bool,
+        memory: bool,
+        stack: bool,
+        return_data: bool,
+        limit: Option<u64>,
+        opcodes: Option<Vec<String>>,
+    ) -> Self {
+        let options = StandardOptions {
+            with_storage: storage,
+            with_memory: memory,
+            with_stack: stack,
+            with_return_data: return_data,
+            limit,
+            opcodes: opcodes.map(|names| OpcodeSet::of(&names)),
+        };
+        TraceKind { kind: Kind::Standard(options) }
+    }
+
+    #[staticmethod]
     #[pyo3(signature = (*, only_top_call=false, with_log=false))]
     fn calls(only_top_call: bool, with_log: bool) -> Self {
         TraceKind { kind: Kind::Call { only_top_call, with_log } }
     }
 
     #[staticmethod]
-    #[pyo3(signature = (*, diff=false, code=true, storage=true))]
-    fn prestate(diff: bool, code: bool, storage: bool) -> Self {
-        TraceKind { kind: Kind::Prestate(PrestateOptions { is_diff: diff, with_code: code, with_storage: storage }) }
+    #[pyo3(signature = (*, diff=false, code=true, storage=true, empty=false))]
+    fn prestate(diff: bool, code: bool, storage: bool, empty: bool) -> Self {
+        let options = PrestateOptions { is_diff: diff, with_code: code, with_storage: storage, with_empty: empty };
+        TraceKind { kind: Kind::Prestate(options) }
     }
 
     #[staticmethod]
@@ -128,6 +152,7 @@ trait Job {
 fn with_tracer(kind: Kind, sink: &mut Sink, spec: SpecId, job: impl Job) -> Result<()> {
     match kind {
         Kind::Struct(options) => job.run(StructTracer::new(sink, options, spec)),
+        Kind::Standard(options) => job.run(StandardTracer::new(sink, options, spec)),
         Kind::Call { only_top_call, with_log } => job.run(CallTracer::new(sink, only_top_call, with_log)),
         Kind::Prestate(options) => job.run(PrestateTracer::new(sink, options)),
         Kind::FourByte => job.run(FourByteTracer::new(sink)),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 use revm::context::TxEnv;
-use revm::context_interface::result::ExecutionResult;
 use revm::inspector::Inspector;
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
 use revm::state::{Account, AccountInfo};
@@ -136,12 +135,11 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
     }
     // What a failed frame logged has not happened, nor what was logged below it.
     let logs_are_kept = logs_are_kept && frame.is_ok();
-    // Calls that were refused at the door are not shown.
-    let children = || frame.children.iter().filter(|child| frames[**child].was_entered());
-    if children().next().is_some() || frame.end.is_some() {
+    // Calls that were refused at the door are shown like any other that failed.
+    if !frame.children.is_empty() || frame.end.is_some() {
         raw(out, ",\"calls\":[");
         let mut comma = "";
-        for child in children() {
+        for child in &frame.children {
             raw(out, std::mem::replace(&mut comma, ","));
             write_call(out, frames, *child, logs_are_kept);
         }
@@ -192,10 +190,9 @@ impl Tracer for FourByteTracer<'_> {
 
     fn finish(&mut self, _: &mut ExecDb, _: &Ran) -> Result<()> {
         let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-        // The input of the transaction counts whatever it is for.
-        let all = self.recorder.frames.iter().enumerate();
-        let calls = all.filter(|(at, frame)| *at == 0 || !frame.kind.is_creation() && !frame.is_precompile);
-        for (_, frame) in calls.filter(|(_, frame)| frame.input.len() >= 4) {
+        // Neither init code nor the input of a precompiled contract begins with a selector.
+        let calls = self.recorder.frames.iter().filter(|frame| !frame.kind.is_creation() && !frame.is_precompile);
+        for frame in calls.filter(|frame| frame.was_entered() && frame.input.len() >= 4) {
             let selector = alloy_primitives::hex::encode(&frame.input[..4]);
             *seen.entry(format!("0x{selector}-{}", frame.input.len() - 4)).or_default() += 1;
         }
@@ -218,6 +215,8 @@ pub struct PrestateOptions {
     pub is_diff: bool,
     pub with_code: bool,
     pub with_storage: bool,
+    /// Show accounts that were not there, or held nothing.
+    pub with_empty: bool,
 }
 
 pub struct PrestateTracer<'s> {
@@ -251,7 +250,7 @@ impl Tracer for PrestateTracer<'_> {
         if self.options.is_diff {
             self.write_diff(db, &accounts)?;
         } else {
-            self.write_pre(db, &accounts, &ran.result)?;
+            self.write_pre(db, &accounts)?;
         }
         self.sink.settle();
         Ok(())
@@ -311,27 +310,26 @@ impl PrestateTracer<'_> {
             balance: Some(info.balance),
             nonce: info.nonce,
             code: if has_code && self.options.with_code { Some(code_of(db, info)?) } else { None },
-            code_hash: (has_code && self.options.with_code).then_some(info.code_hash),
+            // Whoever does not want the code still learns which one it is.
+            code_hash: has_code.then_some(info.code_hash),
             storage: BTreeMap::new(),
         })
     }
 
-    fn write_pre(
-        &mut self,
-        db: &mut ExecDb,
-        accounts: &BTreeMap<&Address, &Account>,
-        result: &ExecutionResult,
-    ) -> Result<()> {
+    /// Whether an account shows in the state before: one that held nothing does when it was asked for.
+    fn is_shown(&self, before: &AccountInfo) -> bool {
+        self.options.with_empty || !before.is_empty()
+    }
+
+    fn write_pre(&mut self, db: &mut ExecDb, accounts: &BTreeMap<&Address, &Account>) -> Result<()> {
         self.sink.out.push(b'{');
         let mut comma = "";
-        let created = result.created_address();
         for (address, account) in accounts {
-            let before = db.info(address)?;
-            // A contract that this transaction created was not there.
-            if before.is_none() && (account.is_created() || created == Some(**address)) {
+            let before = db.info(address)?.unwrap_or_default();
+            if !self.is_shown(&before) {
                 continue;
             }
-            let mut shown = self.shown(db, &before.unwrap_or_default())?;
+            let mut shown = self.shown(db, &before)?;
             if self.options.with_storage {
                 shown.storage = account.storage.iter().map(|(slot, value)| (*slot, value.original_value)).collect();
             }
@@ -345,38 +343,40 @@ impl PrestateTracer<'_> {
     fn write_diff(&mut self, db: &mut ExecDb, accounts: &BTreeMap<&Address, &Account>) -> Result<()> {
         let (mut pre, mut post) = (Vec::new(), Vec::new());
         for (address, account) in accounts {
-            let before = db.info(address)?;
-            let was = before.clone().unwrap_or_default();
+            let was = db.info(address)?.unwrap_or_default();
             let is_gone = account.is_selfdestructed();
             let mut left = self.shown(db, &was)?;
             let mut right = Shown { balance: None, nonce: 0, code: None, code_hash: None, storage: BTreeMap::new() };
+            let mut is_changed = is_gone;
             if !is_gone && account.is_touched() {
                 let now = &account.info;
+                let has_new_code = now.code_hash != was.code_hash;
                 right.balance = (now.balance != was.balance).then_some(now.balance);
                 right.nonce = if now.nonce != was.nonce { now.nonce } else { 0 };
-                if now.code_hash != was.code_hash && self.options.with_code {
+                right.code_hash = has_new_code.then_some(now.code_hash);
+                if has_new_code && self.options.with_code {
                     right.code = Some(code_of(db, now)?);
-                    right.code_hash = Some(now.code_hash);
                 }
+                is_changed = right.balance.is_some() || now.nonce != was.nonce || has_new_code;
             }
-            let mut is_changed = is_gone || right.balance.is_some() || right.nonce > 0 || right.code.is_some();
-            is_changed |= !is_gone && account.is_touched() && account.info.code_hash != was.code_hash;
             for (slot, value) in account.storage.iter().filter(|_| self.options.with_storage) {
-                if !is_gone && !value.is_changed() {
-                    continue;
-                }
-                is_changed = true;
-                if !value.original_value.is_zero() {
+                // All that is known of the storage of an account that is gone is part of what it was.
+                if is_gone {
                     left.storage.insert(*slot, value.original_value);
-                }
-                if !is_gone && !value.present_value.is_zero() {
-                    right.storage.insert(*slot, value.present_value);
+                } else if value.is_changed() {
+                    is_changed = true;
+                    if !value.original_value.is_zero() {
+                        left.storage.insert(*slot, value.original_value);
+                    }
+                    if !value.present_value.is_zero() {
+                        right.storage.insert(*slot, value.present_value);
+                    }
                 }
             }
             if !is_changed {
                 continue;
             }
-            if before.is_some() {
+            if self.is_shown(&was) {
                 let before = if pre.is_empty() { "" } else { "," };
                 left.write(&mut pre, before, address);
             }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::map::AddressMap;
-use alloy_primitives::{Address, U256};
+use alloy_primitives::{Address, Bytes, U256};
 use revm::bytecode::opcode::{REVERT, SSTORE};
 use revm::context::TxEnv;
 use revm::context_interface::result::ExecutionResult;
@@ -34,6 +34,53 @@ pub struct StructOptions {
     pub with_storage: bool,
     pub with_memory: bool,
     pub with_stack: bool,
+}
+
+/// How an instruction ended, as a row tells it.
+#[derive(Default)]
+pub struct Ended {
+    pub cost: u64,
+    /// What REVERT gives back.
+    pub reason: Option<Bytes>,
+    /// Why it was the last of its frame, when it broke a rule.
+    pub error: Option<&'static str>,
+}
+
+/// Whether what is handed to a callee is part of the cost of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CalleeGas {
+    IsApart,
+    Counts,
+}
+
+impl Ended {
+    #[inline]
+    pub fn of(interpreter: &mut Interpreter, opcode: u8, before: u64, whole_cost: u64, callee_gas: CalleeGas) -> Self {
+        let mut ended = Ended { cost: before.saturating_sub(interpreter.gas.remaining()), reason: None, error: None };
+        match interpreter.bytecode.action() {
+            Some(InterpreterAction::NewFrame(FrameInput::Call(inputs))) if callee_gas == CalleeGas::IsApart => {
+                let stipend = if inputs.transfers_value() { CALL_STIPEND } else { 0 };
+                ended.cost = ended.cost.saturating_sub(inputs.gas_limit.saturating_sub(stipend));
+            }
+            Some(InterpreterAction::NewFrame(FrameInput::Create(inputs))) => {
+                ended.cost = ended.cost.saturating_sub(inputs.gas_limit());
+            }
+            Some(InterpreterAction::Return(result)) if result.result == InstructionResult::Revert => {
+                ended.reason = (opcode == REVERT).then(|| result.output.clone());
+            }
+            Some(InterpreterAction::Return(result)) if !result.result.is_ok() => {
+                let name = halt_name(result.result);
+                ended.error = Some(name);
+                ended.cost = match name {
+                    "INSUFFICIENT_GAS" => whole_cost,
+                    "INVALID_JUMP_DESTINATION" => ended.cost,
+                    _ => 0,
+                };
+            }
+            _ => {}
+        }
+        ended
+    }
 }
 
 pub struct StructTracer<'s> {
@@ -161,20 +208,20 @@ impl<'s> StructTracer<'s> {
         close_list(out, memory.is_empty());
     }
 
-    fn tail(&mut self, cost: u64, account: Address, reason: Option<&[u8]>, error: Option<&str>) {
+    fn tail(&mut self, account: Address, ended: &Ended) {
         let out = &mut self.sink.out;
-        decimal(out, ",\"gasCost\":", cost);
+        decimal(out, ",\"gasCost\":", ended.cost);
         raw(out, ",\"storage\":");
         if self.options.with_storage {
             out.extend_from_slice(self.storage.text_of(account));
         } else {
             raw(out, "null");
         }
-        match reason {
+        match &ended.reason {
             Some(bytes) => digits(out, ",\"reason\":", bytes),
             None => raw(out, ",\"reason\":null"),
         }
-        if let Some(name) = error {
+        if let Some(name) = ended.error {
             raw(out, ",\"error\":[\"");
             raw(out, name);
             raw(out, "\"]");
@@ -227,38 +274,14 @@ impl Inspector<EvmContext> for StructTracer<'_> {
     }
 
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
-        let mut cost = self.gas_before.saturating_sub(interpreter.gas.remaining());
+        let ended = Ended::of(interpreter, self.opcode, self.gas_before, self.whole_cost, CalleeGas::IsApart);
         let account = interpreter.input.target_address();
-        let (mut reason, mut error) = (None, None);
-        match interpreter.bytecode.action() {
-            // What is handed to the callee is not a cost of the call.
-            Some(InterpreterAction::NewFrame(FrameInput::Call(inputs))) => {
-                let stipend = if inputs.transfers_value() { CALL_STIPEND } else { 0 };
-                cost = cost.saturating_sub(inputs.gas_limit.saturating_sub(stipend));
-            }
-            Some(InterpreterAction::NewFrame(FrameInput::Create(inputs))) => {
-                cost = cost.saturating_sub(inputs.gas_limit());
-            }
-            Some(InterpreterAction::Return(result)) if result.result == InstructionResult::Revert => {
-                reason = (self.opcode == REVERT).then(|| result.output.clone());
-            }
-            Some(InterpreterAction::Return(result)) if !result.result.is_ok() => {
-                let name = halt_name(result.result);
-                error = Some(name);
-                cost = match name {
-                    "INSUFFICIENT_GAS" => self.whole_cost,
-                    "INVALID_JUMP_DESTINATION" => cost,
-                    _ => 0,
-                };
-            }
-            _ => {}
-        }
         if let Some((slot, value)) = self.write.take()
-            && error.is_none()
+            && ended.error.is_none()
         {
             self.storage.write(account, slot, value);
         }
-        self.tail(cost, account, reason.as_ref().map(|bytes| &bytes[..]), error);
+        self.tail(account, &ended);
     }
 
     fn call(&mut self, _: &mut EvmContext, _: &mut CallInputs) -> Option<CallOutcome> {
@@ -273,7 +296,7 @@ impl Inspector<EvmContext> for StructTracer<'_> {
             self.head(0, "STOP", inputs.gas_limit, self.frames.len());
             self.stack(&[]);
             self.memory(&[]);
-            self.tail(0, inputs.target_address, None, None);
+            self.tail(inputs.target_address, &Ended::default());
         }
         self.leave(outcome.result.is_ok());
     }

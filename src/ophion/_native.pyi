@@ -370,9 +370,19 @@ class TraceKind:
     @staticmethod
     def struct_logs(*, storage: bool, memory: bool, stack: bool) -> TraceKind: ...
     @staticmethod
+    def standard_logs(
+        *,
+        storage: bool,
+        memory: bool,
+        stack: bool,
+        return_data: bool,
+        limit: int | None,
+        opcodes: Sequence[str] | None,
+    ) -> TraceKind: ...
+    @staticmethod
     def calls(*, only_top_call: bool = False, with_log: bool = False) -> TraceKind: ...
     @staticmethod
-    def prestate(*, diff: bool = False, code: bool = True, storage: bool = True) -> TraceKind: ...
+    def prestate(*, diff: bool = False, code: bool = True, storage: bool = True, empty: bool = False) -> TraceKind: ...
     @staticmethod
     def selectors() -> TraceKind: ...
     @staticmethod

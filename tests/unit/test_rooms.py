@@ -52,6 +52,8 @@ TOPICS = {
     "graphql/test_answers.py": "what fields answer, through the whole of GraphQL",
     "graphql/test_documents.py": "the language of documents, through the whole of GraphQL",
     "graphql/test_page.py": "the files of the query page",
+    "rpc/methods/test_debug_standard.py": "debug_trace* with the options of today's standard",
+    "rpc/methods/test_debug_tracers.py": "the named tracers of debug_trace*",
     "runtime/options/test_options.py": "the five modules of the package, through its public names",
     "test_rooms.py": "this file",
 }

@@ -114,7 +114,7 @@ def decode_trace_options(value: object) -> TraceOptions:
         raise invalid_params("options: an object is expected")
     name = value.get("tracer")
     if name is None or name == "":
-        return TraceOptions(_struct_logs(value), False, value)
+        return TraceOptions(_struct_logs(value), name is not None, value)
     config = value.get("tracerConfig") or {}
     if type(config) is not dict:
         raise invalid_params("tracerConfig: an object is expected")
@@ -130,13 +130,27 @@ def _flag(members: Mapping[str, Any], name: str) -> bool:
 
 
 def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
-    return TraceKind.struct_logs(
-        storage=not _flag(members, "disableStorage"),
-        memory=not _flag(members, "disableMemory"),
-        stack=not _flag(members, "disableStack"),
+    """Rows in the original form; in today's for whoever uses an option that came with it (json-rpc.md 9, line 20)."""
+    storage, stack = not _flag(members, "disableStorage"), not _flag(members, "disableStack")
+    if all(members.get(name) is None for name in _STANDARD_OPTIONS):
+        return TraceKind.struct_logs(storage=storage, memory=not _flag(members, "disableMemory"), stack=stack)
+    limit, opcodes = members.get("limit"), members.get("opcodes")
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise invalid_params("limit: a number that is not negative is expected")
+    if opcodes is not None and (type(opcodes) is not list or not all(type(name) is str for name in opcodes)):
+        raise invalid_params("opcodes: an array of names is expected")
+    is_memory_named = members.get("enableMemory") is not None or members.get("disableMemory") is None
+    return TraceKind.standard_logs(
+        storage=storage,
+        memory=_flag(members, "enableMemory") if is_memory_named else not _flag(members, "disableMemory"),
+        stack=stack,
+        return_data=_flag(members, "enableReturnData"),
+        limit=limit or None,
+        opcodes=opcodes or None,
     )
 
 
+_STANDARD_OPTIONS: Final = ("tracer", "enableMemory", "enableReturnData", "limit", "opcodes")
 _TRACERS: Final[Mapping[str, Callable[[Mapping[str, Any]], TraceKind]]] = {
     "callTracer": lambda config: TraceKind.calls(
         only_top_call=_flag(config, "onlyTopCall"), with_log=_flag(config, "withLog")
@@ -145,6 +159,7 @@ _TRACERS: Final[Mapping[str, Callable[[Mapping[str, Any]], TraceKind]]] = {
         diff=_flag(config, "diffMode"),
         code=not _flag(config, "disableCode"),
         storage=not _flag(config, "disableStorage"),
+        empty=_flag(config, "includeEmpty"),
     ),
     "flatCallTracer": lambda config: TraceKind.flat_calls(precompiles=_flag(config, "includePrecompiles")),
     "4byteTracer": lambda config: TraceKind.selectors(),
@@ -162,7 +177,11 @@ TraceOptionsParam = Annotated[
                 "disableStorage": {"type": "boolean"},
                 "disableMemory": {"type": "boolean"},
                 "disableStack": {"type": "boolean"},
-                "tracer": {"enum": list(_TRACERS)},
+                "enableMemory": {"type": "boolean"},
+                "enableReturnData": {"type": "boolean"},
+                "limit": {"type": "integer"},
+                "opcodes": {"type": "array", "items": {"type": "string"}},
+                "tracer": {"enum": ["", *_TRACERS]},
                 "tracerConfig": {"type": "object"},
             },
         },

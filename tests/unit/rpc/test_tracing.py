@@ -11,8 +11,8 @@ from tests.unit.rpc.interface import Interface
 
 def test_a_tracer_is_known_by_its_name() -> None:
     assert not decode_trace_options({"disableMemory": True, "what": 1}).is_named
-    assert not decode_trace_options({"tracer": ""}).is_named
-    for name in ("callTracer", "prestateTracer", "flatCallTracer", "4byteTracer"):
+    assert not decode_trace_options({"tracer": None}).is_named
+    for name in ("", "callTracer", "prestateTracer", "flatCallTracer", "4byteTracer"):
         assert decode_trace_options({"tracer": name, "tracerConfig": {"withLog": True}}).is_named
 
 

@@ -1,0 +1,248 @@
+"""The named tracers in detail, on a chain of 2019's kind and on one of today's.
+
+Figures were compared with those of geth 1.13.15 on the same genesis. Where the tracers of today's clients show more
+than it does (calls refused at the door, collisions) or less (accounts that held nothing, selectors of init code), it
+is theirs that count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.testing.signing import DEV_KEYS
+from tests.unit.rpc.contracts import REVERTING
+from tests.unit.rpc.interface import Interface, open_interface
+
+ROOT = "0x" + "c1" * 20
+REVERTS, STORES, LOGS, DIES, HALTS = ("0x" + f"{number:02x}" * 20 for number in range(0xD1, 0xD6))
+SENDER = "0x" + DEV_KEYS[0].address.hex()
+HEIR = "0x" + "e1" * 20
+NOBODY = "0x" + "e2" * 20
+CODES = {
+    REVERTS: REVERTING.hex(),
+    STORES: "602a600755" + "600054" + "00",  # SSTORE(7, 42), SLOAD(0)
+    LOGS: "60aa60006000a100",
+    DIES: f"73{HEIR[2:]}ff",
+    HALTS: "60011f",
+}
+STOP = "00"
+_BLOCKS = ["homestead", "eip150", "eip155", "eip158", "byzantium", "constantinople", "petersburg", "istanbul"]
+ISTANBUL = {f"{name}Block": 0 for name in _BLOCKS} | {"ethash": {"fixeddifficulty": 100}}
+CANCUN = {f"{name}Block": 0 for name in [*_BLOCKS, "berlin", "london"]} | {
+    "shanghaiTime": 0,
+    "cancunTime": 0,
+    "terminalTotalDifficulty": 0,
+    "ethash": {},
+}
+
+
+def genesis(config: dict[str, Any]) -> Genesis:
+    """A network with the contracts in place."""
+    contracts = {address[2:]: {"balance": "0x0", "code": "0x" + code} for address, code in CODES.items()}
+    return parse_genesis(
+        json.dumps(
+            {
+                "config": {"chainId": 2018, **config},
+                "difficulty": "0x10000" if "cancunTime" not in config else "0x0",
+                "gasLimit": "0x1fffffff",
+                "alloc": {**contracts, SENDER[2:]: {"balance": hex(10**20)}},
+            }
+        )
+    )
+
+
+@pytest.fixture(params=[ISTANBUL, CANCUN], ids=["istanbul", "cancun"])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Interface]:
+    with open_interface(tmp_path, genesis(request.param)) as opened:
+        yield opened
+
+
+def call(to: str, value: int = 0, gas: str = "5a", op: str = "f1", length: int = 0) -> str:
+    """Code that calls a contract with as many bytes of memory."""
+    given = f"60{value:02x}" if op in ("f1", "f2") else ""
+    return "60006000" + f"60{length:02x}6000{given}73{to[2:]}{gas}{op}"
+
+
+def create(init: str, value: int = 0, salt: int | None = None) -> str:
+    """Code that runs this init code, 32 bytes of it at most."""
+    size = len(init) // 2
+    salted = "" if salt is None else f"60{salt:02x}"
+    word = f"7f{init.ljust(64, '0')}600052"
+    return f"{word}{salted}60{size:02x}600060{value:02x}" + ("f0" if salt is None else "f5")
+
+
+def trace(node: Interface, code: str, tracer: str, value: int = 0, data: str = "0x", **config: Any) -> Any:
+    """What a tracer says about a call to a contract of this code."""
+    asked = {"from": SENDER, "to": ROOT, "gas": "0xf4240", "value": hex(value), "data": data}
+    overrides = {ROOT: {"code": "0x" + code}}
+    options = {"tracer": tracer, "tracerConfig": config, "stateOverrides": overrides}
+    return node.ask("debug_traceCall", asked, "latest", options)
+
+
+# --- callTracer ----------------------------------------------------------------------------------
+
+
+def test_frames_show_what_they_got_and_used(node: Interface) -> None:
+    tree = trace(node, call(STORES, 3, "61ffff") + call(NOBODY, 0, "61ffff") + STOP, "callTracer", value=5)
+    stores, nobody = tree["calls"]
+    assert "output" not in tree
+    assert (stores["type"], stores["value"], stores["input"]) == ("CALL", "0x3", "0x")
+    assert int(stores["gas"], 16) == 0xFFFF + 2300  # a call that carries value gets the stipend on top
+    assert int(stores["gasUsed"], 16) > 20_000
+    assert (nobody["gas"], nobody["gasUsed"]) == ("0xffff", "0x0")
+
+
+def test_a_delegate_call_shows_the_value_of_its_caller_and_a_static_call_none(node: Interface) -> None:
+    tree = trace(node, call(STORES, op="f4") + call(LOGS, op="fa") + STOP, "callTracer", value=5)
+    delegate, static = tree["calls"]
+    assert (delegate["type"], delegate["from"], delegate["to"], delegate["value"]) == (
+        "DELEGATECALL",
+        ROOT,
+        STORES,
+        "0x5",
+    )
+    assert "value" not in static
+    assert static["error"] == "write protection"
+
+
+def test_calls_that_are_refused_at_the_door_are_listed_and_cost_nothing(node: Interface) -> None:
+    code = call(STORES, 9, "61ffff") + create("00", 9) + create("00", 9, salt=1) + STOP
+    frames = trace(node, code, "callTracer")["calls"]
+    assert [frame["type"] for frame in frames] == ["CALL", "CREATE", "CREATE2"]
+    assert {frame["error"] for frame in frames} == {"insufficient balance for transfer"}
+    assert {frame["gasUsed"] for frame in frames} == {"0x0"}
+    assert int(frames[0]["gas"], 16) == 0xFFFF + 2300
+    assert ["to" in frame for frame in frames] == [True, False, False]
+
+
+def test_a_revert_shows_its_data_and_what_they_say(node: Interface) -> None:
+    (frame,) = trace(node, call(REVERTS) + STOP, "callTracer")["calls"]
+    assert (frame["error"], frame["revertReason"]) == ("execution reverted", "no!")
+    assert frame["output"].startswith("0x08c379a0")
+    plain = trace(node, "60036000fd", "callTracer")
+    assert (plain["error"], plain["output"]) == ("execution reverted", "0x000000")
+    assert "revertReason" not in plain
+
+
+@pytest.mark.parametrize(
+    ("init", "error"),
+    [
+        ("60011f", "invalid opcode: opcode 0x1f not defined"),
+        ("600101", "stack underflow (1 <=> 2)"),
+        ("600056", "invalid jump destination"),
+        # Init code that ran to its end, but its contract of 24,000 bytes cannot be paid for.
+        ("615dc06000f3", "contract creation code storage out of gas"),
+    ],
+)
+def test_a_creation_that_fails_has_no_address(node: Interface, init: str, error: str) -> None:
+    (frame,) = trace(node, create(init) + STOP, "callTracer")["calls"]
+    assert frame["error"] == error
+    assert "to" not in frame
+    assert frame["gasUsed"] == frame["gas"]
+    assert frame["input"] == "0x" + init
+
+
+def test_a_creation_where_a_contract_is_already(node: Interface) -> None:
+    first, second = trace(node, create("00", 0, salt=1) * 2 + STOP, "callTracer")["calls"]
+    assert "error" not in first
+    assert (second["error"], second["gasUsed"]) == ("contract address collision", second["gas"])
+
+
+def test_an_instruction_of_a_later_fork_has_a_name(tmp_path: Path) -> None:
+    with open_interface(tmp_path, genesis(ISTANBUL)) as node:
+        assert trace(node, "5f", "callTracer")["error"] == "invalid opcode: PUSH0"
+        assert trace(node, "fe", "callTracer")["error"] == "invalid opcode: INVALID"
+
+
+def test_precompiled_contracts_are_frames_like_others(node: Interface) -> None:
+    pairing, identity = "0x" + "00" * 19 + "08", "0x" + "00" * 19 + "04"
+    code = call(pairing, gas="61ffff", length=3) + call(identity, gas="61ffff", length=3) + STOP
+    failed, copied = trace(node, code, "callTracer")["calls"]
+    assert (failed["error"], failed["gasUsed"]) == ("bad elliptic curve pairing size", "0xffff")
+    assert (copied["gasUsed"], copied["output"]) == ("0x12", "0x000000")
+
+
+def test_a_self_destruction_is_the_last_frame_of_its_contract(node: Interface) -> None:
+    tree = trace(node, call(DIES, 2) + f"73{NOBODY[2:]}ff", "callTracer", value=5)
+    dies, end = tree["calls"]
+    nothing = {"gas": "0x0", "gasUsed": "0x0", "input": "0x"}
+    assert dies["calls"] == [{"type": "SELFDESTRUCT", "from": DIES, "to": HEIR, "value": "0x2", **nothing}]
+    assert end == {"type": "SELFDESTRUCT", "from": ROOT, "to": NOBODY, "value": "0x3", **nothing}
+    assert "calls" not in trace(node, f"73{NOBODY[2:]}ff", "callTracer", onlyTopCall=True)
+
+
+def test_logs_stand_where_they_happened_and_those_of_failed_frames_did_not(node: Interface) -> None:
+    code = call(LOGS) + "60006000a0" + call(LOGS) + STOP
+    tree = trace(node, code, "callTracer", withLog=True)
+    assert [log["position"] for log in tree["logs"]] == ["0x1"]
+    assert [len(frame["logs"]) for frame in tree["calls"]] == [1, 1]
+    failed = trace(node, call(LOGS) + "60006000fd", "callTracer", withLog=True)
+    assert "logs" not in failed["calls"][0]
+
+
+# --- prestateTracer ------------------------------------------------------------------------------
+
+
+def test_accounts_that_held_nothing_show_only_when_asked_for(node: Interface) -> None:
+    code = f"73{NOBODY[2:]}3150" + create("00") + STOP
+    assert NOBODY not in trace(node, code, "prestateTracer")
+    empty = trace(node, code, "prestateTracer", includeEmpty=True)
+    assert empty[NOBODY] == {"balance": "0x0"}
+    assert set(empty) > {SENDER, ROOT, NOBODY, "0x" + "00" * 20}  # the last one is the beneficiary
+
+
+def test_code_can_be_left_out_and_its_hash_cannot(node: Interface) -> None:
+    shown = trace(node, call(STORES) + STOP, "prestateTracer", disableCode=True, disableStorage=True)[STORES]
+    code_hash = node.ask("web3_sha3", "0x" + CODES[STORES])
+    assert shown == {"balance": "0x0", "codeHash": code_hash}
+
+
+def test_slots_show_as_they_were_and_changes_without_zeros(node: Interface) -> None:
+    slots = ["0x" + f"{number:064x}" for number in (0, 7)]
+    before = trace(node, call(STORES) + STOP, "prestateTracer")[STORES]
+    assert before["storage"] == dict.fromkeys(slots, "0x" + f"{0:064x}")
+    changes = trace(node, call(STORES) + STOP, "prestateTracer", diffMode=True)
+    assert "storage" not in changes["pre"][STORES]
+    assert changes["post"][STORES] == {"storage": {slots[1]: "0x" + f"{42:064x}"}}
+
+
+def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) -> None:
+    code = call(DIES, 1) + STOP
+    with open_interface(tmp_path / "istanbul", genesis(ISTANBUL)) as node:
+        changes = trace(node, code, "prestateTracer", value=1, diffMode=True)
+        assert DIES in changes["pre"]
+        assert DIES not in changes["post"]
+        assert changes["post"][HEIR] == {"balance": "0x1"}
+        assert HEIR not in changes["pre"]
+    # Since EIP-6780 only a contract of the same transaction goes; any other gives away its ether.
+    with open_interface(tmp_path / "cancun", genesis(CANCUN)) as node:
+        changes = trace(node, code, "prestateTracer", value=1, diffMode=True)
+        assert set(changes["post"]) == {SENDER, HEIR}
+        again = trace(node, create(f"73{HEIR[2:]}ff", 1) + STOP, "prestateTracer", value=1, diffMode=True)
+        assert set(again["post"]) == {SENDER, ROOT, HEIR}
+
+
+def test_a_new_contract_is_in_the_state_after_alone(node: Interface) -> None:
+    changes = trace(node, create("6001600155600160005360016000f3") + STOP, "prestateTracer", diffMode=True)
+    (created,) = changes["post"].keys() - changes["pre"].keys()
+    code_hash = node.ask("web3_sha3", "0x01")
+    slot = "0x" + f"{1:064x}"
+    assert changes["post"][created] == {"nonce": 1, "code": "0x01", "codeHash": code_hash, "storage": {slot: slot}}
+
+
+# --- 4byteTracer ---------------------------------------------------------------------------------
+
+
+def test_selectors_are_those_of_calls_that_were_made(node: Interface) -> None:
+    identity = "0x" + "00" * 19 + "04"
+    word = f"7fa9059cbb{'00' * 28}600052"
+    code = word + call(STORES, length=36) * 2 + call(identity, length=36) + call(LOGS, 9, length=36) + STOP
+    assert trace(node, code, "4byteTracer", data="0x27dc297e") == {"0x27dc297e-0": 1, "0xa9059cbb-32": 2}
+    creation = {"from": SENDER, "gas": "0xf4240", "data": "0x600160005360016000f3"}
+    assert node.ask("debug_traceCall", creation, "latest", {"tracer": "4byteTracer"}) == {}
