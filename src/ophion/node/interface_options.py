@@ -1,4 +1,4 @@
-"""Options of the public interface: JSON-RPC over HTTP and WebSocket, GraphQL, who may connect, and limits."""
+"""Options of the public interface: JSON-RPC over HTTP and WebSocket, GraphQL, who may connect, and gas prices."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class GraphqlConfig(ListenerConfig):
 
 @dataclass(frozen=True, slots=True)
 class AccessConfig:
-    """Access and limits of the public interface."""
+    """Access to the public interface."""
 
     host_allow_list: tuple[str, ...] = option(
         "--host-whitelist",
@@ -171,25 +171,6 @@ class AccessConfig:
         default=("localhost", "127.0.0.1"),
         check=names_list("hostnames"),
         help="Names under which clients may address this node (Host header): names, `*` or `none`.",
-    )
-    max_logs_range: int = option(
-        "--rpc-max-logs-range",
-        default=0,
-        check=at_least(0),
-        help="Blocks that one log query may span; 0 for no limit.",
-    )
-    gas_cap: int = option(
-        "--rpc-gas-cap",
-        default=50_000_000,
-        check=at_least(0),
-        help="Most gas a simulated call may use; 0 for no limit.",
-    )
-    timeout_s: int = option(
-        "--http-timeout-seconds",
-        "--rpc-timeout-seconds",
-        default=30,
-        check=at_least(1),
-        help="Seconds after which a request is given up.",
     )
     gas_price_blocks: int = option(
         "--api-gas-price-blocks",

@@ -1,4 +1,8 @@
-"""Options of what clients may ask for; limits that the original options know stand with those (interface_options)."""
+"""Options of what clients may ask for.
+
+Connections, bodies, batches and frames belong to one service each and stand with its options (interface_options); what
+GraphQL limits besides is its own (ophion.graphql.limits).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,37 @@ _MEBIBYTE = 2**20
 class LimitConfig:
     """Limits of the public interface."""
 
+    max_logs_range: int = option(
+        "--rpc-max-logs-range",
+        default=0,
+        check=at_least(0),
+        help="Blocks that one log query may span; 0 for no limit.",
+    )
+    gas_cap: int = option(
+        "--rpc-gas-cap",
+        default=50_000_000,
+        check=at_least(0),
+        help="Most gas a simulated call may use; 0 for no limit.",
+    )
+    timeout_s: int = option(
+        "--http-timeout-seconds",
+        "--rpc-timeout-seconds",
+        default=30,
+        check=at_least(1),
+        help="Seconds after which a request is given up.",
+    )
+    max_trace_range: int = option(
+        "--rpc-max-trace-filter-range",
+        default=1000,
+        check=at_least(0),
+        help="Blocks that one trace_filter may span; 0 for no limit.",
+    )
+    max_traces: int = option(
+        "--rpc-max-traces",
+        default=32,
+        check=at_least(1),
+        help="Answers that are sent while they are made, to all clients at a time.",
+    )
     max_logs: int = option(
         "--rpc-max-logs",
         default=250_000,
@@ -24,7 +59,7 @@ class LimitConfig:
         "--rpc-max-response-size",
         default=256 * _MEBIBYTE,
         check=at_least(1024),
-        help="Bytes of the answer to one batch, and of any answer that cannot be sent while it is made.",
+        help="Bytes of the answer to one batch, and of any answer that is not sent while it is made.",
     )
     max_header_bytes: int = option(
         "--rpc-max-header-size",

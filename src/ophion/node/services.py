@@ -22,6 +22,7 @@ from ophion.rpc.http_connection import HttpLimits
 from ophion.rpc.rendered import RenderedBlocks
 from ophion.rpc.server import HttpService
 from ophion.rpc.services import HttpSettings, WebSocketSettings, http_service, websocket_service
+from ophion.rpc.streaming import Streams
 from ophion.rpc.subscriptions import Subscriptions
 from ophion.rpc.tls import server_context
 from ophion.rpc.websocket import WebSocketLimits, WebSocketService
@@ -84,8 +85,8 @@ def build_interface(
     allow_open_files(
         config.http.enabled * config.http.max_connections + config.websocket.enabled * config.websocket.max_connections
     )
-    queries = core.queries
-    filters = Filters(clock, entropy, config.limits.max_filters)
+    queries, limits = core.queries, config.limits
+    filters = Filters(clock, entropy, limits.max_filters)
     core.chain.events.listen(filters.on_chain_event)
     core.pool.events.listen(filters.on_pool_event)
     subscriptions = Subscriptions(
@@ -95,7 +96,7 @@ def build_interface(
         lanes,
         queries.with_total_difficulty,
         sync_status=lambda: b"false",
-        most=config.limits.max_subscriptions,
+        most=limits.max_subscriptions,
     )
     network_id = genesis.spec.chain_id if config.network.network_id is None else config.network.network_id
     peers = config.peers
@@ -131,12 +132,14 @@ def build_interface(
         subscriptions=subscriptions,
         node=node,
         limits=RpcLimits(
-            gas_cap=config.access.gas_cap,
-            max_logs_range=config.access.max_logs_range,
-            max_logs=config.limits.max_logs,
-            timeout_s=config.access.timeout_s,
+            gas_cap=limits.gas_cap,
+            max_logs_range=limits.max_logs_range,
+            max_trace_range=limits.max_trace_range,
+            max_logs=limits.max_logs,
+            timeout_s=limits.timeout_s,
             shows_revert_reason=config.access.revert_reason_enabled,
         ),
+        streams=Streams(limits.max_traces, limits.max_response_bytes),
         bad_blocks=core.importer.bad_blocks,
         clique=core.proposals if genesis.spec.engine is EngineKind.CLIQUE else None,
         ibft=core.bft if genesis.spec.engine is EngineKind.IBFT2 else None,
@@ -191,7 +194,7 @@ def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | No
         hosts=access.host_allow_list,
         origins=http.cors_origins,
         max_batch=http.max_batch_size,
-        timeout_s=access.timeout_s,
+        timeout_s=limits.timeout_s,
         errors_as_400=http.errors_as_400,
         max_response_bytes=limits.max_response_bytes,
         limits=HttpLimits(
@@ -218,7 +221,7 @@ def _graphql(config: NodeConfig, context: RpcContext, door: Door | None) -> Http
         port=graphql.port,
         hosts=access.host_allow_list,
         origins=graphql.cors_origins,
-        timeout_s=access.timeout_s,
+        timeout_s=limits.timeout_s,
         http=HttpLimits(
             max_connections=config.http.max_connections,
             max_head_bytes=limits.max_header_bytes,
@@ -240,7 +243,7 @@ def _websocket(config: NodeConfig, context: RpcContext, measured: RequestMetrics
         groups=tuple(group.value for group in websocket.groups),
         hosts=access.host_allow_list,
         max_batch=config.http.max_batch_size,
-        timeout_s=access.timeout_s,
+        timeout_s=limits.timeout_s,
         limits=WebSocketLimits(
             max_connections=websocket.max_connections,
             max_frame_bytes=websocket.max_frame_size,

@@ -26,16 +26,16 @@ from ophion.runtime.lanes import Lane
 
 logger = logging.getLogger(__name__)
 
-MAX_COLLECTED_BYTES: Final = 64 * 1024 * 1024
-"""Most of a streamed result that is put together where it cannot be streamed: inside a batch, to HTTP/1.0."""
 _LONGER_THAN_ANYTHING: Final = 1 << 62
 
 
 class Streams:
     """Counts the streams that are open: each holds a thread and some memory as long as its client reads."""
 
-    def __init__(self, most: int = 32) -> None:
+    def __init__(self, most: int = 32, most_bytes: int = 256 * 1024 * 1024) -> None:
         self._most = most
+        self.most_bytes = most_bytes
+        """Most of a result that is put together where it cannot be streamed: inside a batch, to HTTP/1.0."""
         self.open = 0
 
     def enter(self) -> None:
@@ -59,12 +59,13 @@ class Source(Protocol):
 class Streamed:
     """A result of which the first piece is there."""
 
-    __slots__ = ("_lane", "_source", "_streams", "first")
+    __slots__ = ("_lane", "_most_bytes", "_source", "_streams", "first")
 
     def __init__(self, first: bytes, source: Source, lane: Lane, streams: Streams) -> None:
         self.first = first
         self._source = source
         self._lane = lane
+        self._most_bytes = streams.most_bytes
         self._streams: Streams | None = None
         streams.enter()
         self._streams = streams
@@ -87,7 +88,7 @@ class Streamed:
             while (piece := await self.next()) is not None:
                 parts.append(piece)
                 size += len(piece)
-                if size > MAX_COLLECTED_BYTES:
+                if size > self._most_bytes:
                     raise RESPONSE_TOO_LARGE()
         finally:
             self.close()

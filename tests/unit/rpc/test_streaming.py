@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from ophion.errors import OphionError, RpcError
-from ophion.rpc import streaming
 from ophion.rpc.streaming import Pump, Streamed, StreamedAnswer, Streams, chunk, collected, fragments, opened
 from ophion.runtime.lanes import InlineLane
 from tests.unit.rpc.interface import Interface
@@ -145,12 +144,11 @@ def test_so_many_streams_and_no_more() -> None:
     assert streams.open == 0
 
 
-def test_what_cannot_be_streamed_is_put_together_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_streamed_is_put_together_up_to_a_limit() -> None:
     async def story() -> None:
-        assert await collected(answer(Pieces(b",2]"))) == b'{"result":[1,2]}'
-        monkeypatch.setattr(streaming, "MAX_COLLECTED_BYTES", 3)
-        with pytest.raises(RpcError):
-            await collected(answer(Pieces(b",2]")))
+        assert await collected(answer(Pieces(b",2]"), Streams(most_bytes=5))) == b'{"result":[1,2]}'
+        with pytest.raises(RpcError, match="maximum RPC response size"):
+            await collected(answer(Pieces(b",2]"), Streams(most_bytes=4)))
 
     run(story)
 
