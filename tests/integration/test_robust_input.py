@@ -225,7 +225,9 @@ def tool(tmp_path: Path, content: bytes, *arguments: str) -> Finished:
 def test_input_of_tools_nested_without_end(tmp_path: Path) -> None:
     lists = b"[" * MEGABYTES_10
     assert "nested too deeply" in tool(tmp_path, lists, "rlp", "encode", "--from").err
-    assert "nested too deeply" in tool(tmp_path, b"a=" + lists, "validate-config", "--config-file").err
+    assert "nested too deeply" in tool(tmp_path, b"a=" + lists[:1_000_000], "validate-config", "--config-file").err
+    assert "more than 1048576 bytes" in tool(tmp_path, b"a=" + lists, "validate-config", "--config-file").err
+    assert "more than 64 parts" in tool(tmp_path, b"a." * 500_000 + b"a=1", "validate-config", "--config-file").err
     assert "nested deeper than" in tool(tmp_path, nested(50_000).hex().encode(), "rlp", "decode", "--from").err
     done = ophion("evm", "block-test", tmp_path / "input")
     assert (done.code, done.out.splitlines()[-1]) == (1, "0 passed, 1 failed, 0 skipped")

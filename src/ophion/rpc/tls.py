@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ophion.errors import ConfigError
+from ophion.runtime.operator_files import content_of
 
 if TYPE_CHECKING:
     import ssl
@@ -61,12 +62,12 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 def _password(path: Path | None) -> bytes | None:
     if path is None:
         return None
-    lines = path.read_bytes().splitlines()
+    lines = content_of(path).splitlines()
     return lines[0] if lines else b""
 
 
 def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
-    content = path.read_bytes()
+    content = content_of(path)
     if b"-----BEGIN" in content:
         # an empty password instead of none: nobody is there to type one
         context.load_cert_chain(path, password=password or b"")

@@ -5,6 +5,7 @@
     lanes        threads for blocking Rust calls, bounded
     supervisor   services: start order, orderly stop, fail-fast
     options      command line, environment and file, declared once
+    operator_files  small files written by hand, and what was named by mistake
     logs         log lines and levels
     metrics      counters, gauges, timers
 

@@ -11,7 +11,6 @@ tell which users exist.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any, Final
 import bcrypt
 
 from ophion.errors import OphionError
+from ophion.runtime.operator_files import table_of
 
 _MOST_BYTES: Final = 72
 """What bcrypt looks at; longer passwords were always cut here."""
@@ -46,10 +46,10 @@ class User:
 def read_users(path: Path) -> dict[str, User]:
     """The users of a file; `CredentialsError` says in one line what is wrong with it."""
     try:
-        content = tomllib.loads(path.read_text())
+        content = table_of(path)
     except OSError as error:
         raise CredentialsError(f"Unable to read the credentials file {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise CredentialsError(f"Invalid TOML in the credentials file {path}: {error}") from None
     users = content.get("Users", {})
     if not isinstance(users, dict):

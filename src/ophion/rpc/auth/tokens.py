@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ophion.errors import ConfigError
 from ophion.rpc.auth.settings import JwtAlgorithm
+from ophion.runtime.operator_files import content_of
 
 LIFETIME_S: Final = 300
 MAX_TOKEN_BYTES: Final = 16 * 1024
@@ -82,9 +83,11 @@ class TokenIssuer(TokenReader):
 def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
     """A reader for tokens of an external issuer: a PEM public key, or the shared secret of HS256."""
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except OSError as error:
         raise ConfigError(f"Unable to read the JWT public key file {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"Unable to read the JWT public key file {path}: {error}") from None
     if algorithm is JwtAlgorithm.HS256:
         secret = content.strip()
         if len(secret) < _LEAST_SECRET_BYTES:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import enum
-import tomllib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ophion.errors import ConfigError
+from ophion.runtime.operator_files import table_of
 from ophion.runtime.options.declare import OptionSpec
 
 PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
@@ -143,19 +143,13 @@ def read_file(path: Path, specs: Iterable[OptionSpec]) -> list[Given]:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_bytes().decode()
+        table = table_of(path)
     except FileNotFoundError:
         raise ConfigError("Unable to read TOML configuration, file not found.") from None
     except OSError as error:
         raise ConfigError(f"Unable to read TOML configuration file {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"Invalid TOML configuration: not UTF-8 text (at byte {error.start})") from None
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise ConfigError(f"Invalid TOML configuration: {error}") from None
-    except RecursionError:
-        raise ConfigError("Invalid TOML configuration: nested too deeply") from None
     if not table:
         raise ConfigError(f"Unable to read TOML configuration file {path}")
     return table

@@ -47,6 +47,8 @@ def test_a_user_may_have_no_permissions(line: str, tmp_path: Path) -> None:
         ),
         ("Users = 3", "RPC authentication configuration file contains invalid values."),
         ("[Users", "Invalid TOML"),
+        ("x = " + "[" * 5000, "nested too deeply"),
+        (f'[Users.ali]\npassword = "{HASH}"\n#' + "x" * 2**20, "more than 1048576 bytes"),
     ],
 )
 def test_mistakes_are_named(text: str, message: str, tmp_path: Path) -> None:

@@ -1,0 +1,41 @@
+"""Files that an operator writes by hand: configuration, users, keys.
+
+They are small. What is not was named by mistake (a device, a database, somebody else's data), and reading it must end
+in one line that says so, soon, instead of taking all memory or minutes of parsing.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+MAX_BYTES: Final = 1024 * 1024
+_MAX_PARTS: Final = 64
+_KEY: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_LONG_KEY: Final = re.compile(rf"(?<![\w\"'.-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}")
+"""A key of more parts than anybody writes: the time that the parser takes for one grows with their square."""
+
+
+def content_of(path: Path) -> bytes:
+    """The whole file; `OSError` when it cannot be read, `ValueError` with the reason when it is too large."""
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"more than {MAX_BYTES} bytes")
+    return content
+
+
+def table_of(path: Path) -> dict[str, Any]:
+    """A TOML file; `OSError` when it cannot be read, `ValueError` with the reason when it is no such file."""
+    try:
+        text = content_of(path).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 text (at byte {error.start})") from None
+    if _LONG_KEY.search(text):
+        raise ValueError(f"a key of more than {_MAX_PARTS} parts")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
