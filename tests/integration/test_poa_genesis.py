@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ophion.cli.rlp import ExtraDataType, extra_data
 from tests.conftest import ROOT
 from tests.integration.command import Finished, ophion
 
@@ -95,15 +96,44 @@ def test_transitions_that_cannot_be(tmp_path: Path, engine: str, transition: dic
 
 
 @ENGINES
-def test_unknown_keys_are_named_in_a_warning(tmp_path: Path, engine: str) -> None:
-    """The node starts, so the warning is looked for in the output of one that is stopped by a wrong key file."""
+def test_one_member_twice(tmp_path: Path, engine: str) -> None:
     values = example(engine)
-    if engine == "qbft":
-        values["config"] = {**values["config"], "validatorContract": 1}
+    values["extraData"] = genesis_extra(engine, 2)
+    start(tmp_path, values).failed("Invalid extraData in genesis block configuration: 0x")
+
+
+@pytest.mark.parametrize("engine", ["ibft2", "qbft"])
+@pytest.mark.parametrize("listed", [[], ["0x" + "11" * 20] * 2], ids=["nobody", "somebody twice"])
+def test_a_transition_to_impossible_validators(tmp_path: Path, engine: str, listed: list[str]) -> None:
+    values = example(engine)
+    values["extraData"] = genesis_extra(engine)
+    values["config"]["transitions"] = {engine: [{"block": 5, "validators": listed}]}
+    start(tmp_path, values).failed(
+        f"Invalid config.transitions.{engine}[0].validators in genesis block configuration: "
+    )
+
+
+@ENGINES
+@pytest.mark.parametrize("value", ["soon", -1], ids=str)
+def test_a_period_that_is_none(tmp_path: Path, engine: str, value: object) -> None:
+    values = example(engine)
+    values["config"][engine].pop("period", None)
+    values["config"][engine]["blockPeriodSeconds"] = value
+    start(tmp_path, values).failed(f"Invalid config.{engine}.blockperiodseconds in genesis block configuration: ")
+
+
+@ENGINES
+def test_unknown_keys_are_named_in_a_warning(tmp_path: Path, engine: str) -> None:
+    """At every depth, as they are spelled. The node would start, so it is stopped by a wrong key file."""
+    values = example(engine)
+    values["extraData"] = genesis_extra(engine)
+    values["gasLimitt"] = 1
+    values["config"]["londnBlock"] = 1
     values["config"][engine]["blokPeriodSeconds"] = 7
-    if engine == "qbft":
-        address = values["extraData"].split("d594")[1][:40]
-        values["extraData"] = "0xf83aa0" + "00" * 32 + "d594" + address + "c080c0"
+    values["config"]["transitions"] = {
+        engine: [{"block": 5, "blockPeriodSeconds": 2, "epochLenght": 3}],
+        "Clicque": [],
+    }
     (tmp_path / "genesis.json").write_text(json.dumps(values))
     (tmp_path / "key").write_text("no key")
     done = ophion(
@@ -113,5 +143,21 @@ def test_unknown_keys_are_named_in_a_warning(tmp_path: Path, engine: str) -> Non
         timeout_s=30,
     )
     assert done.code == 1
-    said = done.out + done.err
-    assert f"config.{engine}.blokPeriodSeconds" in said, said
+    (warning,) = [line for line in (done.out + done.err).splitlines() if "Unknown members" in line]
+    for path in (
+        "gasLimitt",
+        "config.londnBlock",
+        f"config.{engine}.blokPeriodSeconds",
+        f"config.transitions.{engine}[0].epochLenght",
+        "config.transitions.Clicque",
+    ):
+        assert path in warning, warning
+
+
+def genesis_extra(engine: str, times: int = 1) -> str:
+    """The extra data of a network of one member, which is listed so many times."""
+    members = [b"\x11" * 20] * times
+    if engine == "clique":
+        return "0x" + (bytes(32) + b"".join(members) + bytes(65)).hex()
+    kind = ExtraDataType.IBFT_EXTRA_DATA if engine == "ibft2" else ExtraDataType.QBFT_EXTRA_DATA
+    return "0x" + extra_data(members, kind).hex()

@@ -231,6 +231,8 @@ def _read_validators(entry: Members) -> tuple[Address, ...] | None:
             addresses.append(parse_data_lenient(value, ADDRESS_LENGTH))
         except HexError as error:
             raise entry.invalid(f"validators[{index}]", value, error.problem) from error
+    if not addresses or len(set(addresses)) != len(addresses):
+        raise entry.invalid("validators", values, "at least one is needed, and none twice")
     return tuple(addresses)
 
 

@@ -144,6 +144,13 @@ def test_bft_periods_must_be_positive(key: str) -> None:
         read_bft(members({key: 0}), [])
 
 
+@pytest.mark.parametrize("value", ["soon", -1, 1.5, True, 2**31], ids=str)
+def test_a_period_is_a_number_of_seconds(value: object) -> None:
+    for read in (read_bft, read_clique):
+        with pytest.raises(GenesisError, match=r"Invalid config\.engine\.blockperiodseconds"):
+            read(members({"blockperiodseconds": value}), [])
+
+
 def test_bft_transitions_are_kept_as_data() -> None:
     parameters = read_bft(
         members({}),
@@ -164,6 +171,8 @@ def test_bft_transitions_are_kept_as_data() -> None:
         {"block": 1, "validators": ALICE},
         {"block": 1, "validators": [5]},
         {"block": 1, "validators": ["0x12"]},
+        {"block": 1, "validators": []},
+        {"block": 1, "validators": [ALICE, ALICE]},
         {"block": 1, "validatorselectionmode": "lottery"},
         {"block": 1, "validatorselectionmode": "blockheader"},
         {"block": 1, "validatorselectionmode": "blockheader", "validators": []},
