@@ -10,7 +10,7 @@
     status           a doctor for stalls: what the machine waits for, in plain words
     dialect          what the machine needs from a dialect
     ibft2, qbft      the two dialects: extra data, wire, justification
-    wire             what their wire formats share; authorship: whose signature it is; scribe: own messages with a key
+    codec, wire      what their wire formats share; authorship: whose signature it is; scribe: own messages with a key
     profiles         which of the two wire profiles to speak
     engine           `Engine` for both: hashing and header rules; schedule and validators stand behind it
 

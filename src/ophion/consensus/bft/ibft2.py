@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ophion.consensus.bft.authorship import Signer
+from ophion.consensus.bft.codec import MessageCodec
 from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.dialect import BlockForms
 from ophion.consensus.bft.extra_data import (
@@ -21,12 +22,10 @@ from ophion.consensus.bft.extra_data import (
     read_vote,
     split_items,
 )
-from ophion.consensus.bft.justification import check_authors
+from ophion.consensus.bft.justification import check_prepares, check_round_changes, check_target
 from ophion.consensus.bft.messages import (
-    BftMessage,
     Candidate,
     MessageKind,
-    Prepare,
     PreparedClaim,
     PreparedRound,
     Proposal,
@@ -42,7 +41,6 @@ from ophion.consensus.bft.wire import (
     SignedParts,
     WireStyle,
     access_list_slot,
-    candidate_of,
     exactly,
     one_of,
     plain_bytes,
@@ -56,7 +54,7 @@ _DROP_MARK: Final = b"\x00"
 _ROUND_BYTES: Final = 4
 _HEIGHT_BYTES: Final = 8
 
-STYLE: Final = WireStyle(
+_STYLE: Final = WireStyle(
     codes=(0, 1, 2, 3),
     write_height=lambda height: b"\x88" + height.to_bytes(_HEIGHT_BYTES, "big"),
     write_round=lambda number: b"\x84" + number.to_bytes(_ROUND_BYTES, "big"),
@@ -66,10 +64,11 @@ STYLE: Final = WireStyle(
 )
 
 
-class Ibft2:
+class Ibft2(MessageCodec):
     """The IBFT 2.0 dialect; without state, so one value serves everybody."""
 
     name = "ibft2"
+    style = _STYLE
     subprotocol = ("IBF", 1, 4)
     """Name, version and number of codes."""
     proposer_prepares = False
@@ -109,44 +108,24 @@ class Ibft2:
 
     # --- wire -----------------------------------------------------------------------------------
 
-    def decode(self, raw: RawMessage) -> BftMessage:
-        """A message off the wire, in either profile; `DecodeError` when it is none."""
-        parts = SignedParts(STYLE)
-        kind = STYLE.kind(raw.code)
-        fingerprint = keccak256(raw.data)
-        if kind is MessageKind.PREPARE:
-            return parts.prepare(raw.data, fingerprint)
-        if kind is MessageKind.COMMIT:
-            return parts.commit(raw.data, fingerprint)
-        if kind is MessageKind.ROUND_CHANGE:
-            items = one_of(rlp.split_list(raw.data), (2, 3), "round change")
-            signed = _read_round_change(items[0], parts)
-            block = None if items[1] == rlp.EMPTY_STRING else candidate_of(self, items[1])
-            return RoundChange(signed, block, (), fingerprint, raw)
+    def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
+        items = one_of(rlp.split_list(raw.data), (2, 3), "round change")
+        signed = _read_signed_round_change(items[0], parts)
+        block = None if items[1] == rlp.EMPTY_STRING else self.candidate(items[1])
+        return RoundChange(signed, block, (), fingerprint, raw)
+
+    def _read_proposal(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> Proposal:
         items = one_of(rlp.split_list(raw.data), (3, 4), "proposal")
         certificate = None
         if items[2] != rlp.EMPTY_STRING:
             (listed,) = exactly(rlp.split_list(items[2]), 1, "round change certificate")
-            certificate = tuple(_read_round_change(item, parts) for item in rlp.split_list(listed))
-        return Proposal(
-            _read_proposal(items[0], parts), candidate_of(self, items[1]), certificate, (), fingerprint, raw
-        )
+            certificate = tuple(_read_signed_round_change(item, parts) for item in rlp.split_list(listed))
+        signed = _read_signed_proposal(items[0], parts)
+        return Proposal(signed, self.candidate(items[1]), certificate, (), fingerprint, raw)
 
     def signed_proposal(self, data: bytes) -> SignedProposal:
         """The signed part of a proposal as a certificate or the memory holds it."""
-        return _read_proposal(data, SignedParts(STYLE))
-
-    def prepare(self, data: bytes) -> Prepare:
-        """A prepare as a certificate or the memory holds it."""
-        return SignedParts(STYLE).prepare(data)
-
-    def candidate(self, block: bytes) -> Candidate:
-        """A block with its digest and hash."""
-        return candidate_of(self, block)
-
-    def signed_parts(self) -> SignedParts:
-        """Reader and writer of prepares and commits."""
-        return SignedParts(STYLE)
+        return _read_signed_proposal(data, self.signed_parts())
 
     def write_proposal(
         self,
@@ -158,12 +137,12 @@ class Ibft2:
         signer: Signer,
     ) -> Proposal:
         fields = [rlp.encode_bytes(block.digest)]
-        signed = SignedParts(STYLE).write(MessageKind.PROPOSAL, height, round_number, fields, signer)
+        signed = self.signed_parts().write(MessageKind.PROPOSAL, height, round_number, fields, signer)
         certificate = rlp.EMPTY_STRING
         if why is not None:
             certificate = rlp.list_of([rlp.list_of([part.encoded for part in why.round_changes])])
         items = [signed, block.encoded, certificate, *access_list_slot(profile)]
-        raw = RawMessage(STYLE.codes[MessageKind.PROPOSAL], rlp.list_of(items))
+        raw = RawMessage(_STYLE.codes[MessageKind.PROPOSAL], rlp.list_of(items))
         return Proposal(
             SignedProposal(height, round_number, block.digest, signer.address, signed),
             block,
@@ -183,9 +162,9 @@ class Ibft2:
                 [prepared.proposal.encoded, rlp.list_of([prepare.raw.data for prepare in prepared.prepares])]
             )
             block = prepared.block.encoded
-        signed = SignedParts(STYLE).write(MessageKind.ROUND_CHANGE, height, round_number, [proof], signer)
+        signed = self.signed_parts().write(MessageKind.ROUND_CHANGE, height, round_number, [proof], signer)
         raw = RawMessage(
-            STYLE.codes[MessageKind.ROUND_CHANGE], rlp.list_of([signed, block, *access_list_slot(profile)])
+            _STYLE.codes[MessageKind.ROUND_CHANGE], rlp.list_of([signed, block, *access_list_slot(profile)])
         )
         return RoundChange(
             SignedRoundChange(height, round_number, claim, signer.address, signed),
@@ -204,7 +183,7 @@ class Ibft2:
     def check_round_change(self, message: RoundChange, committee: Committee) -> None:
         """Block and proof belong together, and the proof holds. The block is not executed: a quorum has done that."""
         signed, block = message.signed, message.block
-        _check_signed_round_change(signed, committee)
+        _check_proof(signed, committee)
         claim = signed.claim
         if claim is None or block is None:
             if claim is not None or block is not None:
@@ -227,11 +206,9 @@ class Ibft2:
             return
         if changes is None:
             raise Unjustified("no certificate in a later round")
-        check_authors([change.author for change in changes], committee.quorum, "round changes")
+        check_round_changes(changes, number, committee)
         for change in changes:
-            if change.height != committee.height or change.round != number or change.author not in committee.members:
-                raise Unjustified("a round change of another round or of a stranger")
-            _check_signed_round_change(change, committee)
+            _check_proof(change, committee)
         claims = [change.claim for change in changes if change.claim is not None]
         if claims:
             latest = max(claims, key=lambda claim: claim.round)
@@ -239,38 +216,31 @@ class Ibft2:
                 raise Unjustified("another block was prepared before")
 
 
-def _check_signed_round_change(change: SignedRoundChange, committee: Committee) -> None:
-    """The proof of preparation inside it: a proposal by its proposer and Q - 1 prepares of others."""
-    if change.round < 1:
-        raise Unjustified("round 0 cannot be asked for")
+def _check_proof(change: SignedRoundChange, committee: Committee) -> None:
+    """What a round change claims is proved inside it: by a proposal of its proposer and Q - 1 prepares of others."""
+    check_target(change)
     claim = change.claim
     if claim is None:
         return
-    proposal, number = claim.proposal, claim.round
-    if proposal is None or number >= change.round:
-        raise Unjustified("prepared in a round that is not earlier")
-    proposer = committee.proposer(number)
-    if proposal.height != committee.height or proposal.author != proposer:
+    proposal, proposer = claim.proposal, committee.proposer(claim.round)
+    if proposal is None or proposal.height != committee.height or proposal.author != proposer:
         raise Unjustified("the prepared proposal is of another height or author")
-    check_authors([prepare.author for prepare in claim.prepares], committee.quorum - 1, "prepares")
-    for prepare in claim.prepares:
-        if prepare.height != committee.height or prepare.round != number or prepare.digest != claim.digest:
-            raise Unjustified("a prepare for something else")
-        if prepare.author not in committee.members or prepare.author == proposer:
-            raise Unjustified("a prepare of a stranger or of the proposer")
+    check_prepares(claim.prepares, committee.quorum - 1, claim.round, claim.digest, committee)
+    if any(prepare.author == proposer for prepare in claim.prepares):
+        raise Unjustified("a prepare of the proposer")
 
 
-def _read_proposal(encoded: bytes, parts: SignedParts) -> SignedProposal:
+def _read_signed_proposal(encoded: bytes, parts: SignedParts) -> SignedProposal:
     part = parts.read(MessageKind.PROPOSAL, encoded, 1)
     digest = plain_bytes(part.fields[0], HASH_LENGTH, "digest")
     return SignedProposal(part.height, part.round, digest, part.author, encoded)
 
 
-def _read_round_change(encoded: bytes, parts: SignedParts) -> SignedRoundChange:
+def _read_signed_round_change(encoded: bytes, parts: SignedParts) -> SignedRoundChange:
     part = parts.read(MessageKind.ROUND_CHANGE, encoded, 1)
     claim = None
     if part.fields[0] != rlp.EMPTY_STRING:
         proposal_item, prepares = exactly(rlp.split_list(part.fields[0]), 2, "prepared certificate")
-        proposal = _read_proposal(proposal_item, parts)
+        proposal = _read_signed_proposal(proposal_item, parts)
         claim = PreparedClaim(proposal.round, proposal.digest, proposal, parts.prepares(prepares))
     return SignedRoundChange(part.height, part.round, claim, part.author, encoded)

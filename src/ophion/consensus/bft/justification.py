@@ -1,11 +1,12 @@
-"""What certificates of both dialects must satisfy."""
+"""What certificates of both dialects must satisfy; all checks raise `Unjustified`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ophion.consensus.bft.messages import Unjustified
-from ophion.primitives.types import Address
+from ophion.consensus.bft.committee import Committee
+from ophion.consensus.bft.messages import Prepare, SignedRoundChange, Unjustified
+from ophion.primitives.types import Address, Hash32
 
 
 def check_authors(authors: Sequence[Address], needed: int, what: str) -> None:
@@ -14,3 +15,29 @@ def check_authors(authors: Sequence[Address], needed: int, what: str) -> None:
         raise Unjustified(f"{len(authors)} {what} where {needed} are needed")
     if len(set(authors)) != len(authors):
         raise Unjustified(f"two {what} of one author")
+
+
+def check_target(change: SignedRoundChange) -> None:
+    """A round change asks for a later round than 0, and claims to have prepared in an earlier one than that."""
+    if change.round < 1:
+        raise Unjustified("round 0 cannot be asked for")
+    if change.claim is not None and change.claim.round >= change.round:
+        raise Unjustified("prepared in a round that is not earlier")
+
+
+def check_round_changes(changes: Sequence[SignedRoundChange], number: int, committee: Committee) -> None:
+    """A quorum of validators asks for exactly this round; what each of them claims is for the dialect to check."""
+    check_authors([change.author for change in changes], committee.quorum, "round changes")
+    for change in changes:
+        if change.height != committee.height or change.round != number or change.author not in committee.members:
+            raise Unjustified("a round change of another round or of a stranger")
+
+
+def check_prepares(prepares: Sequence[Prepare], needed: int, number: int, digest: Hash32, committee: Committee) -> None:
+    """So many validators would have accepted this very block in this round."""
+    check_authors([prepare.author for prepare in prepares], needed, "prepares")
+    for prepare in prepares:
+        if prepare.height != committee.height or prepare.round != number or prepare.digest != digest:
+            raise Unjustified("a prepare for something else")
+        if prepare.author not in committee.members:
+            raise Unjustified("a prepare of a stranger")

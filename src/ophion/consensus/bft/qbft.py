@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ophion.consensus.bft.authorship import Signer
+from ophion.consensus.bft.codec import MessageCodec
 from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.dialect import BlockForms
 from ophion.consensus.bft.extra_data import (
@@ -21,12 +22,10 @@ from ophion.consensus.bft.extra_data import (
     read_vote,
     split_items,
 )
-from ophion.consensus.bft.justification import check_authors
+from ophion.consensus.bft.justification import check_prepares, check_round_changes, check_target
 from ophion.consensus.bft.messages import (
-    BftMessage,
     Candidate,
     MessageKind,
-    Prepare,
     PreparedClaim,
     PreparedRound,
     Proposal,
@@ -42,7 +41,6 @@ from ophion.consensus.bft.wire import (
     SignedParts,
     WireStyle,
     access_list_slot,
-    candidate_of,
     exactly,
     one_of,
     plain_bytes,
@@ -56,7 +54,7 @@ from ophion.primitives.types import HASH_LENGTH, Hash32
 _ROUND_LIMIT: Final = 2**32
 _HEIGHT_LIMIT: Final = 2**63
 
-STYLE: Final = WireStyle(
+_STYLE: Final = WireStyle(
     codes=(0x12, 0x13, 0x14, 0x15),
     write_height=rlp.encode_int,
     write_round=rlp.encode_int,
@@ -66,10 +64,11 @@ STYLE: Final = WireStyle(
 )
 
 
-class Qbft:
+class Qbft(MessageCodec):
     """The QBFT dialect; without state, so one value serves everybody."""
 
     name = "qbft"
+    style = _STYLE
     subprotocol = ("istanbul", 100, 22)
     """Name, version and number of codes."""
     proposer_prepares = True
@@ -109,28 +108,21 @@ class Qbft:
 
     # --- wire -----------------------------------------------------------------------------------
 
-    def decode(self, raw: RawMessage) -> BftMessage:
-        """A message off the wire, in either profile; `DecodeError` when it is none."""
-        parts = SignedParts(STYLE)
-        kind = STYLE.kind(raw.code)
-        fingerprint = keccak256(raw.data)
-        if kind is MessageKind.PREPARE:
-            return parts.prepare(raw.data, fingerprint)
-        if kind is MessageKind.COMMIT:
-            return parts.commit(raw.data, fingerprint)
-        if kind is MessageKind.ROUND_CHANGE:
-            items = one_of(rlp.split_list(raw.data), (3, 4), "round change")
-            signed = _read_round_change(items[0], parts)
-            block = None if items[1] == rlp.EMPTY_LIST else candidate_of(self, items[1])
-            return RoundChange(signed, block, parts.prepares(items[-1]), fingerprint, raw)
+    def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
+        items = one_of(rlp.split_list(raw.data), (3, 4), "round change")
+        signed = _read_signed_round_change(items[0], parts)
+        block = None if items[1] == rlp.EMPTY_LIST else self.candidate(items[1])
+        return RoundChange(signed, block, parts.prepares(items[-1]), fingerprint, raw)
+
+    def _read_proposal(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> Proposal:
         signed_item, justification = exactly(rlp.split_list(raw.data), 2, "proposal")
         part = parts.read(MessageKind.PROPOSAL, signed_item, 1, 2)
-        block = candidate_of(self, part.fields[0])
+        block = self.candidate(part.fields[0])
         changes, prepares = exactly(rlp.split_list(justification), 2, "justification")
         return Proposal(
             SignedProposal(part.height, part.round, block.digest, part.author, signed_item),
             block,
-            tuple(_read_round_change(item, parts) for item in rlp.split_list(changes)),
+            tuple(_read_signed_round_change(item, parts) for item in rlp.split_list(changes)),
             parts.prepares(prepares),
             fingerprint,
             raw,
@@ -138,22 +130,9 @@ class Qbft:
 
     def signed_proposal(self, data: bytes) -> SignedProposal:
         """The signed part of a proposal."""
-        part = SignedParts(STYLE).read(MessageKind.PROPOSAL, data, 1, 2)
-        return SignedProposal(
-            part.height, part.round, candidate_of(self, part.fields[0]).digest, part.author, part.encoded
-        )
-
-    def prepare(self, data: bytes) -> Prepare:
-        """A prepare as a certificate or the memory holds it."""
-        return SignedParts(STYLE).prepare(data)
-
-    def candidate(self, block: bytes) -> Candidate:
-        """A block with its digest and hash."""
-        return candidate_of(self, block)
-
-    def signed_parts(self) -> SignedParts:
-        """Reader and writer of prepares and commits."""
-        return SignedParts(STYLE)
+        part = self.signed_parts().read(MessageKind.PROPOSAL, data, 1, 2)
+        digest = self.candidate(part.fields[0]).digest
+        return SignedProposal(part.height, part.round, digest, part.author, part.encoded)
 
     def write_proposal(
         self,
@@ -167,14 +146,14 @@ class Qbft:
         changes = why.round_changes if why is not None else ()
         prepares = why.prepares if why is not None else ()
         fields = [block.encoded, *access_list_slot(profile)]
-        signed = SignedParts(STYLE).write(MessageKind.PROPOSAL, height, round_number, fields, signer)
+        signed = self.signed_parts().write(MessageKind.PROPOSAL, height, round_number, fields, signer)
         justification = rlp.list_of(
             [
                 rlp.list_of([change.encoded for change in changes]),
                 rlp.list_of([prepare.raw.data for prepare in prepares]),
             ]
         )
-        raw = RawMessage(STYLE.codes[MessageKind.PROPOSAL], rlp.list_of([signed, justification]))
+        raw = RawMessage(_STYLE.codes[MessageKind.PROPOSAL], rlp.list_of([signed, justification]))
         return Proposal(
             SignedProposal(height, round_number, block.digest, signer.address, signed),
             block,
@@ -193,9 +172,9 @@ class Qbft:
             metadata = rlp.encode([prepared.round, prepared.digest])
             block = prepared.block.encoded
             prepares = rlp.list_of([prepare.raw.data for prepare in prepared.prepares])
-        signed = SignedParts(STYLE).write(MessageKind.ROUND_CHANGE, height, round_number, [metadata], signer)
+        signed = self.signed_parts().write(MessageKind.ROUND_CHANGE, height, round_number, [metadata], signer)
         data = rlp.list_of([signed, block, *access_list_slot(profile), prepares])
-        raw = RawMessage(STYLE.codes[MessageKind.ROUND_CHANGE], data)
+        raw = RawMessage(_STYLE.codes[MessageKind.ROUND_CHANGE], data)
         return RoundChange(
             SignedRoundChange(height, round_number, claim, signer.address, signed),
             prepared.block if prepared is not None else None,
@@ -217,7 +196,7 @@ class Qbft:
         validator is honest and has executed it, and whoever is asked to vote for it again executes it then.
         """
         signed, block = message.signed, message.block
-        _check_signed_round_change(signed, committee)
+        check_target(signed)
         claim = signed.claim
         if claim is None or block is None:
             if claim is not None or block is not None:
@@ -225,7 +204,7 @@ class Qbft:
             return
         if block.digest != claim.digest or block.height != committee.height:
             raise Unjustified("the block is not the prepared one")
-        _check_prepares(message.prepares, claim.round, claim.digest, committee)
+        check_prepares(message.prepares, committee.quorum, claim.round, claim.digest, committee)
 
     def check_proposal(self, proposal: Proposal, committee: Committee, forms: BlockForms) -> None:
         """consensus.md 3.4."""
@@ -240,12 +219,10 @@ class Qbft:
                 raise Unjustified("a justification in round 0")
             _check_builder(proposal)
             return
-        check_authors([change.author for change in changes], committee.quorum, "round changes")
+        check_round_changes(changes, number, committee)
         claims: dict[int, Hash32] = {}
         for change in changes:
-            if change.height != committee.height or change.round != number or change.author not in committee.members:
-                raise Unjustified("a round change of another round or of a stranger")
-            _check_signed_round_change(change, committee)
+            check_target(change)
             claim = change.claim
             if claim is not None and claims.setdefault(claim.round, claim.digest) != claim.digest:
                 raise Unjustified("round changes that contradict each other")
@@ -257,7 +234,7 @@ class Qbft:
         latest = max(claims)
         if forms.with_round(block, latest).digest != claims[latest]:
             raise Unjustified("another block was prepared before")
-        _check_prepares(proposal.prepares, latest, claims[latest], committee)
+        check_prepares(proposal.prepares, committee.quorum, latest, claims[latest], committee)
 
 
 def _check_builder(proposal: Proposal) -> None:
@@ -266,23 +243,7 @@ def _check_builder(proposal: Proposal) -> None:
         raise Unjustified("a new block that its proposer did not build")
 
 
-def _check_signed_round_change(change: SignedRoundChange, committee: Committee) -> None:
-    if change.round < 1:
-        raise Unjustified("round 0 cannot be asked for")
-    if change.claim is not None and change.claim.round >= change.round:
-        raise Unjustified("prepared in a round that is not earlier")
-
-
-def _check_prepares(prepares: tuple[Prepare, ...], number: int, digest: Hash32, committee: Committee) -> None:
-    check_authors([prepare.author for prepare in prepares], committee.quorum, "prepares")
-    for prepare in prepares:
-        if prepare.height != committee.height or prepare.round != number or prepare.digest != digest:
-            raise Unjustified("a prepare for something else")
-        if prepare.author not in committee.members:
-            raise Unjustified("a prepare of a stranger")
-
-
-def _read_round_change(encoded: bytes, parts: SignedParts) -> SignedRoundChange:
+def _read_signed_round_change(encoded: bytes, parts: SignedParts) -> SignedRoundChange:
     part = parts.read(MessageKind.ROUND_CHANGE, encoded, 1)
     claim = None
     if part.fields[0] != rlp.EMPTY_LIST:

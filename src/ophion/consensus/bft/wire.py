@@ -21,7 +21,7 @@ from ophion.primitives.block import Header
 from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
 
 MOST_SIGNATURES: Final = 20_000
-"""Signatures recovered for one message: certificates of two hundred validators fit, a flood does not."""
+"""Signatures recovered for one message, whatever the size of the network: a second of one core."""
 
 _PLACE: Final = "consensus message"
 
@@ -110,9 +110,9 @@ class SignedParts:
 
     __slots__ = ("_budget", "style")
 
-    def __init__(self, style: WireStyle) -> None:
+    def __init__(self, style: WireStyle, most_signatures: int = MOST_SIGNATURES) -> None:
         self.style = style
-        self._budget = MOST_SIGNATURES
+        self._budget = most_signatures
 
     def write(
         self, kind: MessageKind, height: int, round_number: int, fields: Sequence[bytes], signer: Signer
@@ -126,7 +126,7 @@ class SignedParts:
     def read(self, kind: MessageKind, encoded: bytes, *counts: int) -> SignedPart:
         """A signed part whose payload has one of `counts` fields behind height and round."""
         if self._budget == 0:
-            raise DecodeError(f"more than {MOST_SIGNATURES} signatures", _PLACE)
+            raise DecodeError("too many signatures", _PLACE)
         self._budget -= 1
         payload, signature_item = exactly(rlp.split_list(encoded), 2, "signed part")
         signature = plain_bytes(signature_item, SIGNATURE_LENGTH, "signature")

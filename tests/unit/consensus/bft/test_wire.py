@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft import wire
-from ophion.consensus.bft.ibft2 import STYLE, Ibft2
+from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import MessageKind, RawMessage
 from ophion.consensus.bft.scribe import KeyScribe
 from ophion.consensus.bft.wire import SignedParts, candidate_in_round, candidate_of
@@ -41,16 +40,15 @@ def test_withdrawals_stay_with_the_block_when_its_round_changes() -> None:
     assert candidate_in_round(Ibft2(), later, 0) == block
 
 
-def test_the_signatures_of_one_message_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MOST_SIGNATURES", 3)
-    parts = SignedParts(STYLE)
+def test_the_signatures_of_one_message_are_counted() -> None:
+    parts = SignedParts(Ibft2.style, 3)
     vote = KeyScribe(Ibft2(), K2).prepare(1, 0, message_block(Ibft2()).digest).raw.data
     assert len(parts.prepares(rlp.list_of([vote] * 3))) == 3
-    with pytest.raises(DecodeError, match="more than 3 signatures"):
+    with pytest.raises(DecodeError, match="too many signatures"):
         parts.prepare(vote)
 
 
 def test_codes_name_kinds() -> None:
-    assert STYLE.kind(3) is MessageKind.ROUND_CHANGE
+    assert Ibft2.style.kind(3) is MessageKind.ROUND_CHANGE
     with pytest.raises(DecodeError):
-        STYLE.kind(4)
+        Ibft2.style.kind(4)

@@ -1,0 +1,58 @@
+"""Messages off the wire, and how many signatures one of them may cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.consensus.bft.codec import MessageCodec, signatures_expected
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, RoundChange
+from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.round_change import RoundChanges
+from ophion.consensus.bft.scribe import KeyScribe
+from ophion.errors import DecodeError
+from ophion.primitives import rlp
+from tests.unit.consensus.bft.golden import K1, K2, K3, K4, message_block
+
+both = pytest.mark.parametrize("dialect", [Ibft2(), Qbft()], ids=["ibft2", "qbft"])
+
+
+def largest(dialect: Ibft2 | Qbft) -> Proposal:
+    """A proposal of round 1 in which all four validators prove what they have prepared, with all prepares there are."""
+    block = message_block(dialect)
+    signed = KeyScribe(dialect, K4).proposal(1, 0, block, None).signed
+    prepares = tuple(KeyScribe(dialect, key).prepare(1, 0, block.digest) for key in (K1, K2, K3, K4))
+    changes = RoundChanges()
+    for key in (K1, K2, K3, K4):
+        changes.add(KeyScribe(dialect, key).round_change(1, 1, PreparedRound(0, block, prepares, signed)))
+    return KeyScribe(dialect, K2).proposal(1, 1, message_block(dialect, 1), changes.certificate(1))
+
+
+@both
+def test_every_kind_is_read_as_it_was_written(dialect: Ibft2 | Qbft) -> None:
+    scribe, block = KeyScribe(dialect, K2), message_block(dialect)
+    codec: MessageCodec = dialect
+    for message, kind in (
+        (scribe.prepare(1, 0, block.digest), Prepare),
+        (scribe.commit(1, 0, block.digest, block.digest), Commit),
+        (scribe.round_change(1, 1, None), RoundChange),
+        (largest(dialect), Proposal),
+    ):
+        assert type(codec.decode(message.raw)) is kind
+        assert codec.decode(message.raw).author == K2.address
+
+
+@both
+def test_the_largest_honest_message_fits_and_a_flood_does_not(dialect: Ibft2 | Qbft) -> None:
+    message = largest(dialect)
+    dialect.decode(message.raw, 1 + 4 * (4 + 2))
+    with pytest.raises(DecodeError, match="too many signatures"):
+        dialect.decode(message.raw, 8)
+    assert 1 + 4 * (4 + 2) <= signatures_expected(4) < 300
+    assert signatures_expected(200) == 20_000
+    vote = KeyScribe(dialect, K2).prepare(1, 0, bytes(32)).raw.data
+    change = KeyScribe(dialect, K2).round_change(1, 1, None).raw
+    flood = rlp.list_of([*rlp.split_list(change.data)[:2], rlp.list_of([vote] * 300)])
+    if isinstance(dialect, Qbft):
+        with pytest.raises(DecodeError, match="too many signatures"):
+            dialect.decode(type(change)(change.code, flood), signatures_expected(4))
