@@ -65,7 +65,7 @@ class WireNetwork:
         dialect = node.ledger.engine.dialect(node.ledger.head.number + 1)
         memory = Memory.decode(node.disk, dialect) if node.disk is not None else None
         scribe = KeyScribe(dialect, node.key, node.profile)
-        node.machine = BftMachine(dialect, scribe, node.ledger.engine.limits(), memory=memory)
+        node.machine = BftMachine(dialect, scribe, node.ledger.engine.limits(1), memory=memory)
         self._tell(node, node.ledger.engine.new_head(node.ledger.head, node.ledger))
 
     def stop(self, node: Node) -> None:

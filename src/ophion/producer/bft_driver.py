@@ -24,6 +24,7 @@ from ophion.chain.builder import BuiltBlock
 from ophion.chain.events import ChainBlock, ChainEvent
 from ophion.chain.importer import Importer
 from ophion.consensus.bft.authorship import Signer
+from ophion.consensus.bft.codec import signatures_expected
 from ophion.consensus.bft.engine import DEFAULT_MAX_TIMEOUT_S, BftEngine
 from ophion.consensus.bft.events import (
     BftEffect,
@@ -70,6 +71,10 @@ _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
 _EARLY_S: Final = 0.005
 """A timer that fires this much before its wall time is on time; beyond that the clock was set back."""
+_LONGEST_WAIT_S: Final = 1.0
+"""How long a timer for a wall time waits before it looks at the clock again, which may have been set forward."""
+_MOST_KEPT: Final = 8
+"""Blocks of a height that wait for their seals. One that had to go is executed again when it is decided after all."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
 """What may be wrong with a block. Anything else is trouble of this node and ends it."""
 
@@ -168,7 +173,6 @@ class BftDriver:
         self._lanes = lanes
         self._gossip = gossip
         self._tuning = tuning
-        self._limits = engine.limits()
         self._queue: deque[_Item] = deque()
         self._woken = asyncio.Event()
         self._timers: dict[TimerKind, asyncio.TimerHandle] = {}
@@ -193,10 +197,12 @@ class BftDriver:
 
         Messages on top of the limit of the genesis file are dropped, and so is everything while consensus rests.
         """
-        if self._tasks is None or len(self._queue) >= self._limits.message_queue:
+        machine, committee = self._machine, self._machine.committee
+        if self._tasks is None or committee is None or len(self._queue) >= machine.limits.message_queue:
             return
-        if not self._machine.is_duplicate(keccak256(raw.data)):
-            self._post(Received(self._dialect.decode(raw), peer))
+        if not machine.is_duplicate(keccak256(raw.data)):
+            message = self._dialect.decode(raw, signatures_expected(len(committee)))
+            self._post(Received(message, peer))
 
     # --- running --------------------------------------------------------------------------------
 
@@ -274,7 +280,8 @@ class BftDriver:
 
     def _enter(self, dialect: Dialect, memory: Memory | None) -> tuple[KeyScribe, BftMachine]:
         scribe = KeyScribe(dialect, self._signer)
-        machine = BftMachine(dialect, scribe, self._limits, self._tuning.follows_others, memory)
+        limits = self.engine.limits(self._chain.head.number + 1)
+        machine = BftMachine(dialect, scribe, limits, self._tuning.follows_others, memory)
         return scribe, machine
 
     # --- effects --------------------------------------------------------------------------------
@@ -305,8 +312,11 @@ class BftDriver:
         self._tasks.create_task(work)
 
     def _set_timer(self, order: SetTimer) -> None:
+        """Rounds last so many seconds, whatever becomes of the clock; a block is due at a time that the clock shows."""
         self._cancel_timer(order.kind)
         wait_s = max(0.0, order.at - self._clock.now())
+        if order.kind is TimerKind.BLOCK:
+            wait_s = min(wait_s, _LONGEST_WAIT_S)
         self._timers[order.kind] = asyncio.get_running_loop().call_later(wait_s, self._expire, order)
 
     def _cancel_timer(self, kind: TimerKind) -> None:
@@ -315,7 +325,7 @@ class BftDriver:
             timer.cancel()
 
     def _expire(self, order: SetTimer) -> None:
-        if self._clock.now() < order.at - _EARLY_S:
+        if order.kind is TimerKind.BLOCK and self._clock.now() < order.at - _EARLY_S:
             self._set_timer(order)
         else:
             self._timers.pop(order.kind, None)
@@ -336,7 +346,7 @@ class BftDriver:
             self._fail(order.height, order.round, f"no block could be built: {error}")
             return
         block = self.engine.candidate(built.body.encode_block(built.header.encode()), order.round)
-        self._kept[block.hash] = _Kept(order.height, built.body, built.execution, built, started_at)
+        self._keep(block.hash, _Kept(order.height, built.body, built.execution, built, started_at))
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     async def _check(self, order: CheckProposal) -> None:
@@ -348,7 +358,7 @@ class BftDriver:
             try:
                 decoded = decode_block(block.encoded, self.engine)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal)
-                self._kept[block.hash] = _Kept(proposal.height, decoded.body, execution, None, started_at)
+                self._keep(block.hash, _Kept(proposal.height, decoded.body, execution, None, started_at))
             except _REFUSALS as error:
                 problem = str(error)
         self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem))
@@ -382,6 +392,12 @@ class BftDriver:
             await task
             raise
         log.info("Imported #%d / %d tx / (0x%s)", block.height, body.transaction_count, hashed.hash.hex())
+
+    def _keep(self, block_hash: Hash32, kept: _Kept) -> None:
+        """A height that is not decided may go through any number of rounds, each with a block of its own."""
+        self._kept[block_hash] = kept
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
 
     def _fail(self, height: int, round_number: int, problem: str) -> None:
         self._post(TaskFailed(height, round_number, problem))

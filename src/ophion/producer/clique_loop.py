@@ -36,6 +36,8 @@ OUT_OF_TURN_DELAY_S: Final = 0.5
 """Unit of the random delay of a signer whose turn it is not."""
 _EMPTY_RETRY_S: Final = 1.0
 """How often a block that must not be empty is tried again when nothing new has come in."""
+_LONGEST_WAIT_S: Final = 1.0
+"""How long to wait before looking at the clock again, which may have been set forward."""
 _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block; the rest is for writing it."""
 _LEAST_BUILD_S: Final = 0.75
@@ -203,7 +205,7 @@ class CliqueSealer:
                 left = at - self._clock.now()
                 if left <= 0:
                     return True
-                await self._wake_up(left)
+                await self._wake_up(min(left, _LONGEST_WAIT_S))
                 if or_transactions and self._assembler.pool.has_executable:
                     at = 0.0
             return False

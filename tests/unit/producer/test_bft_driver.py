@@ -15,7 +15,7 @@ from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import ExtraForm
 from ophion.consensus.bft.memory import Memory
-from ophion.consensus.bft.messages import BftMessage, Commit, Proposal, RawMessage, RoundChange
+from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RawMessage, RoundChange
 from ophion.consensus.bft.scribe import KeyScribe
 from ophion.consensus.bft.status import Phase
 from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
@@ -23,7 +23,7 @@ from ophion.errors import DecodeError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
-from ophion.producer.bft_driver import MEMORY_KEY, BftDriver
+from ophion.producer.bft_driver import MEMORY_KEY, BftDriver, BftTuning
 from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction
@@ -94,13 +94,15 @@ def told(
     clock: ManualClock | None = None,
     alloc: dict[str, Any] | None = None,
     forks: dict[str, int] | None = None,
+    keys: Sequence[int] = range(7),
     **parameters: Any,
 ) -> Any:
+    """A story about nodes of the first validators; `keys` says which key each of the nodes has."""
     clock = clock or ManualClock()
     parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
     members = KEYS[: nodes if validators is None else validators]
     genesis = authority_genesis(engine, [key.address for key in members], alloc, forks, **parameters)
-    with open_network(tmp_path, genesis, KEYS[:nodes], clock) as opened:
+    with open_network(tmp_path, genesis, [KEYS[index] for index in keys[:nodes]], clock) as opened:
         return run_virtually(story(opened, clock), clock)  # type: ignore[arg-type]
 
 
@@ -601,3 +603,61 @@ def test_after_a_restart_validators_are_found_without_going_back_to_the_epoch_bl
         assert steps.taken == 3
 
     told(tmp_path, engine, story)
+
+
+@BOTH
+def test_a_clock_that_is_set_back_does_not_keep_validators_in_a_round(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes, 3)
+        async with running(*map(driver_of, nodes[:3])):
+            await asyncio.sleep(2.5)
+            clock.wall -= 600
+            await asyncio.sleep(12)
+            status = driver_of(nodes[0]).status()
+            assert status.round is not None
+            assert status.round >= 1, "time-outs are lengths of time, not times"
+            await asyncio.sleep(700)
+        assert nodes[0].queries.head_number >= 5, "the chain goes on when the clock is where it was"
+
+    # the last of four is dead, and its turn comes first
+    told(tmp_path, engine, story, nodes=4, keys=(1, 2, 3, 0))
+
+
+@BOTH
+def test_a_clock_that_is_set_forward_makes_the_block_due(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+        async with running(driver_of(node)):
+            await asyncio.sleep(5)
+            clock.wall += 100
+            await asyncio.sleep(1.1)
+            assert node.queries.head_number == 1
+            assert 104 <= node.chain.head.timestamp - START <= 107
+
+    told(tmp_path, engine, story, blockperiodseconds=60, requesttimeoutseconds=120)
+
+
+@BOTH
+def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wires = wired(nodes)
+        for node, wire in zip(nodes, wires, strict=True):
+            driver_of(node)._tuning = BftTuning(max_timeout_s=2.0)
+            said = wire.multicast
+
+            def multicast(message: BftMessage, to: Collection[Address], said: Callable[..., None] = said) -> None:
+                if not isinstance(message, Prepare) or clock.now() > START + 100:
+                    said(message, to)
+
+            wire.multicast = multicast  # type: ignore[method-assign]
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(99)
+            assert nodes[0].queries.head_number == 0
+            status = driver_of(nodes[0]).status()
+            assert status.round is not None
+            assert status.round > 30
+            assert max(len(driver_of(node)._kept) for node in nodes) == 8
+            await asyncio.sleep(10)
+        assert min(node.queries.head_number for node in nodes) > 2
+
+    told(tmp_path, engine, story, nodes=4, requesttimeoutseconds=2, blockperiodseconds=1)

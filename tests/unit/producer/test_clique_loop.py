@@ -374,3 +374,15 @@ def test_after_a_restart_signers_are_found_without_going_back_to_the_epoch_block
         assert steps.taken == 3
 
     told(tmp_path, story, nodes=2)
+
+
+def test_a_clock_that_is_set_forward_makes_the_block_due(tmp_path: Path) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        async with running(sealer_of(nodes[0])):
+            await asyncio.sleep(5)
+            clock.wall += 100
+            await asyncio.sleep(1.1)
+            assert nodes[0].queries.head_number == 1
+            assert 104 <= nodes[0].chain.head.timestamp - START <= 107
+
+    told(tmp_path, story, blockperiodseconds=60)

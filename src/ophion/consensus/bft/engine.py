@@ -262,9 +262,9 @@ class BftEngine:
             period, float(parameters.request_timeout_s), max_timeout_s, float(due.empty_period_s) if is_qbft else 0.0
         )
 
-    def limits(self) -> InboxLimits:
-        """Limits of the genesis file."""
-        parameters = self.schedule.era(0).parameters
+    def limits(self, number: int) -> InboxLimits:
+        """Limits of the genesis file for messages about a block."""
+        parameters = self.schedule.era(number).parameters
         return InboxLimits(
             parameters.message_queue_limit,
             parameters.duplicate_message_limit,

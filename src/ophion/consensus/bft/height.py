@@ -113,7 +113,9 @@ class Height:
         self._certified = 0
         self._has_gathered = True
         self._building: tuple[int, Certificate | None] | None = None
-        self._remembered = self.memory
+        # nothing yet, though the memory may come from disk: an earlier stay at this height may have been broken off
+        # after it promised something and before that was written
+        self._remembered: Memory | None = None
 
     # --- timers and answers ---------------------------------------------------------------------
 

@@ -54,6 +54,7 @@ class BftMachine:
         the own time-out (consensus.md 3.5, early round change).
         """
         self.rules = rules
+        self.limits = limits
         self.address = scribe.address
         self.head: Head | None = None
         self.committee: Committee | None = None

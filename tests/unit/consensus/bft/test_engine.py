@@ -385,8 +385,14 @@ def test_the_machine_is_told_validators_and_timing_of_the_next_block(protocol: s
     assert event.timing.empty_period_s == (12.0 if protocol == "qbft" else 0.0)
 
 
+def test_limits_follow_the_dialect_of_the_block() -> None:
+    qbft = {"startblock": 5, "futuremessageslimit": 3}
+    engine = BftEngine(genesis_of("ibft2", ADDRESSES, {"futuremessageslimit": 9}, qbft=qbft).spec)
+    assert [engine.limits(number).future_messages for number in (1, 4, 5)] == [9, 9, 3]
+
+
 def test_limits_take_the_published_spelling() -> None:
-    limits = BftEngine(genesis_of("ibft2", ADDRESSES, {"duplicateMesageLimit": 7}).spec).limits()
+    limits = BftEngine(genesis_of("ibft2", ADDRESSES, {"duplicateMesageLimit": 7}).spec).limits(1)
     assert limits.duplicates == 7
     assert limits.future_messages == 1000
 

@@ -10,12 +10,15 @@ from ophion.consensus.bft.events import (
     CatchUp,
     CheckProposal,
     Head,
+    Multicast,
     NewHead,
     Received,
     Relay,
+    Remember,
     RoundTimer,
     SetTimer,
     Suspended,
+    TimerKind,
 )
 from ophion.consensus.bft.inbox import InboxLimits
 from ophion.consensus.bft.messages import RoundChange
@@ -158,3 +161,19 @@ def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> N
         stage.tell(Received(proposal, None))
         stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
         assert len(stage.done(CheckProposal)) == 1
+
+
+@both
+def test_what_was_promised_before_a_stop_is_made_durable_before_it_is_repeated(rules: Rules) -> None:
+    """The stop may have come while the promise was being written: nobody knows whether it is on disk."""
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    stage.fire(TimerKind.ROUND)
+    (asked,) = stage.said(RoundChange)
+    stage.tell(Suspended())
+    stage.start()
+    assert [message.round for message in stage.said(RoundChange)] == [asked.round]
+    kinds = [type(effect) for effect in stage.effects if isinstance(effect, (Remember, Multicast))]
+    assert kinds == [Remember, Multicast]
+    (remembered,) = stage.done(Remember)
+    assert (remembered.memory.height, remembered.memory.round) == (1, 1)
