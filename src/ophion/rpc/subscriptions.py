@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from ophion.chain.events import ChainBlock, ChainEvent, Reorged
+from ophion.errors import RpcError
 from ophion.native.store import Store
 from ophion.pool.pool import Added, PoolEvent
 from ophion.primitives.types import EMPTY_BLOOM
@@ -104,10 +105,13 @@ class Subscriptions:
         """A new subscription of this connection; whatever is wrong with the request is `Invalid Request`."""
         try:
             wanted = Kind(kind)
+        except ValueError:
+            raise INVALID_REQUEST(f"kind: one of {', '.join(one.value for one in Kind)} is expected") from None
+        try:
             query = decode_log_query(options or {}) if wanted is Kind.LOGS else LogQuery()
             in_full = _wants_objects(options) if wanted in (Kind.NEW_HEADS, Kind.NEW_PENDING) else False
-        except Exception as error:
-            raise INVALID_REQUEST(str(error)) from error
+        except RpcError as error:
+            raise INVALID_REQUEST(error.data) from None
         count = self._counts.get(caller, 0) + 1
         if count > self._most or len(self._by_id) >= _MOST_IN_ALL:
             raise TOO_MANY_SUBSCRIPTIONS()

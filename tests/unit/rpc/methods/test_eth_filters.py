@@ -144,19 +144,24 @@ def test_subscriptions_are_there_whichever_groups_are_on_and_not_over_http(dev: 
     assert dev.error("eth_subscribe", "newHeads") == (-32604, "Method not enabled")
 
 
+KINDS = "kind: one of newHeads, logs, newPendingTransactions, droppedPendingTransactions, syncing is expected"
+
+
 @pytest.mark.parametrize(
-    "params",
+    ("params", "detail"),
     [
-        [],
-        ["nonsense"],
-        [5],
-        ["logs", {"address": "foo"}],
-        ["newHeads", {"includeTransactions": "perhaps"}],
-        ["logs", 5],
+        ([], KINDS),
+        (["nonsense"], KINDS),
+        ([5], KINDS),
+        ([["newHeads"]], KINDS),
+        (["logs", {"address": "foo"}], "address: not hexadecimal, or half a byte"),
+        (["newHeads", {"includeTransactions": "perhaps"}], "boolean: true or false is expected"),
+        (["logs", 5], "filter: an object is expected"),
     ],
 )
-def test_a_bad_subscription_is_an_invalid_request(dev: Interface, params: list[Any]) -> None:
-    assert ask(dev, Listener(), "eth_subscribe", *params)["error"]["code"] == -32600
+def test_a_bad_subscription_is_an_invalid_request(dev: Interface, params: list[Any], detail: str) -> None:
+    refused = {"code": -32600, "message": "Invalid Request", "data": detail}
+    assert ask(dev, Listener(), "eth_subscribe", *params)["error"] == refused
 
 
 def test_a_subscription_ends_with_its_own_connection_only(dev: Interface) -> None:
