@@ -87,6 +87,8 @@ class ChainSpec:
     withdrawal_request_contract: Address | None = None
     consolidation_request_contract: Address | None = None
     bootnodes: tuple[str, ...] = ()
+    names_chain_id: bool = True
+    """Whether the genesis says which chain this is; without it transactions and code see a default."""
     is_dev: bool = False
     """The built-in development network, whose blocks are sealed without work."""
     fork_blocks: tuple[int, ...] = ()
@@ -136,6 +138,7 @@ def read_spec(config: Members, raw: Folded, initial_base_fee: int | None, is_dev
         withdrawal_request_contract=config.address("withdrawalRequestContractAddress"),
         consolidation_request_contract=config.address("consolidationRequestContractAddress"),
         bootnodes=_bootnodes(config),
+        names_chain_id=chain_id is not None,
         is_dev=is_dev,
         fork_blocks=fork_blocks,
         fork_times=fork_times,

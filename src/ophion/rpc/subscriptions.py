@@ -111,7 +111,7 @@ class Subscriptions:
             query = decode_log_query(options or {}) if wanted is Kind.LOGS else LogQuery()
             in_full = _wants_objects(options) if wanted in (Kind.NEW_HEADS, Kind.NEW_PENDING) else False
         except RpcError as error:
-            raise INVALID_REQUEST(error.data) from None
+            raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         count = self._counts.get(caller, 0) + 1
         if count > self._most or len(self._by_id) >= _MOST_IN_ALL:
             raise TOO_MANY_SUBSCRIPTIONS()

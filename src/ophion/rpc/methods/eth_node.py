@@ -26,9 +26,10 @@ def block_number(ctx: RpcContext) -> Quantity:
 
 
 @method("eth_chainId", needs={"chain"}, examples=[Example([], "0x1")])
-def chain_id(ctx: RpcContext) -> Quantity:
-    """Chain id that transactions are signed for."""
-    return ctx.queries.spec.chain_id
+def chain_id(ctx: RpcContext) -> Quantity | None:
+    """Chain id that transactions are signed for; null when the genesis names none."""
+    spec = ctx.queries.spec
+    return spec.chain_id if spec.names_chain_id else None
 
 
 @method("eth_protocolVersion", examples=[Example([], "0x44")])

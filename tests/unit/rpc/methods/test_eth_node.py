@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ophion.chainspec.genesis import parse_genesis
+from ophion.node.config import NodeConfig
 from ophion.rpc.context import SyncStatus
 from ophion.rpc.dispatcher import Dispatcher
 from ophion.rpc.registry import HTTP
 from ophion.rpc.services import method_table
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from tests.unit.rpc.interface import Interface
+from tests.unit.rpc.interface import Interface, open_interface
 
 
 def test_simple_facts(dev: Interface) -> None:
@@ -23,6 +26,12 @@ def test_simple_facts(dev: Interface) -> None:
     assert dev.ask("eth_blockNumber") == "0x0"
     dev.run(dev.node.seal())
     assert dev.ask("eth_blockNumber") == "0x1"
+
+
+def test_a_genesis_without_chain_id_has_none(tmp_path: Path) -> None:
+    genesis = parse_genesis(b'{"config":{"ethash":{}},"difficulty":"0x10","gasLimit":"0x1000000"}')
+    with open_interface(tmp_path, genesis, NodeConfig()) as node:
+        assert node.ask("eth_chainId") is None
 
 
 def test_everything_can_be_asked_about_since_genesis(sample: Interface) -> None:
