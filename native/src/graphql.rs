@@ -10,14 +10,28 @@ mod binding;
 mod blocks;
 mod complaints;
 mod engine;
+mod exchange;
 mod fields;
+mod kinds;
 mod objects;
 mod plan;
-mod python;
+mod planner;
+mod py_asks;
+mod py_engine;
+mod py_query;
 mod root;
 mod run;
 mod scalars;
 mod shape;
 mod transactions;
+mod values;
 
-pub use python::register;
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<py_engine::GraphqlEngine>()?;
+    module.add_class::<py_query::GraphqlQuery>()?;
+    module.add_class::<py_query::GraphqlRound>()?;
+    module.add_class::<py_asks::GraphqlAsk>()?;
+    module.add_class::<py_asks::GraphqlReply>()
+}

@@ -6,9 +6,10 @@ use alloy_primitives::B256;
 
 use super::accounts::STATE_MISSING;
 use super::binding::{CallArguments, Value};
+use super::exchange::{Ask, Reply};
 use super::fields::Field;
 use super::plan::Node;
-use super::run::{Ask, INVALID_PARAMS, Reply, Run, Stop, Written, cost};
+use super::run::{INVALID_PARAMS, Run, Stop, Written, cost};
 
 impl<'a> Run<'a> {
     /// The reply to the next thing asked; None in the first round, which only notes what is to be done.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use serde_json::value::RawValue;
 
-use super::plan::{Argument, Kind, Plan, Variable, Written};
+use super::kinds::Kind;
+use super::plan::{Argument, Plan, Variable, Written};
 use super::scalars::{self, Given};
 use super::shape::Literal;
 

@@ -10,6 +10,7 @@ use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{B256, Bytes, U256, keccak256};
 
+use super::run::{Run, Stop, cost};
 use crate::body::{self, BodyData, Known, Tx};
 use crate::errors::{Error, Result};
 use crate::receipts::ReceiptData;
@@ -159,5 +160,39 @@ impl<'a> Loaded<'a> {
 
     pub fn receipt(&self, index: usize) -> Result<&ReceiptData> {
         self.receipts()?.all.get(index).ok_or_else(|| self.incomplete())
+    }
+}
+
+impl<'a> Run<'a> {
+    pub fn block(&mut self, hash: B256) -> std::result::Result<Option<Rc<Loaded<'a>>>, Stop> {
+        if let Some(block) = self.blocks.get(&hash) {
+            return Ok(Some(block.clone()));
+        }
+        self.spend(cost::BLOCK)?;
+        let Some(loaded) = Loaded::read(self.snapshot, hash)? else { return Ok(None) };
+        let loaded = Rc::new(loaded);
+        self.blocks.insert(hash, loaded.clone());
+        Ok(Some(loaded))
+    }
+
+    /// A block of the canonical chain, up to the head.
+    pub fn canonical(&mut self, number: u64) -> std::result::Result<Option<Rc<Loaded<'a>>>, Stop> {
+        if number > self.head.1 {
+            return Ok(None);
+        }
+        match self.snapshot.canonical_hash(number)? {
+            Some(hash) => self.block(hash),
+            None => Ok(None),
+        }
+    }
+
+    pub fn head_block(&mut self) -> std::result::Result<Rc<Loaded<'a>>, Stop> {
+        let found = self.block(self.head.0)?;
+        found.ok_or_else(|| Stop::Broken(Error::damaged("the head has no header")))
+    }
+
+    /// A block that exists but that the node has not announced yet.
+    pub(super) fn is_ahead(&self, block: &Loaded<'_>) -> Result<bool> {
+        Ok(block.header.number > self.head.1 && self.snapshot.canonical_hash(block.header.number)? == Some(block.hash))
     }
 }

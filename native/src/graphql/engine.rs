@@ -14,7 +14,8 @@ use apollo_compiler::{ExecutableDocument, Name, Node as Shared, Schema};
 use super::binding::{self, BadValue, Texts, Value};
 use super::complaints::{self, Entry};
 use super::fields::Field;
-use super::plan::{self, Limits, Plan, Planner, Refusal};
+use super::plan::Plan;
+use super::planner::{Limits, Planner, Refusal, has_variable_conditions};
 use super::shape::{Literal, line_and_column, moved, shape_of};
 use crate::errors::{Error, Result};
 
@@ -136,9 +137,8 @@ impl Engine {
             let planner =
                 Planner { document: &document, operation, literals, limits: &self.limits, condition: &|_| true };
             let plan = planner.plan().map_err(refused)?;
-            is_shared &= !plan.is_fragile
-                && plan.introspection.is_none()
-                && !plan::has_variable_conditions(&document, operation);
+            is_shared &=
+                !plan.is_fragile && plan.introspection.is_none() && !has_variable_conditions(&document, operation);
         }
         Ok(Compiled {
             document,
@@ -161,7 +161,7 @@ impl Engine {
         {
             return Ok(plan.clone());
         }
-        let is_conditional = plan::has_variable_conditions(&compiled.document, operation);
+        let is_conditional = has_variable_conditions(&compiled.document, operation);
         let condition = |variable: &str| match given.get(variable) {
             Some(value) => value.get().trim() == "true",
             None => operation.variables.iter().any(|declared| {

@@ -6,20 +6,18 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
 
-use alloy_primitives::{B256, Bytes, U256};
+use alloy_primitives::B256;
 
-use super::binding::{CallArguments, Value};
+use super::binding::Value;
 use super::blocks::Loaded;
 use super::complaints::{self, Entry};
 use super::engine::{Engine, Query};
+use super::exchange::{Ask, Bounds, Inputs, Outcome, Reply};
 use super::fields::Field;
 use super::plan::Node;
-use crate::body::{Known, Tx};
 use crate::errors::Error;
-use crate::json_text::{data, wide};
 use crate::state::View;
 use crate::store::Snapshot;
 
@@ -33,81 +31,6 @@ pub mod cost {
     pub const TRANSACTION: u64 = 8;
     pub const ACCOUNT: u64 = 100;
     pub const ASK: u64 = 1_000;
-}
-
-/// What a transaction of the pool is.
-#[derive(Clone)]
-pub struct Pooled {
-    pub tx: Arc<Tx>,
-    pub known: Known,
-}
-
-/// What the node knows beside the database.
-pub struct Inputs {
-    /// The block that the node has announced as its head.
-    pub head: (B256, u64),
-    pub chain_id: u64,
-    pub protocol_version: u32,
-    pub gas_price: U256,
-    pub priority_fee: U256,
-    /// Base fee of the block after the head; None before London.
-    pub next_base_fee: Option<u64>,
-    pub syncing: Option<(u64, u64, u64)>,
-    pub pool: Vec<Pooled>,
-    /// Transactions of the pool that the request names.
-    pub named: Vec<Pooled>,
-}
-
-/// What a run may cost.
-#[derive(Clone)]
-pub struct Bounds {
-    pub budget: u64,
-    pub max_bytes: usize,
-    pub max_blocks: u64,
-    pub max_logs_range: u64,
-    pub max_logs: usize,
-    pub max_asks: usize,
-    pub deadline: Instant,
-}
-
-/// Something for the node to do.
-pub enum Ask {
-    /// At a block, or in the next one.
-    Call {
-        block: Option<B256>,
-        is_estimate: bool,
-        call: Arc<CallArguments>,
-    },
-    Send(Bytes),
-}
-
-/// What became of it.
-#[derive(Clone)]
-pub enum Reply {
-    /// The state is not there.
-    Nothing,
-    Call {
-        succeeded: bool,
-        gas_used: u64,
-        output: Bytes,
-    },
-    Gas(u64),
-    Sent(B256),
-    Failed {
-        code: Option<i64>,
-        message: String,
-        data: Option<String>,
-    },
-}
-
-pub enum Outcome {
-    Answer {
-        is_ok: bool,
-        body: Vec<u8>,
-    },
-    Asks(Vec<Ask>),
-    /// More than the budget; nothing is wrong with the request itself.
-    Exhausted(&'static str),
 }
 
 /// Why a field was not written.
@@ -147,7 +70,7 @@ pub struct Run<'a> {
     path: Vec<Step<'a>>,
     spent: u64,
     next_look: u64,
-    blocks: HashMap<B256, Rc<Loaded<'a>>>,
+    pub(super) blocks: HashMap<B256, Rc<Loaded<'a>>>,
     pub(super) views: HashMap<B256, Rc<View>>,
 }
 
@@ -306,55 +229,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    pub fn null(&mut self) {
-        self.out.extend_from_slice(b"null");
-    }
-
-    pub fn text(&mut self, text: &str) {
-        complaints::text(&mut self.out, text);
-    }
-
-    pub fn integer(&mut self, value: u64) -> Written {
-        use std::io::Write;
-        write!(self.out, "{value}").expect("writing to memory");
-        Ok(())
-    }
-
-    pub fn integer_or_null(&mut self, value: Option<u64>) -> Written {
-        match value {
-            Some(value) => self.integer(value),
-            None => {
-                self.null();
-                Ok(())
-            }
-        }
-    }
-
-    pub fn big(&mut self, value: impl Into<U256>) -> Written {
-        wide(&mut self.out, "", value);
-        Ok(())
-    }
-
-    pub fn big_or_null(&mut self, value: Option<impl Into<U256>>) -> Written {
-        match value {
-            Some(value) => self.big(value),
-            None => {
-                self.null();
-                Ok(())
-            }
-        }
-    }
-
-    pub fn bytes(&mut self, bytes: impl AsRef<[u8]>) -> Written {
-        data(&mut self.out, "", bytes);
-        Ok(())
-    }
-
-    pub fn hashes<'h>(&mut self, hashes: impl IntoIterator<Item = &'h B256>) -> Written {
-        crate::json_text::list(&mut self.out, "", hashes, |out, hash| data(out, "", hash));
-        Ok(())
-    }
-
     /// The error of one field; what becomes of its value is decided where fields are written.
     pub fn fail(&mut self, node: &Node, code: Option<(i64, &str)>, detail: &str, extra: Option<String>) -> Stop {
         let mut path = String::from("[");
@@ -397,39 +271,5 @@ impl<'a> Run<'a> {
             Value::Long(number) => Some(*number),
             _ => None,
         }
-    }
-
-    // --- blocks ---------------------------------------------------------------------------------
-
-    pub fn block(&mut self, hash: B256) -> Result<Option<Rc<Loaded<'a>>>, Stop> {
-        if let Some(block) = self.blocks.get(&hash) {
-            return Ok(Some(block.clone()));
-        }
-        self.spend(cost::BLOCK)?;
-        let Some(loaded) = Loaded::read(self.snapshot, hash)? else { return Ok(None) };
-        let loaded = Rc::new(loaded);
-        self.blocks.insert(hash, loaded.clone());
-        Ok(Some(loaded))
-    }
-
-    /// A block of the canonical chain, up to the head.
-    pub fn canonical(&mut self, number: u64) -> Result<Option<Rc<Loaded<'a>>>, Stop> {
-        if number > self.head.1 {
-            return Ok(None);
-        }
-        match self.snapshot.canonical_hash(number)? {
-            Some(hash) => self.block(hash),
-            None => Ok(None),
-        }
-    }
-
-    pub fn head_block(&mut self) -> Result<Rc<Loaded<'a>>, Stop> {
-        let found = self.block(self.head.0)?;
-        found.ok_or_else(|| Stop::Broken(Error::damaged("the head has no header")))
-    }
-
-    /// A block that exists but that the node has not announced yet.
-    pub(super) fn is_ahead(&self, block: &Loaded<'_>) -> Result<bool, Error> {
-        Ok(block.header.number > self.head.1 && self.snapshot.canonical_hash(block.header.number)? == Some(block.hash))
     }
 }

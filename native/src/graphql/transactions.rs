@@ -7,10 +7,11 @@ use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::{TxKind, U256};
 
 use super::blocks::{Decoded, Loaded};
+use super::exchange::Pooled;
 use super::fields::Field;
 use super::objects::LogPlace;
 use super::plan::Node;
-use super::run::{Pooled, Run, Stop, Written};
+use super::run::{Run, Stop, Written};
 use crate::body::{Known, Tx};
 use crate::errors::{Error, Result};
 use crate::receipts::{Outcome, ReceiptData};

@@ -1,0 +1,49 @@
+//! Types of arguments and variables.
+
+use apollo_compiler::ast::Type;
+
+/// Types of arguments and variables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Long,
+    Int,
+    BigInt,
+    Address,
+    Bytes,
+    Bytes32,
+    Boolean,
+    Text,
+    CallData,
+    /// Both kinds of log filters: one has no range.
+    Filter,
+    Addresses,
+    TopicRow,
+    Topics,
+    /// A type that nothing in the schema takes; such a variable cannot be used.
+    Unused,
+}
+
+impl Kind {
+    pub fn of(ty: &Type) -> Self {
+        let lists = std::iter::successors(Some(ty), |ty| match ty {
+            Type::List(inner) | Type::NonNullList(inner) => Some(&**inner),
+            _ => None,
+        });
+        match (ty.inner_named_type().as_str(), lists.count() - 1) {
+            ("Long", 0) => Kind::Long,
+            ("Int", 0) => Kind::Int,
+            ("BigInt", 0) => Kind::BigInt,
+            ("Address", 0) => Kind::Address,
+            ("Address", 1) => Kind::Addresses,
+            ("Bytes", 0) => Kind::Bytes,
+            ("Bytes32", 0) => Kind::Bytes32,
+            ("Bytes32", 1) => Kind::TopicRow,
+            ("Bytes32", 2) => Kind::Topics,
+            ("Boolean", 0) => Kind::Boolean,
+            ("String" | "ID", 0) => Kind::Text,
+            ("CallData", 0) => Kind::CallData,
+            ("BlockFilterCriteria" | "FilterCriteria", 0) => Kind::Filter,
+            _ => Kind::Unused,
+        }
+    }
+}
