@@ -24,7 +24,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import CoroutineType, coroutine
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import orjson
 
@@ -49,6 +49,8 @@ OK: Final = 200
 BAD_REQUEST: Final = 400
 UNAUTHORIZED_STATUS: Final = 401
 REQUEST_TIMEOUT: Final = 408
+
+T = TypeVar("T")
 
 _ABSENT: Final = object()
 _NULL: Final = b"null"
@@ -76,19 +78,19 @@ class Answer:
         return b"".join(self.parts)
 
 
-class Pending:
-    """A reply that comes later; `deliver` is set by whoever received this and is called exactly once."""
+class Pending(Generic[T]):
+    """Something that comes later; `deliver` is set by whoever received this and is called exactly once."""
 
     __slots__ = ("_abandon", "deliver", "forget", "is_done")
 
     def __init__(self, abandon: Callable[[], object]) -> None:
-        self.deliver: Callable[[Complete], None] = _nobody
-        self.forget: Callable[[Pending], object] = _nobody
+        self.deliver: Callable[[T], None] = _nobody
+        self.forget: Callable[[Pending[T]], object] = _nobody
         """Called when the wait is over, however it ended."""
         self.is_done = False
         self._abandon = abandon
 
-    def resolve(self, reply: Complete) -> None:
+    def resolve(self, reply: T) -> None:
         """Hand over the reply, unless the wait has been given up."""
         if not self.is_done:
             self.is_done = True
@@ -103,7 +105,7 @@ class Pending:
 
 
 Complete: TypeAlias = bytes | Answer | StreamedAnswer
-Reply: TypeAlias = bytes | Answer | StreamedAnswer | Pending
+Reply: TypeAlias = bytes | Answer | StreamedAnswer | Pending[Complete]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class Dispatcher:
         self._limits = limits or DispatchLimits()
         self._error_status = self._limits.error_status
         self._turns = _Turns(loop)
-        self._waiting: dict[Pending, float] = {}
+        self._waiting: dict[Pending[Complete], float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
@@ -223,8 +225,8 @@ class Dispatcher:
             return stop.value
         return self._loop.create_task(_resume(started, awaited))
 
-    def _later(self, future: asyncio.Future[Any], bound: Bound, id_text: bytes) -> Pending:
-        pending = Pending(future.cancel)
+    def _later(self, future: asyncio.Future[Any], bound: Bound, id_text: bytes) -> Pending[Complete]:
+        pending: Pending[Complete] = Pending(future.cancel)
 
         def finish(done: asyncio.Future[Any]) -> None:
             if pending.is_done or done.cancelled():
@@ -266,7 +268,7 @@ class Dispatcher:
             _keep_ids(messages, body)
         return _Batch(self._request, self._turns, messages, caller, self._limits.max_response_bytes).start()
 
-    def _watch(self, pending: Pending) -> None:
+    def _watch(self, pending: Pending[Complete]) -> None:
         """Note when a wait began; one timer serves all waits of the dispatcher, which all last equally long."""
         now = self._loop.time()
         self._waiting[pending] = now + self._limits.timeout_s
@@ -274,7 +276,7 @@ class Dispatcher:
         if self._timer is None:
             self._timer = self._loop.call_later(self._limits.timeout_s, self._expire)
 
-    def _forget(self, pending: Pending) -> None:
+    def _forget(self, pending: Pending[Complete]) -> None:
         self._waiting.pop(pending, None)
 
     def _expire(self) -> None:
@@ -339,8 +341,8 @@ class _Batch:
         self._bytes = 0
         self._answers: list[bytes] = [b""] * len(messages)
         self._next = 0
-        self._open: set[Pending] = set()
-        self._pending: Pending | None = None
+        self._open: set[Pending[Complete]] = set()
+        self._pending: Pending[Complete] | None = None
 
     def start(self) -> Reply:
         """Run as far as possible; the array of answers, or a pending reply when members wait."""
@@ -392,7 +394,7 @@ class _Batch:
         self._turns.held_bytes += len(text)
         self._answers[position] = text if self._bytes <= self._max_bytes else _too_much(self._messages[position])
 
-    def _receiver(self, position: int, pending: Pending) -> Callable[[Complete], None]:
+    def _receiver(self, position: int, pending: Pending[Complete]) -> Callable[[Complete], None]:
         def receive(reply: Complete) -> None:
             self._open.discard(pending)
             if isinstance(reply, StreamedAnswer):
@@ -405,10 +407,10 @@ class _Batch:
 
         return receive
 
-    def _whole(self, answer: StreamedAnswer) -> Pending:
+    def _whole(self, answer: StreamedAnswer) -> Pending[Complete]:
         """A streamed answer put together: the members of a batch leave in one piece."""
         task = self._loop.create_task(collected(answer))
-        pending = Pending(task.cancel)
+        pending: Pending[Complete] = Pending(task.cancel)
 
         def finish(done: asyncio.Task[bytes]) -> None:
             if not done.cancelled():

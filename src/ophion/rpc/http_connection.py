@@ -14,6 +14,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol, TypeAlias, cast
 
 import httptools
@@ -21,7 +22,17 @@ import httptools
 from ophion.rpc.access import HostList, OriginList
 from ophion.rpc.backlog import Backlog
 from ophion.rpc.dispatcher import Answer, Complete, Pending, Reply
-from ophion.rpc.http_wire import CONTINUE, JSON, Request, Response, chunked_head, json_head, preflight, response_head
+from ophion.rpc.http_wire import (
+    CONTINUE,
+    JSON,
+    Piece,
+    Request,
+    Response,
+    chunked_head,
+    json_head,
+    preflight,
+    response_head,
+)
 from ophion.rpc.places import BUSY, NEVER_ASKED
 from ophion.rpc.streaming import Pump, StreamedAnswer, chunk, collected
 
@@ -37,7 +48,7 @@ _HALF_CLOSED_S: Final = 2.0
 _STALLED_S: Final = 5.0
 """A request that has not moved for so long counts as no request when somebody else needs the place."""
 
-Result: TypeAlias = Reply | Response
+Result: TypeAlias = Reply | Response | Pending[Response]
 """What an application gives: a JSON reply, now or later, or a response of its own making."""
 
 
@@ -147,8 +158,8 @@ class _Slot:
         self.keep_alive = keep_alive
         self.is_old = is_old
         self.extra = extra
-        self.parts: tuple[bytes, ...] | None = None
-        self.pending: Pending | None = None
+        self.parts: tuple[Piece, ...] | None = None
+        self.pending: Pending[Complete] | Pending[Response] | None = None
         self.stream: StreamedAnswer | None = None
 
     def fill(self, result: Complete | Response) -> None:
@@ -182,7 +193,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._parser = httptools.HttpRequestParser(self)
         self._queue: deque[_Slot] = deque()
-        self._out: list[bytes] = []
+        self._out: list[Piece] = []
         self._last_head = b""
         self._last_end = self._last_size = -1
         self._is_plain = self._plain is not None
@@ -477,7 +488,7 @@ class HttpConnection(asyncio.Protocol):
             self._is_ending, self._is_plain = True, False
         if type(result) is Pending:
             slot.pending = result
-            result.deliver = self._receiver(slot)
+            result.deliver = partial(self._receive, slot)
             self._queue.append(slot)
             return
         if type(result) is StreamedAnswer and slot.is_old:
@@ -487,24 +498,21 @@ class HttpConnection(asyncio.Protocol):
         if self._queue or slot.stream is not None:
             self._queue.append(slot)
         else:
-            self._put(cast("tuple[bytes, ...]", slot.parts))
+            self._put(cast("tuple[Piece, ...]", slot.parts))
 
-    def _receiver(self, slot: _Slot) -> Callable[[Complete], None]:
-        def receive(reply: Complete) -> None:
-            if type(reply) is StreamedAnswer and slot.is_old:
-                slot.pending = self._whole(reply)
-                slot.pending.deliver = receive
-                return
-            slot.pending = None
-            slot.fill(reply)
-            self._flush()
+    def _receive(self, slot: _Slot, reply: Complete | Response) -> None:
+        if type(reply) is StreamedAnswer and slot.is_old:
+            whole = slot.pending = self._whole(reply)
+            whole.deliver = partial(self._receive, slot)
+            return
+        slot.pending = None
+        slot.fill(reply)
+        self._flush()
 
-        return receive
-
-    def _whole(self, answer: StreamedAnswer) -> Pending:
+    def _whole(self, answer: StreamedAnswer) -> Pending[Complete]:
         """A streamed answer for a client that knows no chunks: put together, or the end of the connection."""
         task = asyncio.get_running_loop().create_task(collected(answer))
-        pending = Pending(task.cancel)
+        pending: Pending[Complete] = Pending(task.cancel)
 
         def finish(done: asyncio.Task[bytes]) -> None:
             if not done.cancelled():
@@ -522,7 +530,7 @@ class HttpConnection(asyncio.Protocol):
         self._queue.popleft()
         self._flush()
 
-    def _put(self, parts: tuple[bytes, ...]) -> None:
+    def _put(self, parts: tuple[Piece, ...]) -> None:
         """Bytes for the next write; behind answers that are not there yet they wait for their turn."""
         if not self._queue:
             self._out.extend(parts)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeAlias
+
+Piece: TypeAlias = bytes | memoryview
+"""A part of what is written; a view where copying the bytes would cost too much."""
 
 JSON: Final = b"application/json"
 TEXT: Final = b"text/plain; charset=utf-8"
@@ -35,7 +38,7 @@ class Response:
     """A response that is not a plain JSON answer."""
 
     status: int
-    body: tuple[bytes, ...] = ()
+    body: tuple[Piece, ...] = ()
     content_type: bytes | None = None
     headers: bytes = b""
     """Further header lines, each with its line end."""

@@ -93,7 +93,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._message: list[str] = []
         self._message_bytes = 0
         self._frame_bytes = 0
-        self._requests: set[Pending] = set()
+        self._requests: set[Pending[Complete]] = set()
         self._pump: Pump | None = None
         self._behind: deque[Complete] = deque()
         self._silent_s = 0.0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.rpc.access import HostList, OriginList
-from ophion.rpc.dispatcher import Dispatcher, Reply
+from ophion.rpc.dispatcher import Dispatcher, Pending, Reply
 from ophion.rpc.http_connection import HttpConnection, HttpLimits, HttpPolicy, PlainHeads, Result
 from ophion.rpc.http_wire import Request, Response
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher
@@ -188,6 +190,29 @@ def test_pipelined_requests_are_answered_in_order_though_the_first_waits() -> No
         assert [json.loads(body)["id"] for _, _, body in responses(client.transport.take())] == [9, 1]
 
     run(story)
+
+
+def test_an_answer_that_came_later_is_not_kept_once_it_has_been_written() -> None:
+    """Not even until the next collection of cycles: answers may be long, and collections are rare."""
+
+    class Long(bytearray):
+        """Bytes whose end can be seen."""
+
+    async def test(client: Client, context: Context) -> None:
+        waiting: Pending[Response] = Pending(lambda: None)
+        client.connection._answer(waiting)
+        answer = Long(b"{}")
+        gone = weakref.ref(answer)
+        gc.disable()
+        try:
+            waiting.resolve(Response(200, (memoryview(answer),)))
+            del answer, waiting
+            assert client.transport.take().endswith(b"{}")
+            assert gone() is None
+        finally:
+            gc.enable()
+
+    run(test)
 
 
 def test_a_client_with_too_many_open_requests_is_not_read_from() -> None:

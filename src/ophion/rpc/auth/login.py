@@ -40,7 +40,7 @@ class Login:
         self._clock = clock
         self._lane = ThreadLane("login", 1, _MAX_WAITING)
 
-    def respond(self, body: bytes) -> Pending | Response:
+    def respond(self, body: bytes) -> Pending[Complete] | Response:
         """The answer to a login; it comes later, since hashing takes its time."""
         if len(body) > _MAX_BODY_BYTES:
             return Response(413)
@@ -56,7 +56,7 @@ class Login:
             future = self._lane.submit(self._check(name, password))
         except LaneFull:
             return _BUSY
-        pending = Pending(future.cancel)
+        pending: Pending[Complete] = Pending(future.cancel)
         future.add_done_callback(lambda done: None if done.cancelled() else pending.resolve(self._answer(done)))
         return pending
 
