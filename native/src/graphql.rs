@@ -9,6 +9,7 @@ mod asks;
 mod binding;
 mod blocks;
 mod complaints;
+mod documents;
 mod engine;
 mod exchange;
 mod fields;
@@ -19,10 +20,12 @@ mod planner;
 mod py_asks;
 mod py_engine;
 mod py_query;
+mod py_text;
 mod root;
 mod run;
 mod scalars;
 mod shape;
+mod sources;
 mod transactions;
 mod values;
 
@@ -32,6 +35,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<py_engine::GraphqlEngine>()?;
     module.add_class::<py_query::GraphqlQuery>()?;
     module.add_class::<py_query::GraphqlRound>()?;
+    module.add_class::<py_text::GraphqlText>()?;
     module.add_class::<py_asks::GraphqlAsk>()?;
     module.add_class::<py_asks::GraphqlReply>()
 }

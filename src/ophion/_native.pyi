@@ -559,6 +559,7 @@ class GraphqlEngine:
         *,
         chain_id: int,
         protocol_version: int,
+        shows_hex: bool,
         max_tokens: int,
         max_depth: int,
         max_fields: int,
@@ -604,7 +605,7 @@ class GraphqlQuery:
         syncing: tuple[int, int, int] | None = None,
         pool: Sequence[Transaction] = ...,
         named: Sequence[Transaction] = ...,
-    ) -> tuple[int, bytes] | GraphqlRound | None:
+    ) -> tuple[int, bytes | GraphqlText] | GraphqlRound | None:
         """Status and body; or what the node has to do first; or None when `at_once` allows less work than it takes."""
 
 @final
@@ -612,8 +613,16 @@ class GraphqlRound:
     """A request that waits for the node, with the snapshot of the database in which it goes on."""
 
     asks: list[GraphqlAsk]
-    def resume(self, replies: Sequence[GraphqlReply], /) -> tuple[int, bytes]:
+    def resume(self, replies: Sequence[GraphqlReply], /) -> tuple[int, bytes | GraphqlText]:
         """Status and body, with one reply for each ask."""
+
+@final
+class GraphqlText:
+    """The text of a long answer, which is sent without a copy."""
+
+    def __len__(self) -> int: ...
+    def view(self) -> memoryview:
+        """The bytes; the view keeps the text alive."""
 
 @final
 class GraphqlAsk:

@@ -143,6 +143,36 @@ def test_a_body_that_is_too_long_is_refused(node: NodeProcess) -> None:
     assert exchange(node, "POST", "/graphql", " " * (5 * 1024 * 1024))[0] == 413
 
 
+def test_limits_are_options(tmp_path: Path) -> None:
+    limits = ("--graphql-max-depth=2", "--graphql-max-blocks=1", "--graphql-hex-integers-enabled")
+    with NodeProcess(tmp_path / "data", *OPTIONS, *limits) as process:
+        assert ask(process, "{block(number:0){number gasLimit timestamp transactionCount}}")["block"].items() >= {
+            ("number", "0x0"),
+            ("transactionCount", "0x0"),
+        }
+        status, _, body = exchange(process, "POST", "/graphql", "{block{parent{number}}}")
+        assert (status, b"maximum query depth exceeded" in body) == (400, True)
+
+
+def test_long_answers_arrive_whole(node: NodeProcess) -> None:
+    """They leave without being copied, also when several are under way at once."""
+    names = [f"b{at}" for at in range(300)]
+    document = "{blocks(from:0){" + " ".join(f"{name}:logsBloom" for name in names) + "}}"
+    waiting = []
+    for _ in range(6):
+        client = connection(node)
+        client.request("POST", "/graphql", document)
+        waiting.append(client)
+    answers = set()
+    for client in waiting:
+        answers.add(client.getresponse().read())
+        client.close()
+    (answer,) = answers
+    assert len(answer) > 100_000
+    for block in json.loads(answer)["data"]["blocks"]:
+        assert list(block) == names
+
+
 def test_the_option_is_needed(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", "--network=dev") as process:
         assert "graphql-http" not in process.ports

@@ -6,9 +6,9 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use serde_json::value::RawValue;
 
 use super::kinds::Kind;
-use super::plan::{Argument, Plan, Variable, Written};
+use super::plan::{Argument, Plan, Variable};
 use super::scalars::{self, Given};
-use super::shape::Literal;
+use super::sources::{Source, Texts, Unfit};
 
 /// An argument ready for use.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,22 +58,6 @@ pub struct BadValue {
     pub at: usize,
 }
 
-/// A value before its type is looked at, whether it comes from the document or from the variables.
-enum Source<'a> {
-    Null,
-    Scalar(Given<'a>),
-    Boolean(bool),
-    List(Vec<Source<'a>>),
-    Object(Vec<(String, Source<'a>)>),
-    Ready(&'a Value),
-    Other(&'a str),
-}
-
-pub struct Texts<'a> {
-    pub document: &'a str,
-    pub literals: &'a [Literal],
-}
-
 type Variables = std::collections::HashMap<String, Box<RawValue>>;
 
 /// JSON text of the variables as its members.
@@ -97,13 +81,16 @@ pub fn variables(plan: &Plan, given: &Variables, texts: &Texts<'_>) -> Result<Ve
 
 fn variable_value(variable: &Variable, given: &Variables, texts: &Texts<'_>) -> Result<Value, BadValue> {
     let Variable { name, kind, type_name, at, .. } = variable;
+    let wrong = |source: &str, unfit: Unfit| {
+        let Unfit { path, plain, complaint, .. } = unfit;
+        format!("Variable '{name}{path}' has an invalid {source}: {plain} {complaint}")
+    };
     let value = match given.get(name) {
-        Some(raw) => json_source(raw.get())
-            .and_then(|source| coerce(*kind, source))
-            .map_err(|detail| format!("Variable '{name}' has an invalid value: {detail}")),
-        None => written_source(&variable.default, texts, &[]).map_or(Ok(Value::Null), |source| {
-            coerce(*kind, source).map_err(|detail| format!("Variable '{name}' has an invalid default value: {detail}"))
-        }),
+        Some(raw) => Source::of_json(raw.get())
+            .map_err(|cause| format!("Variable '{name}' has an invalid value: {cause}"))
+            .and_then(|source| coerce(*kind, source).map_err(|unfit| wrong("value", unfit))),
+        None => Source::of_written(&variable.default, texts, &[])
+            .map_or(Ok(Value::Null), |source| coerce(*kind, source).map_err(|unfit| wrong("default value", unfit))),
     };
     match value {
         Ok(Value::Null) if variable.is_required => Err(BadValue {
@@ -121,72 +108,29 @@ pub fn arguments(plan: &Plan, variables: &[Value], texts: &Texts<'_>) -> Result<
 }
 
 fn argument_value(argument: &Argument, variables: &[Value], texts: &Texts<'_>) -> Result<Value, BadValue> {
-    let Argument { name, kind, type_name, path, at, .. } = argument;
-    let wrong = |detail: String| BadValue {
+    let Argument { name, kind, path, at, .. } = argument;
+    let wrong = |unfit: Unfit| BadValue {
         message: format!(
-            "Validation error of type WrongType: argument '{name}' is not a valid '{type_name}': {detail} @ '{path}'"
+            "Validation error of type WrongType: argument '{name}{}' with value '{}' {} @ '{path}'",
+            unfit.path, unfit.literal, unfit.complaint
         ),
         at: *at,
     };
-    let value = match written_source(&argument.written, texts, variables) {
+    let value = match Source::of_written(&argument.written, texts, variables) {
         Some(source) => coerce(*kind, source).map_err(wrong)?,
         None => Value::Null,
     };
     if value == Value::Null && argument.is_required {
-        return Err(wrong("it must not be null".into()));
+        return Err(wrong(not_null()));
     }
     Ok(value)
 }
 
-fn written_source<'a>(written: &'a Written, texts: &Texts<'a>, variables: &'a [Value]) -> Option<Source<'a>> {
-    Some(match written {
-        Written::Absent => return None,
-        Written::Null => Source::Null,
-        Written::Boolean(value) => Source::Boolean(*value),
-        Written::NumberAt(position) => Source::Scalar(Given::Number(texts.literals[*position].of(texts.document))),
-        Written::TextAt(position) => Source::Scalar(Given::Text(texts.literals[*position].of(texts.document))),
-        Written::Number(digits) => Source::Scalar(Given::Number(digits)),
-        Written::Text(text) => Source::Scalar(Given::Text(text)),
-        Written::Variable(position) => Source::Ready(variables.get(*position)?),
-        Written::List(items) => Source::List(
-            items.iter().map(|item| written_source(item, texts, variables).unwrap_or(Source::Null)).collect(),
-        ),
-        Written::Object(members) => Source::Object(
-            members
-                .iter()
-                .filter_map(|(name, value)| Some((name.clone(), written_source(value, texts, variables)?)))
-                .collect(),
-        ),
-        Written::Other(text) => Source::Other(text),
-    })
+fn not_null() -> Unfit {
+    Unfit::new(&Source::Null, "must not be null".into())
 }
 
-/// JSON as a source. Numbers stay text, so that none loses digits.
-fn json_source(text: &str) -> Result<Source<'_>, String> {
-    let text = text.trim();
-    let broken = |cause: serde_json::Error| cause.to_string();
-    Ok(match text.as_bytes().first() {
-        Some(b'n') => Source::Null,
-        Some(b't') => Source::Boolean(true),
-        Some(b'f') => Source::Boolean(false),
-        Some(b'"') => match &text[1..text.len() - 1] {
-            plain if !plain.contains('\\') => Source::Scalar(Given::Text(plain)),
-            _ => Source::Other(text),
-        },
-        Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(text).map_err(broken)?;
-            Source::List(items.into_iter().map(|item| json_source(item.get())).collect::<Result<_, _>>()?)
-        }
-        Some(b'{') => {
-            let members: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(broken)?;
-            let members = members.into_iter().map(|(name, value)| Ok((name, json_source(value.get())?)));
-            Source::Object(members.collect::<Result<_, String>>()?)
-        }
-        _ => Source::Scalar(Given::Number(text)),
-    })
-}
-
-fn coerce(kind: Kind, source: Source<'_>) -> Result<Value, String> {
+fn coerce(kind: Kind, source: Source<'_>) -> Result<Value, Unfit> {
     match source {
         Source::Null => return Ok(Value::Null),
         // The document has been checked: a variable fits where it stands, or is one item of a list.
@@ -209,32 +153,31 @@ fn coerce(kind: Kind, source: Source<'_>) -> Result<Value, String> {
         .map(Value::Topics),
         Kind::Boolean => match source {
             Source::Boolean(value) => Ok(Value::Boolean(value)),
-            other => Err(unfit(&other)),
+            other => Err(Unfit::of_kind(&other, kind)),
         },
         Kind::Unused => Ok(Value::Null),
         _ => scalar(kind, &source),
     }
 }
 
-fn scalar(kind: Kind, source: &Source<'_>) -> Result<Value, String> {
-    let Source::Scalar(given) = source else {
-        return match (kind, source) {
-            (Kind::Text, Source::Other(text)) => Ok(Value::Text((*text).into())),
-            _ => Err(unfit(source)),
-        };
+fn scalar(kind: Kind, source: &Source<'_>) -> Result<Value, Unfit> {
+    let given = match source {
+        Source::Scalar(given) => *given,
+        Source::Unescaped(text) => Given::Text(text),
+        _ => return Err(Unfit::of_kind(source, kind)),
     };
     let value = match kind {
-        Kind::Long => scalars::long(*given).map(Value::Long),
-        Kind::Int => scalars::int(*given).map(Value::Int),
-        Kind::BigInt => scalars::big_int(*given).map(Value::Big),
-        Kind::Address => scalars::address(*given).map(Value::Address),
-        Kind::Bytes => scalars::bytes(*given).map(Value::Bytes),
-        Kind::Bytes32 => scalars::bytes32(*given).map(Value::Hash),
+        Kind::Long => scalars::long(given).map(Value::Long),
+        Kind::Int => scalars::int(given).map(Value::Int),
+        Kind::BigInt => scalars::big_int(given).map(Value::Big),
+        Kind::Address => scalars::address(given).map(Value::Address),
+        Kind::Bytes => scalars::bytes(given).map(Value::Bytes),
+        Kind::Bytes32 => scalars::bytes32(given).map(Value::Hash),
         _ => match given {
-            Given::Text(text) | Given::Number(text) => Some(Value::Text((*text).into())),
+            Given::Text(text) | Given::Number(text) => Some(Value::Text(text.into())),
         },
     };
-    value.ok_or_else(|| unfit(source))
+    value.ok_or_else(|| Unfit::of_kind(source, kind))
 }
 
 /// A single item stands for a list of one.
@@ -248,49 +191,37 @@ fn as_kind(kind: Kind, value: Value) -> Value {
     }
 }
 
-fn row(source: Source<'_>) -> Result<Vec<B256>, String> {
+fn row(source: Source<'_>) -> Result<Vec<B256>, Unfit> {
     items(source, Kind::Bytes32, |value| match value {
         Value::Hash(hash) => Some(hash),
         _ => None,
     })
 }
 
-fn items<T>(source: Source<'_>, kind: Kind, take: impl Fn(Value) -> Option<T>) -> Result<Vec<T>, String> {
-    let items = match source {
-        Source::List(items) => items,
-        one => vec![one],
-    };
-    let one = |item| take(coerce(kind, item)?).ok_or_else(|| "an item must not be null".to_string());
-    items.into_iter().map(one).collect()
-}
-
-fn unfit(source: &Source<'_>) -> String {
+fn items<T>(source: Source<'_>, kind: Kind, take: impl Fn(Value) -> Option<T>) -> Result<Vec<T>, Unfit> {
+    let one = |item| take(coerce(kind, item)?).ok_or_else(not_null);
     match source {
-        Source::Scalar(Given::Text(text)) => format!("'{}'", shortened(text)),
-        Source::Scalar(Given::Number(digits)) => shortened(digits),
-        Source::Boolean(value) => value.to_string(),
-        Source::Other(text) => shortened(text),
-        Source::List(_) => "a list".into(),
-        Source::Object(_) => "an object".into(),
-        Source::Null | Source::Ready(_) => "null".into(),
+        Source::List(items) => {
+            let items = items.into_iter().enumerate();
+            items.map(|(at, item)| one(item).map_err(|unfit| unfit.inside(&format!("[{at}]")))).collect()
+        }
+        single => Ok(vec![one(single)?]),
     }
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(80) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.into(),
-    }
-}
-
-fn members(source: Source<'_>) -> Result<Vec<(String, Source<'_>)>, String> {
+fn members(source: Source<'_>) -> Result<Vec<(String, Source<'_>)>, Unfit> {
     match source {
         Source::Object(members) => Ok(members),
-        other => Err(unfit(&other)),
+        other => Err(Unfit::new(&other, "must be an object type".into())),
     }
 }
 
-fn call_arguments(source: Source<'_>) -> Result<CallArguments, String> {
+fn unknown_member(type_name: &str, name: String, value: Source<'_>) -> Unfit {
+    let complaint = format!("contains a field not in '{type_name}': '{name}'");
+    Unfit::new(&Source::Object(vec![(name, value)]), complaint)
+}
+
+fn call_arguments(source: Source<'_>) -> Result<CallArguments, Unfit> {
     let mut call = CallArguments::default();
     for (name, value) in members(source)? {
         let kind = match name.as_str() {
@@ -298,9 +229,9 @@ fn call_arguments(source: Source<'_>) -> Result<CallArguments, String> {
             "gas" => Kind::Long,
             "gasPrice" | "maxFeePerGas" | "maxPriorityFeePerGas" | "value" => Kind::BigInt,
             "data" => Kind::Bytes,
-            _ => return Err(format!("there is no member '{}'", shortened(&name))),
+            _ => return Err(unknown_member("CallData", name, value)),
         };
-        let value = coerce(kind, value).map_err(|detail| format!("{name}: {detail}"))?;
+        let value = coerce(kind, value).map_err(|unfit| unfit.inside(&format!(".{name}")))?;
         match (name.as_str(), value) {
             ("from", Value::Address(address)) => call.from = Some(address),
             ("to", Value::Address(address)) => call.to = Some(address),
@@ -316,16 +247,16 @@ fn call_arguments(source: Source<'_>) -> Result<CallArguments, String> {
     Ok(call)
 }
 
-fn filter_arguments(source: Source<'_>) -> Result<FilterArguments, String> {
+fn filter_arguments(source: Source<'_>) -> Result<FilterArguments, Unfit> {
     let mut filter = FilterArguments::default();
     for (name, value) in members(source)? {
         let kind = match name.as_str() {
             "fromBlock" | "toBlock" => Kind::Long,
             "addresses" => Kind::Addresses,
             "topics" => Kind::Topics,
-            _ => return Err(format!("there is no member '{}'", shortened(&name))),
+            _ => return Err(unknown_member("FilterCriteria", name, value)),
         };
-        let value = coerce(kind, value).map_err(|detail| format!("{name}: {detail}"))?;
+        let value = coerce(kind, value).map_err(|unfit| unfit.inside(&format!(".{name}")))?;
         match (name.as_str(), value) {
             ("fromBlock", Value::Long(number)) => filter.from_block = Some(number),
             ("toBlock", Value::Long(number)) => filter.to_block = Some(number),

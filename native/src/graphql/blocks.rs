@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -163,15 +163,36 @@ impl<'a> Loaded<'a> {
     }
 }
 
+/// The blocks that were read last: neighbours ask for each other, and a long range must not pile up in memory.
+#[derive(Default)]
+pub struct RecentBlocks<'a> {
+    known: HashMap<B256, Rc<Loaded<'a>>>,
+    order: VecDeque<B256>,
+}
+
+impl<'a> RecentBlocks<'a> {
+    const KEPT: usize = 16;
+
+    fn insert(&mut self, block: Rc<Loaded<'a>>) {
+        if self.order.len() >= Self::KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        self.order.push_back(block.hash);
+        self.known.insert(block.hash, block);
+    }
+}
+
 impl<'a> Run<'a> {
     pub fn block(&mut self, hash: B256) -> std::result::Result<Option<Rc<Loaded<'a>>>, Stop> {
-        if let Some(block) = self.blocks.get(&hash) {
+        if let Some(block) = self.blocks.known.get(&hash) {
             return Ok(Some(block.clone()));
         }
         self.spend(cost::BLOCK)?;
         let Some(loaded) = Loaded::read(self.snapshot, hash)? else { return Ok(None) };
         let loaded = Rc::new(loaded);
-        self.blocks.insert(hash, loaded.clone());
+        self.blocks.insert(loaded.clone());
         Ok(Some(loaded))
     }
 

@@ -1,7 +1,7 @@
 //! Documents to plans: the schema, the limits of a document, and the plans that are kept.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use apollo_compiler::ast::Document;
@@ -11,12 +11,14 @@ use apollo_compiler::schema::{ExtendedType, Implementers};
 use apollo_compiler::validation::Valid;
 use apollo_compiler::{ExecutableDocument, Name, Node as Shared, Schema};
 
-use super::binding::{self, BadValue, Texts, Value};
-use super::complaints::{self, Entry};
+use super::binding::{self, BadValue, Value};
+use super::complaints::Entry;
+use super::documents;
 use super::fields::Field;
 use super::plan::Plan;
 use super::planner::{Limits, Planner, Refusal, has_variable_conditions};
 use super::shape::{Literal, line_and_column, moved, shape_of};
+use super::sources::Texts;
 use crate::errors::{Error, Result};
 
 /// Documents that are kept, and the longest of them; what was kept goes when there are too many.
@@ -39,6 +41,8 @@ pub struct Compiled {
     plans: Mutex<Vec<(Option<String>, Arc<Plan>)>>,
     /// It turned out to be too much for the thread that serves everybody.
     pub is_heavy: AtomicBool,
+    /// Length of the last answer: the next will be about as long.
+    last_bytes: AtomicUsize,
     is_shared: bool,
 }
 
@@ -64,6 +68,16 @@ impl Query {
 
     pub fn note_heavy(&self) {
         self.compiled.is_heavy.store(true, Ordering::Relaxed);
+    }
+
+    /// Room for an answer a little longer than the last one.
+    pub fn expected_bytes(&self) -> usize {
+        let last = self.compiled.last_bytes.load(Ordering::Relaxed);
+        512.max(last + last / 8)
+    }
+
+    pub fn note_bytes(&self, bytes: usize) {
+        self.compiled.last_bytes.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -91,8 +105,13 @@ impl Engine {
         let given = binding::read_variables(variables).map_err(|message| vec![Entry::validation(message, None)])?;
         let literals = if compiled.is_shared { shape.literals } else { Vec::new() };
         let texts = Texts { document: &text, literals: &literals };
-        let found = compiled.document.operations.get(operation);
-        let chosen = found.map_err(|cause| vec![Entry::validation(cause.message().to_string(), None)])?;
+        let chosen = compiled.document.operations.get(operation).map_err(|_| {
+            let message = match operation {
+                Some(name) => format!("Unknown operation named '{name}'."),
+                None => "Must provide operation name if query contains multiple operations.".into(),
+            };
+            vec![Entry::validation(message, None)]
+        })?;
         let plan = self.plan(&compiled, chosen, operation, &given)?;
         let bound = binding::variables(&plan, &given, &texts)
             .and_then(|variables| binding::arguments(&plan, &variables, &texts));
@@ -125,10 +144,10 @@ impl Engine {
     fn parse(&self, text: &str, literals: &[Literal], is_plain: bool) -> Refused<Compiled> {
         let mut parser = Parser::new().token_limit(self.max_tokens).recursion_limit(2 * self.limits.max_depth);
         let parsed: Document =
-            parser.parse_ast(text, "query").map_err(|found| complaints::of_document(&found.errors, None, text))?;
+            parser.parse_ast(text, "query").map_err(|found| documents::errors_of(&found.errors, None, text))?;
         let document = parsed
             .to_executable_validate(&self.schema)
-            .map_err(|found| complaints::of_document(&found.errors, Some(&parsed), text))?;
+            .map_err(|found| documents::errors_of(&found.errors, Some(&parsed), text))?;
         let document = Arc::new(document);
         // Whether other literals could make the document invalid shows in the plans of its operations.
         let mut is_shared = is_plain;
@@ -145,6 +164,7 @@ impl Engine {
             literals: if is_shared { literals.to_vec() } else { Vec::new() },
             plans: Mutex::default(),
             is_heavy: AtomicBool::new(false),
+            last_bytes: AtomicUsize::new(0),
             is_shared,
         })
     }

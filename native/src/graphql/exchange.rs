@@ -21,6 +21,8 @@ pub struct Inputs {
     pub head: (B256, u64),
     pub chain_id: u64,
     pub protocol_version: u32,
+    /// Integers are written as hex text.
+    pub shows_hex: bool,
     pub gas_price: U256,
     pub priority_fee: U256,
     /// Base fee of the block after the head; None before London.

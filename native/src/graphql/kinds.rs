@@ -46,4 +46,21 @@ impl Kind {
             _ => Kind::Unused,
         }
     }
+
+    /// The type as the schema names it; of lists, that of their items.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Long => "Long",
+            Kind::Int => "Int",
+            Kind::BigInt => "BigInt",
+            Kind::Address | Kind::Addresses => "Address",
+            Kind::Bytes => "Bytes",
+            Kind::Bytes32 | Kind::TopicRow | Kind::Topics => "Bytes32",
+            Kind::Boolean => "Boolean",
+            Kind::Text => "String",
+            Kind::CallData => "CallData",
+            Kind::Filter => "FilterCriteria",
+            Kind::Unused => "Unknown",
+        }
+    }
 }

@@ -23,20 +23,20 @@ pub enum Written {
     Variable(usize),
     List(Vec<Written>),
     Object(Vec<(String, Written)>),
-    /// An enumeration value or a fraction, which no argument of the schema takes.
-    Other(String),
+    /// No argument of the schema takes these two.
+    Enum(String),
+    Fraction(String),
 }
 
 #[derive(Debug)]
 pub struct Argument {
     pub name: String,
     pub kind: Kind,
-    pub type_name: String,
     pub is_required: bool,
     pub written: Written,
     /// Keys from the root to the field.
     pub path: Arc<str>,
-    /// Place of the field in the text.
+    /// Its place in the text; that of the field when it is absent.
     pub at: usize,
 }
 

@@ -249,11 +249,10 @@ impl<'a> Planner<'a> {
             draft.arguments.push(Argument {
                 name: definition.name.to_string(),
                 kind: Kind::of(&definition.ty),
-                type_name: definition.ty.inner_named_type().to_string(),
                 is_required: definition.ty.is_non_null(),
                 written,
                 path: path.clone(),
-                at,
+                at: given.and_then(|argument| argument.location()).map_or(at, |span| span.offset()),
             });
         }
     }
@@ -277,7 +276,8 @@ impl<'a> Planner<'a> {
             Ast::Object(members) => Written::Object(
                 members.iter().map(|(name, value)| (name.to_string(), self.written(value, variables))).collect(),
             ),
-            Ast::Enum(_) | Ast::Float(_) => Written::Other(value.to_string()),
+            Ast::Enum(name) => Written::Enum(name.to_string()),
+            Ast::Float(digits) => Written::Fraction(digits.as_str().into()),
         }
     }
 }

@@ -24,6 +24,7 @@ pub struct GraphqlEngine {
 pub struct Settings {
     pub chain_id: u64,
     pub protocol_version: u32,
+    pub shows_hex: bool,
     pub max_cost: u64,
     pub max_bytes: usize,
     pub max_blocks: u64,
@@ -35,13 +36,14 @@ pub struct Settings {
 #[pymethods]
 impl GraphqlEngine {
     #[new]
-    #[pyo3(signature = (schema, *, chain_id, protocol_version, max_tokens, max_depth, max_fields, max_cost, max_bytes,
+    #[pyo3(signature = (schema, *, chain_id, protocol_version, shows_hex, max_tokens, max_depth, max_fields, max_cost, max_bytes,
         max_blocks, max_calls, max_logs_range, max_logs))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         schema: &str,
         chain_id: u64,
         protocol_version: u32,
+        shows_hex: bool,
         max_tokens: usize,
         max_depth: usize,
         max_fields: usize,
@@ -56,6 +58,7 @@ impl GraphqlEngine {
         let settings = Settings {
             chain_id,
             protocol_version,
+            shows_hex,
             max_cost,
             max_bytes,
             max_blocks,
@@ -117,5 +120,7 @@ fn read_json(body: &[u8]) -> std::result::Result<Parts, Vec<Entry>> {
         }
     };
     let variables = members.get("variables").map(|raw| raw.get().to_string());
-    Ok((text("query")?.unwrap_or_default(), text("operationName")?, variables))
+    // Some tools send an empty name where they mean none.
+    let operation = text("operationName")?.filter(|name| !name.is_empty());
+    Ok((text("query")?.unwrap_or_default(), operation, variables))
 }

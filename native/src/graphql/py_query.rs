@@ -14,6 +14,7 @@ use super::exchange::{Ask, Bounds, Inputs, Outcome, Pooled, Reply};
 use super::fields::Field;
 use super::py_asks::{GraphqlAsk, GraphqlReply};
 use super::py_engine::Settings;
+use super::py_text::GraphqlText;
 use super::run::Run;
 use crate::convert::{Hash, Wide, to_bytes};
 use crate::errors::Result;
@@ -24,6 +25,8 @@ use crate::store::Snapshot;
 
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
+/// An answer of so many bytes is not copied.
+const LARGE: usize = 64 * 1024;
 /// Work that the thread which serves everybody does at once; about a millisecond.
 const INLINE_BUDGET: u64 = 10_000;
 
@@ -105,6 +108,7 @@ impl GraphqlQuery {
             head: (head_hash.0, head_number),
             chain_id: self.settings.chain_id,
             protocol_version: self.settings.protocol_version,
+            shows_hex: self.settings.shows_hex,
             gas_price: wide(gas_price),
             priority_fee: wide(priority_fee),
             next_base_fee,
@@ -147,7 +151,10 @@ fn answer(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
         Outcome::Exhausted(what) => (BAD_REQUEST, complaints::refusal(&[Entry::aborted(what.into())])),
         Outcome::Asks(_) => unreachable!("a second round asks nothing"),
     };
-    (status, to_bytes(py, body)).into_bound_py_any(py)
+    if body.len() < LARGE {
+        return (status, to_bytes(py, body)).into_bound_py_any(py);
+    }
+    (status, GraphqlText::new(body)).into_bound_py_any(py)
 }
 
 /// What a request needs from the node, and the snapshot in which it goes on.

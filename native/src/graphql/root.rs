@@ -52,7 +52,7 @@ impl<'a> Run<'a> {
             Field::QueryPending => self.inside(node, |run| run.object(&node.children, Self::pending_field)),
             Field::QueryGasPrice => self.big(self.inputs.gas_price),
             Field::QueryPriorityFee => self.big(self.inputs.priority_fee),
-            Field::QueryProtocolVersion => self.integer(u64::from(self.inputs.protocol_version)),
+            Field::QueryProtocolVersion => self.decimal(u64::from(self.inputs.protocol_version)),
             Field::QueryChainId => self.big(U256::from(self.inputs.chain_id)),
             Field::QuerySyncing => match self.inputs.syncing {
                 Some(status) => {

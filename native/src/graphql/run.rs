@@ -11,7 +11,7 @@ use std::time::Instant;
 use alloy_primitives::B256;
 
 use super::binding::Value;
-use super::blocks::Loaded;
+use super::blocks::RecentBlocks;
 use super::complaints::{self, Entry};
 use super::engine::{Engine, Query};
 use super::exchange::{Ask, Bounds, Inputs, Outcome, Reply};
@@ -24,6 +24,7 @@ use crate::store::Snapshot;
 pub const INVALID_PARAMS: (i64, &str) = (-32602, "Invalid params");
 
 pub const OUT_OF_TIME: &str = "Timeout expired";
+pub const TOO_LONG: &str = "maximum answer size exceeded";
 
 /// Work of one step, roughly in units of writing a short field.
 pub mod cost {
@@ -70,7 +71,7 @@ pub struct Run<'a> {
     path: Vec<Step<'a>>,
     spent: u64,
     next_look: u64,
-    pub(super) blocks: HashMap<B256, Rc<Loaded<'a>>>,
+    pub(super) blocks: RecentBlocks<'a>,
     pub(super) views: HashMap<B256, Rc<View>>,
 }
 
@@ -92,7 +93,7 @@ impl<'a> Run<'a> {
             snapshot,
             query,
             inputs,
-            out: Vec::with_capacity(512),
+            out: Vec::with_capacity(query.expected_bytes()),
             head,
             engine,
             bounds,
@@ -103,7 +104,7 @@ impl<'a> Run<'a> {
             path: Vec::new(),
             spent: 0,
             next_look: 0,
-            blocks: HashMap::new(),
+            blocks: RecentBlocks::default(),
             views: HashMap::new(),
         })
     }
@@ -131,14 +132,15 @@ impl<'a> Run<'a> {
             return Ok(Outcome::Asks(self.asks));
         }
         self.out.push(b'}');
-        if self.errors.is_empty() {
-            return Ok(Outcome::Answer { is_ok: true, body: self.out });
+        let is_ok = self.errors.is_empty();
+        if !is_ok {
+            let mut before = Vec::new();
+            complaints::write_errors(&mut before, &self.errors);
+            before.push(b',');
+            self.out.splice(1..1, before);
         }
-        let mut body = vec![b'{'];
-        complaints::write_errors(&mut body, &self.errors);
-        body.push(b',');
-        body.extend_from_slice(&self.out[1..]);
-        Ok(Outcome::Answer { is_ok: false, body })
+        self.query.note_bytes(self.out.len());
+        Ok(Outcome::Answer { is_ok, body: self.out })
     }
 
     // --- what every field uses ------------------------------------------------------------------
@@ -154,7 +156,7 @@ impl<'a> Run<'a> {
             return Err(Stop::Exhausted("maximum query complexity exceeded: it asks for too many values"));
         }
         if self.out.len() > self.bounds.max_bytes {
-            return Err(Stop::Exhausted("maximum answer size exceeded"));
+            return Err(Stop::Exhausted(TOO_LONG));
         }
         if Instant::now() >= self.bounds.deadline {
             return Err(Stop::Exhausted(OUT_OF_TIME));

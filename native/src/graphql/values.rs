@@ -3,8 +3,11 @@
 use alloy_primitives::{B256, U256};
 
 use super::complaints;
-use super::run::{Run, Written};
-use crate::json_text::{data, list, wide};
+use super::run::{Run, Stop, TOO_LONG, Written};
+use crate::json_text::{data, list, quantity, wide};
+
+/// A field counts as one unit of work; what is longer than a word counts by its words as well.
+const WORD: usize = 32;
 
 impl Run<'_> {
     pub fn null(&mut self) {
@@ -15,7 +18,16 @@ impl Run<'_> {
         complaints::text(&mut self.out, text);
     }
 
+    /// A `Long`, or an `Int` that later schemas call a `Long`.
     pub fn integer(&mut self, value: u64) -> Written {
+        if self.inputs.shows_hex {
+            quantity(&mut self.out, "", value);
+            return Ok(());
+        }
+        self.decimal(value)
+    }
+
+    pub fn decimal(&mut self, value: u64) -> Written {
         use std::io::Write;
         write!(self.out, "{value}").expect("writing to memory");
         Ok(())
@@ -47,11 +59,19 @@ impl Run<'_> {
     }
 
     pub fn bytes(&mut self, bytes: impl AsRef<[u8]>) -> Written {
+        let bytes = bytes.as_ref();
+        if bytes.len() > WORD {
+            self.spend((bytes.len() / WORD) as u64)?;
+            if self.out.len() + 2 * bytes.len() > self.bounds.max_bytes {
+                return Err(Stop::Exhausted(TOO_LONG));
+            }
+        }
         data(&mut self.out, "", bytes);
         Ok(())
     }
 
-    pub fn hashes<'h>(&mut self, hashes: impl IntoIterator<Item = &'h B256>) -> Written {
+    pub fn hashes(&mut self, hashes: &[B256]) -> Written {
+        self.spend(hashes.len() as u64)?;
         list(&mut self.out, "", hashes, |out, hash| data(out, "", hash));
         Ok(())
     }

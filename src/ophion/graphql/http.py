@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import parse_qs
 
 import orjson
 
+from ophion.graphql.answer_room import AnswerRoom
 from ophion.graphql.asks import replies_to
+from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.page import PAGE_FILES
-from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound
+from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, GraphqlText
 from ophion.rpc.context import RpcContext
-from ophion.rpc.dispatcher import Complete, Pending, Reply
+from ophion.rpc.dispatcher import Pending, Reply
 from ophion.rpc.errors import as_rpc_error
 from ophion.rpc.http_connection import Result
 from ophion.rpc.http_wire import Request, Response
@@ -47,6 +49,10 @@ _NOT_BY_GET: Final = Response(
 )
 _TIMEOUT: Final = Response(408, (b'{"errors":[{"message":"Timeout expired"}]}',), GRAPHQL_JSON)
 
+Answered: TypeAlias = tuple[int, bytes | GraphqlText]
+"""Status and body."""
+Made = TypeVar("Made")
+
 Guard = Callable[[bytes | None, str], bool]
 """Whether a request with this `Authorization` header may use a method."""
 Login = Callable[[bytes], Result]
@@ -62,6 +68,7 @@ class GraphqlApplication:
         engine: GraphqlEngine,
         loop: asyncio.AbstractEventLoop,
         timeout_s: float,
+        limits: GraphqlLimits,
         guard: Guard | None = None,
         login: Login | None = None,
     ) -> None:
@@ -74,7 +81,8 @@ class GraphqlApplication:
         self._timeout_s = timeout_s
         self._guard = guard
         self._login = login
-        self._waiting: set[Pending] = set()
+        self._room = AnswerRoom(loop, limits.max_held_bytes, limits.max_answer_bytes, limits.max_heavy)
+        self._waiting: set[Pending[Response]] = set()
         self._open_rounds = 0
 
     def respond(self, request: Request) -> Result:
@@ -137,7 +145,7 @@ class GraphqlApplication:
             return self._later(self._read_and_run(request, read))
         return self._checked(request, read())
 
-    def _checked(self, request: Request, query: GraphqlQuery | bytes) -> Result:
+    def _checked(self, request: Request, query: GraphqlQuery | bytes) -> Response | Pending[Response]:
         if isinstance(query, bytes):
             return Response(400, (query,), GRAPHQL_JSON)
         if query.is_mutation:
@@ -149,7 +157,7 @@ class GraphqlApplication:
 
     # --- running ---------------------------------------------------------------------------------
 
-    def _answer(self, query: GraphqlQuery) -> Result:
+    def _answer(self, query: GraphqlQuery) -> Response | Pending[Response]:
         needs = query.needs_gas_price or query.needs_priority_fee or query.needs_pool
         if needs or query.is_heavy:
             return self._later(self._run(query))
@@ -167,18 +175,18 @@ class GraphqlApplication:
             )
         except Exception as error:  # noqa: BLE001  # a failure is an answer, never the end of the node
             return _failed(error)
-        if type(result) is tuple:
-            return Response(result[0], (result[1],), GRAPHQL_JSON)
+        if isinstance(result, tuple):
+            return _response(*result)
         if result is None:
             return self._later(self._run(query))
-        return self._later(self._resume(cast("GraphqlRound", result)))
+        return self._later(self._resume(result))
 
     async def _read_and_run(self, request: Request, read: Callable[[], GraphqlQuery | bytes]) -> Response:
         result = self._checked(request, await self._context.lanes.read.run(read))
-        if not isinstance(result, Pending):
-            return cast("Response", result)
+        if isinstance(result, Response):
+            return result
         done: asyncio.Future[Response] = self._loop.create_future()
-        result.deliver = lambda response: done.set_result(cast("Response", response))
+        result.deliver = done.set_result
         try:
             return await done
         finally:
@@ -193,7 +201,7 @@ class GraphqlApplication:
         next_base_fee = queries.next_base_fee() if query.needs_next_base_fee else None
         syncing, named = self._syncing(), self._named(query)
 
-        def run(at_once: bool) -> tuple[int, bytes] | GraphqlRound | None:
+        def run(at_once: bool) -> Answered | GraphqlRound | None:
             return query.run(
                 self._store,
                 head_hash,
@@ -210,7 +218,7 @@ class GraphqlApplication:
 
         result = None if query.is_heavy else run(True)
         if result is None:
-            result = await context.lanes.read.run(lambda: run(False))
+            result = await self._made(lambda: run(False))
         assert result is not None, "a run without a small budget has an outcome"
         return await self._resume(result) if isinstance(result, GraphqlRound) else _response(*result)
 
@@ -221,9 +229,38 @@ class GraphqlApplication:
         self._open_rounds += 1
         try:
             replies = await replies_to(self._context, waiting.asks)
-            return _response(*await self._context.lanes.read.run(lambda: waiting.resume(replies)))
+            result = await self._made(lambda: waiting.resume(replies))
+            return _response(*result)
         finally:
             self._open_rounds -= 1
+
+    async def _made(self, make: Callable[[], Made]) -> Made:
+        """Let the read lane make an answer, as soon as there is room for one."""
+        room, is_wanted = self._room, True
+        await room.enter()
+
+        def job() -> Made | None:
+            return make() if is_wanted else None
+
+        def leave(done: asyncio.Future[Made | None]) -> None:
+            result = None if done.cancelled() or done.exception() is not None else done.result()
+            text = result[1] if isinstance(result, tuple) else None
+            room.leave(text if isinstance(text, GraphqlText) else None)
+
+        try:
+            future = self._context.lanes.read.submit(job)
+        except LaneFull:
+            room.leave(None)
+            raise
+        future.add_done_callback(leave)
+        try:
+            # a job that runs cannot be stopped: it leaves the room when it has ended, not when it is given up
+            made = await asyncio.shield(future)
+        except asyncio.CancelledError:
+            is_wanted = False
+            raise
+        assert made is not None, "it is wanted"
+        return made
 
     def _syncing(self) -> tuple[int, int, int] | None:
         status = self._context.sync_status()
@@ -234,14 +271,14 @@ class GraphqlApplication:
         found = [self._context.pool.get(hash) for hash in query.transactions]
         return [pooled.transaction for pooled in found if pooled is not None]
 
-    def _later(self, work: Coroutine[Any, Any, Response]) -> Pending:
+    def _later(self, work: Coroutine[Any, Any, Response]) -> Pending[Response]:
         task = self._loop.create_task(work)
-        pending = Pending(task.cancel)
+        pending: Pending[Response] = Pending(task.cancel)
         self._waiting.add(pending)
 
         def expire() -> None:
             if not pending.is_done:
-                _deliver(pending, _TIMEOUT)
+                pending.resolve(_TIMEOUT)
                 task.cancel()
 
         timer = self._loop.call_later(self._timeout_s, expire)
@@ -252,23 +289,18 @@ class GraphqlApplication:
             if done.cancelled() or pending.is_done:
                 return
             error = done.exception()
-            _deliver(pending, done.result() if error is None else _failed(error))
+            pending.resolve(done.result() if error is None else _failed(error))
 
         task.add_done_callback(finish)
         return pending
-
-
-def _deliver(pending: Pending, response: Response) -> None:
-    """Hand over a response; connections take whole responses as well as replies."""
-    pending.resolve(cast("Complete", response))
 
 
 def _wants_page(request: Request) -> bool:
     return b"text/html" in request.headers.get(b"accept", b"")
 
 
-def _response(status: int, body: bytes) -> Response:
-    return Response(status, (body,), GRAPHQL_JSON)
+def _response(status: int, body: bytes | GraphqlText) -> Response:
+    return Response(status, (body if isinstance(body, bytes) else body.view(),), GRAPHQL_JSON)
 
 
 def _bad(message: str) -> Response:

@@ -1,32 +1,116 @@
-"""What one GraphQL request may ask for."""
+"""What GraphQL requests may ask for: options of the node, and the defaults of tests."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from ophion.runtime.options import at_least, option
+
+_MEBIBYTE = 2**20
+_SWITCH = "--graphql-http-enabled"
 
 
 @dataclass(frozen=True, slots=True)
 class GraphqlLimits:
-    """Limits of a request. One that breaks a limit is refused, or stopped, with an error that names the limit.
+    """Limits of GraphQL requests."""
 
-    They are wide enough for a hundred full blocks with all transactions, and narrow enough that the worst request is
-    over in well under a second. Introspection counts for nothing but tokens and depth.
-    """
+    # Wide enough for a hundred full blocks with all transactions, and narrow enough that the worst request is over in
+    # well under a second. Introspection counts for nothing but tokens and depth.
 
-    max_body_bytes: int = 4 * 1024 * 1024
-    """Room for a transaction with six blobs, written in hex."""
-    max_tokens: int = 10_000
-    """Words, numbers, signs and gaps of a document."""
-    max_depth: int = 32
-    """Levels of selections."""
-    max_fields: int = 5_000
-    """Fields of a document once its fragments are spread."""
-    max_cost: int = 2_000_000
-    """Work of one answer, where writing a field is 1, reading a block 20 and reading an account 100."""
-    max_answer_bytes: int = 64 * 1024 * 1024
-    max_blocks: int = 1_000
-    """Blocks of one `blocks` range."""
-    max_calls: int = 64
-    """Calls, estimates and sent transactions of one request."""
-    max_logs: int = 100_000
-    """Logs of one answer."""
+    max_body_bytes: int = option(
+        "--graphql-http-max-request-content-length",
+        default=4 * _MEBIBYTE,
+        check=at_least(1),
+        needs=_SWITCH,
+        help="Bytes of the longest request; the default has room for a transaction with six blobs.",
+    )
+    max_tokens: int = option(
+        "--graphql-max-tokens",
+        default=10_000,
+        check=at_least(1),
+        needs=_SWITCH,
+        help="Words, numbers, signs and gaps of one document.",
+    )
+    max_depth: int = option(
+        "--graphql-max-depth",
+        default=32,
+        check=at_least(1),
+        needs=_SWITCH,
+        help="Levels of selections in one document.",
+    )
+    max_fields: int = option(
+        "--graphql-max-fields",
+        default=5_000,
+        check=at_least(1),
+        needs=_SWITCH,
+        help="Fields of one document once its fragments are spread.",
+    )
+    max_cost: int = option(
+        "--graphql-max-cost",
+        default=2_000_000,
+        check=at_least(1),
+        needs=_SWITCH,
+        help="Work of one answer: a field or 32 bytes of data 1, a transaction 8, a block 20, an account 100, a call "
+        "1000.",
+    )
+    timeout_s: int | None = option(
+        "--graphql-timeout-seconds",
+        default=None,
+        check=at_least(1),
+        needs=_SWITCH,
+        help="Seconds after which a request is given up; left out, those of --http-timeout-seconds.",
+    )
+    max_blocks: int = option(
+        "--graphql-max-blocks",
+        default=1_000,
+        check=at_least(0),
+        needs=_SWITCH,
+        help="Blocks of one range; 0 for no limit.",
+    )
+    max_logs: int = option(
+        "--graphql-max-logs",
+        default=100_000,
+        check=at_least(1),
+        needs=_SWITCH,
+        help="Logs of one answer; a search that finds more is refused.",
+    )
+    max_calls: int = option(
+        "--graphql-max-calls",
+        default=64,
+        check=at_least(1),
+        needs=_SWITCH,
+        help="Calls, estimates and sent transactions of one request.",
+    )
+    max_answer_bytes: int = option(
+        "--graphql-max-answer-size",
+        default=64 * _MEBIBYTE,
+        check=at_least(1024),
+        needs=_SWITCH,
+        help="Bytes of one answer.",
+    )
+    max_held_bytes: int = option(
+        "--graphql-max-held-size",
+        default=256 * _MEBIBYTE,
+        check=at_least(1024),
+        needs=_SWITCH,
+        help="Bytes of all long answers that are being made, each taken for the longest possible, or that clients have "
+        "not taken yet; further requests wait.",
+    )
+    max_heavy: int = option(
+        "--graphql-max-heavy-queries",
+        default=4,
+        check=at_least(1),
+        needs=_SWITCH,
+        help="Requests of more than about a millisecond of work that run at the same time; further ones wait.",
+    )
+    hex_integers: bool = option(
+        "--graphql-hex-integers-enabled",
+        default=False,
+        needs=_SWITCH,
+        help="Show Long and Int as hex text, as later versions of the original client do.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.max_held_bytes < self.max_answer_bytes:
+            yield "--graphql-max-held-size must not be less than --graphql-max-answer-size"

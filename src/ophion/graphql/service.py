@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ophion.graphql.http import GraphqlApplication
 from ophion.graphql.limits import GraphqlLimits
@@ -39,6 +39,9 @@ class GraphqlSettings:
     tls: ssl.SSLContext | None = None
 
 
+_NO_LIMIT: Final = 2**63 - 1
+
+
 def schema_text() -> str:
     """The schema, as the file that is part of the package."""
     return files(__package__).joinpath("schema.graphql").read_text(encoding="utf-8")
@@ -50,12 +53,13 @@ def graphql_engine(context: RpcContext, limits: GraphqlLimits) -> GraphqlEngine:
         schema_text(),
         chain_id=context.queries.spec.chain_id,
         protocol_version=PROTOCOL_VERSION,
+        shows_hex=limits.hex_integers,
         max_tokens=limits.max_tokens,
         max_depth=limits.max_depth,
         max_fields=limits.max_fields,
         max_cost=limits.max_cost,
         max_bytes=limits.max_answer_bytes,
-        max_blocks=limits.max_blocks,
+        max_blocks=limits.max_blocks or _NO_LIMIT,
         max_calls=limits.max_calls,
         max_logs_range=context.limits.max_logs_range,
         max_logs=limits.max_logs,
@@ -68,9 +72,9 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
     def application(loop: asyncio.AbstractEventLoop) -> GraphqlApplication:
         engine = graphql_engine(context, settings.limits)
         if settings.door is None:
-            return GraphqlApplication(context, engine, loop, settings.timeout_s)
+            return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.limits)
         may, login = settings.door.gate({}, loop).may, settings.door.login
-        return GraphqlApplication(context, engine, loop, settings.timeout_s, may, login)
+        return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.limits, may, login)
 
     limits = replace(settings.http, max_body_bytes=settings.limits.max_body_bytes)
     hosts = HostList(settings.hosts)

@@ -1,5 +1,5 @@
 """Checking and running GraphQL requests."""
 
-from ophion._native import GraphqlAsk, GraphqlEngine, GraphqlQuery, GraphqlReply, GraphqlRound
+from ophion._native import GraphqlAsk, GraphqlEngine, GraphqlQuery, GraphqlReply, GraphqlRound, GraphqlText
 
-__all__ = ["GraphqlAsk", "GraphqlEngine", "GraphqlQuery", "GraphqlReply", "GraphqlRound"]
+__all__ = ["GraphqlAsk", "GraphqlEngine", "GraphqlQuery", "GraphqlReply", "GraphqlRound", "GraphqlText"]

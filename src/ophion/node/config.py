@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ophion.graphql.limits import GraphqlLimits
 from ophion.metrics.options import MetricsConfig
 from ophion.node.datadir import DataConfig
 from ophion.node.interface_options import AccessConfig, ApiGroup, GraphqlConfig, HttpConfig, WebSocketConfig
@@ -85,6 +86,7 @@ class NodeConfig:
     websocket_tls: WebSocketTlsConfig = field(default_factory=WebSocketTlsConfig)
     graphql: GraphqlConfig = field(default_factory=GraphqlConfig)
     graphql_tls: GraphqlTlsConfig = field(default_factory=GraphqlTlsConfig)
+    graphql_limits: GraphqlLimits = field(default_factory=GraphqlLimits)
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: LimitConfig = field(default_factory=LimitConfig)
     miner: MinerConfig = field(default_factory=MinerConfig)

@@ -215,13 +215,14 @@ def _graphql(config: NodeConfig, context: RpcContext, door: Door | None) -> Http
     # loaded where it is used: a schema to be read and the files of a page
     from ophion.graphql.service import GraphqlSettings, graphql_service
 
-    graphql, access, limits = config.graphql, config.access, config.limits
+    graphql, wanted, access, limits = config.graphql, config.graphql_limits, config.access, config.limits
     settings = GraphqlSettings(
         host=graphql.host,
         port=graphql.port,
         hosts=access.host_allow_list,
         origins=graphql.cors_origins,
-        timeout_s=limits.timeout_s,
+        timeout_s=limits.timeout_s if wanted.timeout_s is None else wanted.timeout_s,
+        limits=wanted,
         http=HttpLimits(
             max_connections=config.http.max_connections,
             max_head_bytes=limits.max_header_bytes,

@@ -29,8 +29,9 @@ class Client:
 
     def __init__(self, rpc: Interface, limits: GraphqlLimits | None = None, guard: Guard | None = None) -> None:
         self.rpc = rpc
-        engine = graphql_engine(rpc.context, limits or GraphqlLimits())
-        self.application = GraphqlApplication(rpc.context, engine, rpc.loop, 30.0, guard)
+        limits = limits or GraphqlLimits()
+        engine = graphql_engine(rpc.context, limits)
+        self.application = GraphqlApplication(rpc.context, engine, rpc.loop, 30.0, limits, guard)
 
     def respond(
         self,

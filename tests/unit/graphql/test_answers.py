@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ophion.graphql.limits import GraphqlLimits
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from tests.unit.graphql.client import Client
 from tests.unit.rpc.contracts import deploying
@@ -151,3 +152,25 @@ def test_an_answer_belongs_to_one_head(dev: Client) -> None:
     assert dev.errors("{block(number:1){number}}")[0]["message"].endswith("Block number 1 was not found")
     queries._set_head(after)
     assert dev.ask("{block{number}}") == {"block": {"number": 1}}
+
+
+def test_integers_are_hex_text_where_the_node_is_told_so(client: Client) -> None:
+    document = """{
+        protocolVersion chainID
+        block(number:30){
+            number gasUsed timestamp transactionCount ommerCount estimateGas(data:{})
+            transactions{nonce index status gas gasUsed cumulativeGasUsed type logs{index} from{transactionCount}}
+        }
+        pending{transactionCount}
+    }"""
+    decimal, shown = client.ask(document), Client(client.rpc, GraphqlLimits(hex_integers=True)).ask(document)
+    assert shown["protocolVersion"] == decimal["protocolVersion"], "later versions have no such field"
+
+    def hexed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: one if name == "protocolVersion" else hexed(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [hexed(one) for one in value]
+        return hex(value) if isinstance(value, int) else value
+
+    assert shown == hexed(decimal)

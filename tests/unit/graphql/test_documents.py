@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.service import schema_text
 from ophion.native.graphql import GraphqlEngine
-from tests.unit.graphql.client import Client
+from tests.unit.graphql.client import JSON_TYPE, Client, parsed
 
 ADDRESS = "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f"
 MINED = "0x9cc6c7e602c56aa30c554bb691377f8703d778cec8845f4b88c0f72516b304f4"
@@ -60,6 +60,57 @@ def test_a_variable_of_the_wrong_kind_is_a_validation_error(client: Client, valu
     assert error["locations"] == [{"line": 1, "column": 7}]
 
 
+@pytest.mark.parametrize(
+    ("document", "column", "argument", "shown", "complaint"),
+    [
+        ('{block(hash:"0xzz"){number}}', 8, "hash", "StringValue{value='0xzz'}", "is not a valid 'Bytes32'"),
+        ("{ a:block( number:-1){number}}", 12, "number", "IntValue{value=-1}", "is not a valid 'Long'"),
+        ("{block(number:1.5){number}}", 8, "number", "FloatValue{value=1.5}", "is not a valid 'Long'"),
+        ("{block(number:N){number}}", 8, "number", "EnumValue{name='N'}", "is not a valid 'Long'"),
+        ("{block(number:true){number}}", 8, "number", "BooleanValue{value=true}", "is not a valid 'Long'"),
+        ("{block(number:[1]){number}}", 8, "number", "ArrayValue{values=[IntValue{value=1}]}", "is not a valid 'Long'"),
+        ('{block{ommerAt(index:"0"){hash}}}', 16, "index", "StringValue{value='0'}", "is not a valid 'Int'"),
+        ("{block{ommerAt(index:3000000000){hash}}}", 16, "index", "IntValue{value=3000000000}", "is not a valid 'Int'"),
+        ("{blocks(from:null){number}}", 9, "from", "NullValue{}", "must not be null"),
+        ("{block{logs(filter:null){index}}}", 13, "filter", "NullValue{}", "must not be null"),
+        ('{block{call(data:"x"){status}}}', 13, "data", "StringValue{value='x'}", "must be an object type"),
+        ('{block{call(data:{to:"0x1"}){data}}}', 13, "data.to", "StringValue{value='0x1'}", "is not a valid 'Address'"),
+        (
+            "{block{call(data:{foo:1}){status}}}", 13, "data",
+            "ObjectValue{objectFields=[ObjectField{name='foo', value=IntValue{value=1}}]}",
+            "contains a field not in 'CallData': 'foo'",
+        ),
+        (
+            '{logs(filter:{topics:[[],["0x1",7]]}){index}}', 7, "filter.topics[1][1]", "IntValue{value=7}",
+            "is not a valid 'Bytes32'",
+        ),
+        ("{gasPrice @include(if:1)}", 20, "if", "IntValue{value=1}", "is not a valid 'Boolean'"),
+    ],
+)  # fmt: skip
+def test_a_value_is_repeated_as_the_original_client_does(
+    client: Client, document: str, column: int, argument: str, shown: str, complaint: str
+) -> None:
+    error = client.error(document)
+    start = f"Validation error of type WrongType: argument '{argument}' with value '{shown}' {complaint} @ '"
+    assert error["message"].startswith(start)
+    assert error["locations"] == [{"line": 1, "column": column}]
+    assert error["extensions"] == {"classification": "ValidationError"}
+
+
+def test_a_directive_needs_its_argument(client: Client) -> None:
+    assert client.error("{gasPrice @include}")["message"] == (
+        "Validation error of type MissingDirectiveArgument: Missing directive argument if @ 'gasPrice'"
+    )
+
+
+def test_text_with_escapes_is_text_in_variables_too(client: Client) -> None:
+    escaped = ADDRESS.replace("0x", "\\u0030x")
+    document = "query($n:Long,$a:Address!){block(number:$n){number account(address:$a){address}}}"
+    body = '{"query":"%d","variables":{"n":"\\u0031\\u0030","a":"%a"}}'.replace("%d", document).replace("%a", escaped)
+    answer = parsed(client.respond(b"POST", headers={b"content-type": JSON_TYPE}, body=body.encode()))
+    assert answer == (200, {"data": {"block": {"number": 10, "account": {"address": ADDRESS}}}})
+
+
 def test_a_required_variable_must_be_there(client: Client) -> None:
     text = "query($a:Address!){account(address:$a){balance}}"
     for values in (None, {}, {"a": None}, {"b": ADDRESS}):
@@ -80,7 +131,10 @@ def test_structured_variables(client: Client) -> None:
     assert client.ask(parts, {"t": [[topic]], "a": [ADDRESS], "n": 23}) == {"logs": [{"index": 0}]}
     assert client.ask(parts, {"t": topic, "n": 23}) == {"logs": [{"index": 0}]}, "one item stands for a list of one"
     for bad in ({"x": 1}, {"fromBlock": "x"}, {"topics": [[None]]}, {"addresses": [5]}, 7):
-        assert client.error(text, {"f": bad})["message"].startswith("Variable 'f' has an invalid value")
+        assert client.error(text, {"f": bad})["message"].startswith("Variable 'f")
+    assert client.error(text, {"f": {"topics": [[topic, 5]]}})["message"] == (
+        "Variable 'f.topics[0][1]' has an invalid value: 5 is not a valid 'Bytes32'"
+    )
 
 
 def test_names_fragments_and_conditions(client: Client) -> None:
@@ -152,9 +206,17 @@ def test_mistakes_have_the_kinds_that_clients_know(client: Client, document: str
 
 
 def test_the_operation_must_be_clear(client: Client) -> None:
-    for document, operation in (("query A{chainID} query B{chainID}", None), ("query A{chainID}", "B")):
+    two, several = "query A{chainID} query B{chainID}", "if query contains multiple operations."
+    unclear = [
+        (two, None, f"Must provide operation name {several}"),
+        (two, "", f"Must provide operation name {several}"),
+        ("query A{chainID}", "B", "Unknown operation named 'B'."),
+    ]
+    for document, operation, message in unclear:
         status, answer = client.post(document, None, operation)
         assert (status, list(answer)) == (400, ["errors"])
+        assert answer["errors"][0]["message"] == message
+    assert client.post("query A{chainID}", None, "") == (200, {"data": {"chainID": "0x1"}}), "an empty name is none"
     assert client.post("subscription{block{number}}")[0] == 400
 
 
@@ -213,7 +275,8 @@ def test_a_kept_plan_answers_like_a_new_one(client: Client, template: str, first
 def engine() -> GraphqlEngine:
     limits = GraphqlLimits()
     return GraphqlEngine(
-        schema_text(), chain_id=1, protocol_version=1, max_tokens=limits.max_tokens, max_depth=limits.max_depth,
+        schema_text(), chain_id=1, protocol_version=1, shows_hex=False, max_tokens=limits.max_tokens,
+        max_depth=limits.max_depth,
         max_fields=limits.max_fields, max_cost=1, max_bytes=1, max_blocks=1, max_calls=1, max_logs_range=1, max_logs=1,
     )  # fmt: skip
 

@@ -70,6 +70,16 @@ def test_a_range_of_blocks_is_bounded(narrow: Client) -> None:
     assert error["message"].endswith("Requested range exceeds maximum RPC range limit")
 
 
+def test_a_range_may_be_without_limit(client: Client) -> None:
+    assert len(Client(client.rpc, GraphqlLimits(max_blocks=0)).ask("{blocks(from:0){number}}")["blocks"]) == 33
+
+
+def test_all_long_answers_together_have_room_for_one() -> None:
+    assert list(GraphqlLimits().problems()) == []
+    (problem,) = GraphqlLimits(max_answer_bytes=2**20, max_held_bytes=2**19).problems()
+    assert "--graphql-max-held-size" in problem
+
+
 def test_logs_are_bounded(narrow: Client) -> None:
     """Every log of too many blocks, and too many logs of few."""
     assert narrow.error("{logs(filter:{fromBlock:0}){index}}")["extensions"]["errorCode"] == -32005
@@ -87,6 +97,8 @@ def test_work_and_size_of_an_answer_are_bounded(narrow: Client) -> None:
         "message": "maximum query complexity exceeded: it asks for too many values",
         "extensions": {"classification": "ExecutionAborted"},
     }
+    raw = "{blocks(from:23){" + " ".join(f"b{at}:raw" for at in range(400)) + "}}"
+    assert narrow.error(raw)["message"].startswith("maximum "), "long values count by their length"
     blooms = "{blocks(from:23){" + " ".join(f"b{at}:logsBloom" for at in range(100)) + "}}"
     assert narrow.error(blooms)["message"] == "maximum answer size exceeded"
 

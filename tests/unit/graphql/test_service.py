@@ -25,6 +25,6 @@ def test_the_schema_is_part_of_the_package(client: Client) -> None:
 def test_a_schema_that_nothing_can_serve_is_refused(schema: str) -> None:
     with pytest.raises(DecodeError, match="GraphQL schema: "):
         GraphqlEngine(
-            schema, chain_id=1, protocol_version=1, max_tokens=1, max_depth=1, max_fields=1, max_cost=1, max_bytes=1,
-            max_blocks=1, max_calls=1, max_logs_range=1, max_logs=1,
+            schema, chain_id=1, protocol_version=1, shows_hex=False, max_tokens=1, max_depth=1, max_fields=1,
+            max_cost=1, max_bytes=1, max_blocks=1, max_calls=1, max_logs_range=1, max_logs=1,
         )  # fmt: skip
