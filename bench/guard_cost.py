@@ -35,7 +35,8 @@ from ophion.rpc.access import HostList, OriginList
 from ophion.rpc.auth.gate import Gate
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.dispatcher import Dispatcher, DispatchLimits
-from ophion.rpc.http_connection import HttpConnection, HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.http_connection import HttpConnection
+from ophion.rpc.http_policy import HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.measured import RequestMetrics
 from ophion.rpc.registry import HTTP, Bound, Registry
 from ophion.runtime.clock import SystemClock

@@ -374,7 +374,9 @@ async def run(target: Target, names: list[str]) -> list[str]:
         took = time.perf_counter() - began
         verdict = "; ".join(target.failures) or "ok"
         first = max(target.firsts, default=float("nan")) * 1000
-        print(f"{name:20} {took:6.1f} s   memory {grown:+6.0f} MB   first answer {first:4.0f} ms   {verdict}", flush=True)
+        print(
+            f"{name:20} {took:6.1f} s   memory {grown:+6.0f} MB   first answer {first:4.0f} ms   {verdict}", flush=True
+        )
         target.failures = found + [f"{name}: {failure}" for failure in target.failures]
     return target.failures
 

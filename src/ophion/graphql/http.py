@@ -20,10 +20,10 @@ from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.page import PAGE_FILES
 from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, GraphqlText
 from ophion.rpc.context import RpcContext
-from ophion.rpc.dispatcher import Pending, Reply
 from ophion.rpc.errors import as_rpc_error
-from ophion.rpc.http_connection import Result
+from ophion.rpc.http_policy import Result
 from ophion.rpc.http_wire import Request, Response
+from ophion.rpc.replies import Pending, Reply
 from ophion.runtime.lanes import LaneFull
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from ophion.graphql.origins import PageOrigins
 from ophion.native.graphql import GraphqlEngine
 from ophion.rpc.access import HostList
 from ophion.rpc.context import PROTOCOL_VERSION, RpcContext
-from ophion.rpc.http_connection import HttpLimits
+from ophion.rpc.http_policy import HttpLimits
 from ophion.rpc.server import HttpService
 
 if TYPE_CHECKING:

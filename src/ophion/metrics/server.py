@@ -8,9 +8,9 @@ from urllib.parse import parse_qs
 
 from ophion.metrics.options import MetricsConfig
 from ophion.rpc.access import HostList, OriginList
-from ophion.rpc.dispatcher import Reply
-from ophion.rpc.http_connection import HttpLimits, Result
+from ophion.rpc.http_policy import HttpLimits, Result
 from ophion.rpc.http_wire import TEXT, Request, Response
+from ophion.rpc.replies import Reply
 from ophion.rpc.server import HttpService
 from ophion.runtime.metrics import MetricsRegistry
 

@@ -18,7 +18,7 @@ from ophion.primitives.enode import Enode
 from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
 from ophion.rpc.filters import Filters
 from ophion.rpc.health import Health
-from ophion.rpc.http_connection import HttpLimits
+from ophion.rpc.http_policy import HttpLimits
 from ophion.rpc.rendered import RenderedBlocks
 from ophion.rpc.server import HttpService
 from ophion.rpc.services import HttpSettings, WebSocketSettings, http_service, websocket_service

@@ -5,9 +5,10 @@
 
     registry       @method: declared once; everything else is derived from it
     wire_types     what a parameter or a result looks like on the wire; call_object, log_query for the larger ones
-    dispatcher     envelopes, batches, notifications, deadlines; no task for a request that does not wait
+    dispatcher     envelopes and notifications; no task for a request that does not wait
+    replies        what becomes of a request; batches, deadlines, request_ids, streaming
     errors         every code and text, and the one table from exceptions to them
-    server         the HTTP service; http_connection, http_wire, access, health
+    server         the HTTP service; http_connection, http_reader, http_answers, http_policy, http_wire, access, health
     websocket      the WebSocket service; websocket_connection, subscriptions
     filters        polling filters; log_search
     context        what a method may use

@@ -15,11 +15,13 @@ from urllib.parse import parse_qs
 
 from ophion.errors import OphionError
 from ophion.rpc.access import HostList, OriginList
-from ophion.rpc.dispatcher import Dispatcher, Reply
+from ophion.rpc.dispatcher import Dispatcher
 from ophion.rpc.health import Health
-from ophion.rpc.http_connection import Application, Guard, HttpConnection, HttpLimits, HttpPolicy, PlainHeads, Result
+from ophion.rpc.http_connection import HttpConnection
+from ophion.rpc.http_policy import Application, Guard, HttpLimits, HttpPolicy, PlainHeads, Result
 from ophion.rpc.http_wire import JSON, Request, Response
 from ophion.rpc.places import Places
+from ophion.rpc.replies import Reply
 
 if TYPE_CHECKING:
     import ssl

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final
 from ophion.rpc import openrpc
 from ophion.rpc.access import HostList, OriginList
 from ophion.rpc.context import RpcContext
-from ophion.rpc.dispatcher import BAD_REQUEST, OK, Dispatcher, DispatchLimits
+from ophion.rpc.dispatcher import Dispatcher, DispatchLimits
 from ophion.rpc.health import Health
-from ophion.rpc.http_connection import HttpLimits
+from ophion.rpc.http_policy import HttpLimits
 from ophion.rpc.methods import all_methods
 from ophion.rpc.registry import HTTP, WEBSOCKET, Bound, is_enabled
+from ophion.rpc.replies import BAD_REQUEST, OK
 from ophion.rpc.server import HttpService, RpcApplication
 from ophion.rpc.websocket import WebSocketLimits, WebSocketService
 

@@ -32,10 +32,12 @@ from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import RemoteProtocolError
 
 from ophion.rpc.access import HostList, OriginList
-from ophion.rpc.dispatcher import Complete, Dispatcher, Pending
-from ophion.rpc.http_connection import HttpConnection, HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.dispatcher import Dispatcher
+from ophion.rpc.http_connection import HttpConnection
+from ophion.rpc.http_policy import HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.http_wire import TEXT, Response, response_head
 from ophion.rpc.places import BUSY, NEVER_ASKED
+from ophion.rpc.replies import Complete, Pending
 from ophion.rpc.streaming import Pump, StreamedAnswer, fragments
 from ophion.rpc.websocket import WebSocketLimits
 

@@ -18,10 +18,11 @@ from ophion.consensus.registry import engine_for
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
-from ophion.rpc.dispatcher import Answer, Dispatcher, Pending
+from ophion.rpc.dispatcher import Dispatcher
 from ophion.rpc.filters import Filters
 from ophion.rpc.registry import HTTP, Caller
 from ophion.rpc.rendered import RenderedBlocks
+from ophion.rpc.replies import Answer, Pending
 from ophion.rpc.services import method_table
 from ophion.rpc.streaming import StreamedAnswer, collected
 from ophion.rpc.subscriptions import Subscriptions

@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.rpc.access import HostList, OriginList
-from ophion.rpc.dispatcher import Dispatcher, Pending, Reply
-from ophion.rpc.http_connection import HttpConnection, HttpLimits, HttpPolicy, PlainHeads, Result
+from ophion.rpc.dispatcher import Dispatcher
+from ophion.rpc.http_connection import HttpConnection
+from ophion.rpc.http_policy import HttpLimits, HttpPolicy, PlainHeads, Result
 from ophion.rpc.http_wire import Request, Response
+from ophion.rpc.replies import Pending, Reply
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher
 
 BLOCK_NUMBER = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'

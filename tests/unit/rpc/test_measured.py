@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from ophion.rpc.dispatcher import Dispatcher, Pending, Reply
+from ophion.rpc.dispatcher import Dispatcher
 from ophion.rpc.measured import RequestMetrics
 from ophion.rpc.registry import Bound
+from ophion.rpc.replies import Pending, Reply
 from ophion.runtime.metrics import MetricsRegistry
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ophion.rpc.health import Health
-from ophion.rpc.http_connection import HttpLimits
+from ophion.rpc.http_policy import HttpLimits
 from ophion.rpc.server import HttpService, ListenError
 from ophion.rpc.services import HttpSettings, WebSocketSettings, effective_groups, http_service, websocket_service
 from tests.unit.rpc.interface import Interface

@@ -16,10 +16,11 @@ from typing import Final
 
 from ophion.rpc.auth.permissions import allows, permitted_table
 from ophion.rpc.auth.tokens import TokenReader
-from ophion.rpc.dispatcher import Answer, Dispatcher, DispatchLimits, Reply, failure
+from ophion.rpc.dispatcher import Dispatcher, DispatchLimits
 from ophion.rpc.errors import UNAUTHORIZED
-from ophion.rpc.http_connection import PlainHeads, SessionUser
+from ophion.rpc.http_policy import PlainHeads, SessionUser
 from ophion.rpc.registry import Bound, Caller
+from ophion.rpc.replies import Answer, Reply, failure
 from ophion.runtime.clock import Clock
 
 _MAX_SESSIONS: Final = 256

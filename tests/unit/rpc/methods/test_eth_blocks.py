@@ -11,7 +11,7 @@ import pytest
 from ophion.node.interface_options import AccessConfig
 from ophion.rpc import render
 from ophion.rpc.context import RpcLimits
-from ophion.rpc.dispatcher import Pending
+from ophion.rpc.replies import Pending
 from ophion.testing.core import DEV_CONFIG
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import REVERTING, deploying

@@ -1,0 +1,45 @@
+"""Requests, answers and errors as text, and a dispatcher that is asked in process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ophion.rpc.dispatcher import Dispatcher
+from ophion.rpc.replies import Pending, Reply
+from ophion.rpc.streaming import StreamedAnswer
+from tests.unit.rpc.wire import Context, dispatcher
+
+
+def run(test: Callable[[Dispatcher, Context], Awaitable[Any]], **limits: Any) -> Any:
+    async def main() -> Any:
+        context = Context()
+        return await test(dispatcher(context, asyncio.get_running_loop(), **limits), context)
+
+    return asyncio.run(main())
+
+
+def ask(body: bytes | dict[str, Any] | list[Any], **limits: Any) -> tuple[int, Any]:
+    """Status and parsed body of a message whose answer does not wait."""
+
+    async def main(dispatch: Dispatcher, context: Context) -> tuple[int, Any]:
+        return read(dispatch.handle(body if isinstance(body, bytes) else json.dumps(body).encode()))
+
+    result: tuple[int, Any] = run(main, **limits)
+    return result
+
+
+def read(reply: Reply) -> tuple[int, Any]:
+    assert not isinstance(reply, Pending | StreamedAnswer)
+    text = reply if isinstance(reply, bytes) else reply.join()
+    return (200 if isinstance(reply, bytes) else reply.status), (json.loads(text) if text else None)
+
+
+def request(name: str, *params: Any, id: Any = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": name, "params": list(params)}
+
+
+def error(code: int, message: str, id: Any = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
