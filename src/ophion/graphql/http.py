@@ -20,7 +20,7 @@ from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.page import PAGE_FILES
 from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, GraphqlText
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import as_rpc_error
+from ophion.rpc.errors import STOPS, as_rpc_error
 from ophion.rpc.http_policy import Result
 from ophion.rpc.http_wire import Request, Response
 from ophion.rpc.replies import Pending, Reply
@@ -87,12 +87,17 @@ class GraphqlApplication:
 
     def respond(self, request: Request) -> Result:
         """Any request that passed host list and origins."""
-        if request.path not in _PATHS:
-            return self._elsewhere(request)
-        if request.method == b"POST":
-            return self._post(request)
-        if request.method == b"GET":
-            return self._get(request)
+        try:
+            if request.path not in _PATHS:
+                return self._elsewhere(request)
+            if request.method == b"POST":
+                return self._post(request)
+            if request.method == b"GET":
+                return self._get(request)
+        except STOPS:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a failure is an answer, never the end of the node
+            return _failed(error)
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 
     def close(self) -> None:
@@ -162,19 +167,16 @@ class GraphqlApplication:
         if needs or query.is_heavy:
             return self._later(self._run(query))
         queries = self._queries
-        try:
-            result = query.run(
-                self._store,
-                queries.head_hash,
-                queries.head_number,
-                True,
-                self._timeout_s,
-                next_base_fee=queries.next_base_fee() if query.needs_next_base_fee else None,
-                syncing=self._syncing(),
-                named=self._named(query),
-            )
-        except Exception as error:  # noqa: BLE001  # a failure is an answer, never the end of the node
-            return _failed(error)
+        result = query.run(
+            self._store,
+            queries.head_hash,
+            queries.head_number,
+            True,
+            self._timeout_s,
+            next_base_fee=queries.next_base_fee() if query.needs_next_base_fee else None,
+            syncing=self._syncing(),
+            named=self._named(query),
+        )
         if isinstance(result, tuple):
             return _response(*result)
         if result is None:

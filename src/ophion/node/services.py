@@ -83,7 +83,8 @@ def build_interface(
 ) -> Interface:
     """The services that the options ask for, on one set of methods."""
     allow_open_files(
-        config.http.enabled * config.http.max_connections + config.websocket.enabled * config.websocket.max_connections
+        (config.http.enabled + config.graphql.enabled) * config.http.max_connections
+        + config.websocket.enabled * config.websocket.max_connections
     )
     queries, limits = core.queries, config.limits
     filters = Filters(clock, entropy, limits.max_filters)

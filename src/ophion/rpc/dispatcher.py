@@ -32,6 +32,7 @@ from ophion.rpc.errors import (
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     RESPONSE_TOO_LARGE,
+    STOPS,
     UNAUTHORIZED,
     as_rpc_error,
 )
@@ -54,8 +55,6 @@ from ophion.rpc.streaming import Streamed, StreamedAnswer
 logger = logging.getLogger(__name__)
 
 _NO_PARAMS: Final[Sequence[Any]] = ()
-_STOPS: Final = (KeyboardInterrupt, SystemExit)
-"""What ends the process. Everything else ends a request, also a panic of the extension, which is no `Exception`."""
 _NOT_JSON: Final = Answer(BAD_REQUEST, (failure(NULL, PARSE_ERROR()),))
 _INVALID: Final = Answer(BAD_REQUEST, (failure(NULL, INVALID_REQUEST()),))
 
@@ -120,7 +119,7 @@ class Dispatcher:
                 if isinstance(value, asyncio.Future):
                     return self._later(value, bound, id_text)
             result = encode(value)
-        except _STOPS:
+        except STOPS:
             raise
         except BaseException as error:  # noqa: BLE001  # a failure is an answer, see above
             return self._failed(error, bound.name, id_text)
@@ -179,7 +178,7 @@ class Dispatcher:
                 return
             try:
                 result = bound.encode(done.result())
-            except _STOPS:
+            except STOPS:
                 raise
             except BaseException as error:  # noqa: BLE001  # as above
                 pending.resolve(self._failed(error, bound.name, id_text))

@@ -17,6 +17,9 @@ from ophion.errors import DecodeError, MissingStateError, OphionError, PoolRejec
 from ophion.native import failures
 from ophion.runtime.lanes import DeadlineExceeded, LaneFull
 
+STOPS: Final = (KeyboardInterrupt, SystemExit)
+"""What ends the process. Everything else ends a request, also a panic of the extension, which is no `Exception`."""
+
 INVALID_PARAMS_CODE: Final = -32602
 INTERNAL_ERROR_CODE: Final = -32603
 SERVER_ERROR_CODE: Final = -32000

@@ -53,13 +53,13 @@ def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseExceptio
             durations.untimed -= 1
             try:
                 return invoke(params, caller)
-            except Exception as error:
+            except BaseException as error:  # a panic of the extension is no `Exception`
                 failed(error)
                 raise
         began = perf_counter()
         try:
             return invoke(params, caller)
-        except Exception as error:
+        except BaseException as error:
             failed(error)
             raise
         finally:
@@ -73,7 +73,7 @@ def _waiting(invoke: Invoke, durations: Durations, failed: Callable[[BaseExcepti
         began = 0.0 if durations.untimed else perf_counter()
         try:
             value = invoke(params, caller)
-        except Exception as error:
+        except BaseException as error:
             failed(error)
             if began:
                 durations.sample(perf_counter() - began)
@@ -94,7 +94,9 @@ def _waiting(invoke: Invoke, durations: Durations, failed: Callable[[BaseExcepti
     async def finished(started: Coroutine[Any, Any, Any], began: float) -> Any:
         try:
             return await started
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             failed(error)
             raise
         finally:

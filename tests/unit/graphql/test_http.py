@@ -9,6 +9,7 @@ import pytest
 
 from ophion.graphql.http import QUERY_PERMISSION, SEND_PERMISSION
 from tests.unit.graphql.client import JSON_TYPE, Client, parsed
+from tests.unit.rpc.wire import Panic
 
 NUMBER = {"data": {"block": {"number": 32}}}
 DOCUMENT = "{block{number}}"
@@ -118,6 +119,18 @@ def test_where_tokens_are_asked_for_nothing_is_open(client: Client) -> None:
     assert [status(mutation, token) for token in (None, b"Bearer reader", b"Bearer sender")] == [401, 401, 400]
     assert guarded.respond(b"GET", query=b"query={chainID}").status == 401
     assert guarded.respond(b"GET", headers=HTML).status == 200, "the page itself is no secret"
+
+
+def test_a_panic_of_the_extension_is_an_answer(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    def panics(authorization: bytes | None, method: str) -> bool:
+        raise Panic("index out of bounds")
+
+    broken = Client(client.rpc, guard=panics)
+    assert parsed(broken.respond(b"POST", body=DOCUMENT.encode())) == (
+        500,
+        {"errors": [{"message": "Internal error"}]},
+    )
+    assert "index out of bounds" in caplog.text
 
 
 def test_a_long_request_is_read_in_the_lane_and_answered_alike(client: Client) -> None:

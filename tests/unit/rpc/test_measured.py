@@ -13,6 +13,7 @@ from ophion.rpc.measured import RequestMetrics
 from ophion.rpc.registry import Bound
 from ophion.rpc.replies import Pending, Reply
 from ophion.runtime.metrics import MetricsRegistry
+from tests.unit.rpc.wire import Panic
 
 
 def encode(value: Any) -> bytes:
@@ -34,6 +35,9 @@ def table() -> dict[str, Bound]:
         asyncio.get_running_loop().call_soon(made.set_result, 3)
         return made
 
+    def panics(params: Any, caller: Any) -> Any:
+        raise Panic("as the extension does")
+
     return {
         "direct": Bound(lambda params, caller: 1, encode, False, "direct"),
         "fails": Bound(fails, encode, False, "fails"),
@@ -41,6 +45,7 @@ def table() -> dict[str, Bound]:
         "waits_and_fails": Bound(lambda params, caller: waits(True), encode, True, "waits_and_fails"),
         "at_once": Bound(lambda params, caller: 4, encode, True, "at_once"),
         "future": Bound(future, encode, True, "future"),
+        "panics": Bound(panics, encode, False, "panics"),
         "closed": Bound(fails, encode, False, ""),
     }
 
@@ -57,7 +62,15 @@ async def answer(dispatcher: Dispatcher, name: str) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "result"),
-    [("direct", 1), ("waits", 2), ("future", 3), ("at_once", 4), ("fails", None), ("waits_and_fails", None)],
+    [
+        ("direct", 1),
+        ("waits", 2),
+        ("future", 3),
+        ("at_once", 4),
+        ("fails", None),
+        ("panics", None),
+        ("waits_and_fails", None),
+    ],
 )
 def test_every_kind_of_call_is_answered_as_before_and_measured(name: str, result: int | None) -> None:
     registry = MetricsRegistry()
