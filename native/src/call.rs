@@ -353,6 +353,9 @@ pub fn refusal_text(cause: &InvalidTransaction) -> String {
         I::PriorityFeeGreaterThanMaxFee => "tip-above-fee",
         I::CreateInitCodeSizeLimit => "init-code",
         I::NonceOverflowInTransaction => "nonce",
+        I::NonceTooLow { .. } => "nonce-low",
+        I::NonceTooHigh { .. } => "nonce-gap",
+        I::InvalidChainId => "chain-id",
         _ => "other",
     };
     format!("{code}: {cause}")

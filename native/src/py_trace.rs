@@ -12,6 +12,7 @@ use crate::call::{AccountOverride, CallRequest};
 use crate::convert::{Addr, Hash, Wide};
 use crate::env::BlockEnv;
 use crate::errors::Result;
+use crate::evm;
 use crate::exec_db::ExecDb;
 use crate::json_text::{data, raw};
 use crate::py_body::Body;
@@ -266,6 +267,42 @@ fn trace_call(
     })?)
 }
 
+struct SignedJob<'a> {
+    state: &'a StateData,
+    env: &'a BlockEnv,
+    body: &'a BodyData,
+}
+
+impl Job for SignedJob<'_> {
+    fn run<T: Tracer>(self, tracer: T) -> Result<()> {
+        let db = ExecDb::new(self.state.open()?, self.env.ancestors());
+        let mut cfg = self.env.cfg();
+        cfg.disable_block_gas_limit = true;
+        let mut evm = start(self.env, db, cfg, tracer);
+        for (tx, known) in self.body.txs.iter().zip(self.body.known()?) {
+            trace_one(&mut evm, evm::tx_env(tx, known.sender), None)?;
+        }
+        Ok(())
+    }
+}
+
+/// A signed transaction that stands in no block: every rule of transactions applies, but none of blocks.
+#[pyfunction]
+#[pyo3(signature = (state, env, body, kind, deadline_s, /))]
+fn trace_signed(
+    state: &Bound<'_, State>,
+    env: &Bound<'_, BlockEnv>,
+    body: &Bound<'_, Body>,
+    kind: &Bound<'_, TraceKind>,
+    deadline_s: f64,
+) -> PyResult<TraceStream> {
+    let (state, env, body) = (state.get().data.clone(), env.get().clone(), body.get().data.clone());
+    let kind = kind.get().kind;
+    Ok(TraceStream::start(deadline_after(deadline_s), move |sink| {
+        with_tracer(kind, sink, env.fork.spec, SignedJob { state: &state, env: &env, body: &body })
+    })?)
+}
+
 #[pyfunction]
 #[pyo3(signature = (state, env, calls, deadline_s, /))]
 fn trace_calls(
@@ -346,5 +383,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace_block, module)?)?;
     module.add_function(wrap_pyfunction!(trace_call, module)?)?;
     module.add_function(wrap_pyfunction!(trace_calls, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_signed, module)?)?;
     module.add_function(wrap_pyfunction!(trace_flat, module)?)
 }

@@ -1,7 +1,7 @@
 //! Flat traces: each call, creation and self-destruction as an entry of its own (json-rpc.md 7.3).
 
 use alloy_primitives::map::AddressSet;
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use revm::context::TxEnv;
 use revm::inspector::Inspector;
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
@@ -12,87 +12,126 @@ use crate::exec_db::ExecDb;
 use crate::json_text::{data, list, quantity, raw, wide};
 use crate::trace_frames::{Frame, FrameRecorder, Kind};
 use crate::trace_geth::record_frames;
+use crate::trace_listing::list as list_entries;
 use crate::trace_replay::{Place, Ran, Tracer};
 use crate::trace_sink::{Sink, halt};
 use crate::trace_text::{decimal, halt_phrase, text};
+use crate::trace_turns::Turns;
+
+/// What happened.
+pub enum Action {
+    Call {
+        kind: Kind,
+        from: Address,
+        to: Address,
+        input: Bytes,
+    },
+    Create {
+        from: Address,
+        init: Bytes,
+        address: Address,
+        is_create2: bool,
+    },
+    /// SELFDESTRUCT.
+    End {
+        contract: Address,
+        heir: Address,
+        balance: U256,
+    },
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// Below zero in entries that nothing closed.
+    pub gas_used: i64,
+    pub output: Option<Bytes>,
+    pub code: Option<Bytes>,
+}
+
+impl Default for Outcome {
+    fn default() -> Self {
+        Outcome { gas_used: 0, output: Some(Bytes::new()), code: None }
+    }
+}
+
+impl Outcome {
+    /// Code stands instead of an output.
+    pub fn set_code(&mut self, code: Bytes) {
+        self.code = Some(code);
+        self.output = None;
+    }
+}
 
 /// One entry before it is written.
-pub enum Entry<'a> {
-    Frame(&'a Frame),
-    /// (contract, heir, balance)
-    End(Address, Address, alloy_primitives::U256),
+pub struct Entry {
+    pub action: Action,
+    pub gas: u64,
+    pub value: U256,
+    pub address: Vec<usize>,
+    pub subtraces: usize,
+    /// An entry with an error shows no outcome.
+    pub error: Option<&'static str>,
+    pub revert_reason: Option<Bytes>,
+    /// None for ends.
+    pub outcome: Option<Outcome>,
 }
 
-impl Entry<'_> {
-    fn from(&self) -> Address {
-        match self {
-            Entry::Frame(frame) => frame.from,
-            Entry::End(contract, ..) => *contract,
+impl Entry {
+    pub fn new(action: Action, gas: u64, value: U256, address: Vec<usize>) -> Self {
+        Entry { action, gas, value, address, subtraces: 0, error: None, revert_reason: None, outcome: None }
+    }
+
+    fn from(&self) -> Option<Address> {
+        match self.action {
+            Action::Call { from, .. } | Action::Create { from, .. } => Some(from),
+            Action::End { .. } => None,
         }
     }
 
-    fn to(&self) -> Address {
-        match self {
-            Entry::Frame(frame) => frame.to,
-            Entry::End(_, heir, _) => *heir,
+    fn to(&self) -> Option<Address> {
+        match self.action {
+            Action::Call { to, .. } => Some(to),
+            _ => None,
         }
     }
 }
 
-/// Whether an entry is listed: neither calls to precompiled contracts nor calls that never began are.
-fn is_listed(frame: &Frame, with_precompiles: bool) -> bool {
-    frame.was_entered() && (with_precompiles || !frame.is_precompile)
-}
-
-/// Visit the entries of a transaction in their order: a call before the calls it makes, its end after them.
-pub fn visit(
-    frames: &[Frame],
-    with_precompiles: bool,
-    each: &mut impl FnMut(Entry<'_>, &[usize], usize) -> Result<()>,
-) -> Result<()> {
-    match frames.is_empty() {
-        true => Ok(()),
-        false => visit_frame(frames, 0, with_precompiles, &mut Vec::new(), each),
-    }
-}
-
-fn visit_frame(
-    frames: &[Frame],
-    index: usize,
-    with_precompiles: bool,
-    address: &mut Vec<usize>,
-    each: &mut impl FnMut(Entry<'_>, &[usize], usize) -> Result<()>,
-) -> Result<()> {
-    let frame = &frames[index];
-    let listed = || frame.children.iter().filter(|child| is_listed(&frames[**child], with_precompiles));
-    let count = listed().count();
-    each(Entry::Frame(frame), address, count + usize::from(frame.end.is_some()))?;
-    for (at, child) in listed().enumerate() {
-        address.push(at);
-        visit_frame(frames, *child, with_precompiles, address, each)?;
-        address.pop();
-    }
-    if let Some((contract, heir, balance)) = frame.end {
-        address.push(count);
-        each(Entry::End(contract, heir, balance), address, 0)?;
-        address.pop();
-    }
-    Ok(())
-}
-
-pub fn write(out: &mut Vec<u8>, entry: &Entry<'_>, address: &[usize], subtraces: usize, place: Option<&Place>) {
-    match entry {
-        Entry::Frame(frame) if frame.kind.is_creation() => write_creation(out, frame),
-        Entry::Frame(frame) => write_call(out, frame),
-        Entry::End(contract, heir, balance) => {
-            data(out, "{\"action\":{\"address\":", contract);
+fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>) {
+    match &entry.action {
+        Action::Call { kind, from, to, input } => {
+            raw(out, "{\"type\":\"call\",\"action\":{\"callType\":\"");
+            raw(out, call_type(*kind));
+            data(out, "\",\"from\":", from);
+            data(out, ",\"to\":", to);
+            data(out, ",\"input\":", input);
+        }
+        Action::Create { from, init, is_create2, .. } => {
+            raw(out, "{\"type\":\"create\",\"action\":{\"creationMethod\":");
+            raw(out, if *is_create2 { "\"create2\"" } else { "\"create\"" });
+            data(out, ",\"from\":", from);
+            data(out, ",\"init\":", init);
+        }
+        Action::End { contract, heir, balance } => {
+            data(out, "{\"type\":\"suicide\",\"action\":{\"address\":", contract);
             wide(out, ",\"balance\":", *balance);
             data(out, ",\"refundAddress\":", heir);
-            raw(out, "},\"result\":null,\"type\":\"suicide\"");
         }
     }
-    decimal(out, ",\"subtraces\":", subtraces as u64);
-    list(out, ",\"traceAddress\":", address, |out, one| decimal(out, "", *one as u64));
+    if !matches!(entry.action, Action::End { .. }) {
+        quantity(out, ",\"gas\":", entry.gas);
+        wide(out, ",\"value\":", entry.value);
+    }
+    out.push(b'}');
+    match (&entry.error, &entry.outcome) {
+        (Some(error), _) => text(out, ",\"error\":", error),
+        (None, Some(outcome)) => write_outcome(out, &entry.action, outcome),
+        (None, None) => raw(out, ",\"result\":null"),
+    }
+    if let Some(reason) = &entry.revert_reason {
+        data(out, ",\"revertReason\":", reason);
+    }
+    decimal(out, ",\"subtraces\":", entry.subtraces as u64);
+    list(out, ",\"traceAddress\":", &entry.address, |out, one| decimal(out, "", *one as u64));
     if let Some(Place { block_hash, block_number, hash, index }) = place {
         data(out, ",\"blockHash\":", block_hash);
         decimal(out, ",\"blockNumber\":", *block_number);
@@ -102,55 +141,40 @@ pub fn write(out: &mut Vec<u8>, entry: &Entry<'_>, address: &[usize], subtraces:
     out.push(b'}');
 }
 
-fn write_call(out: &mut Vec<u8>, frame: &Frame) {
-    raw(out, "{\"action\":{\"callType\":\"");
-    raw(
-        out,
-        match frame.kind {
-            Kind::CallCode => "callcode",
-            Kind::DelegateCall => "delegatecall",
-            Kind::StaticCall => "staticcall",
-            _ => "call",
-        },
-    );
-    data(out, "\",\"from\":", frame.from);
-    data(out, ",\"to\":", frame.to);
-    quantity(out, ",\"gas\":", frame.gas);
-    data(out, ",\"input\":", &frame.input);
-    wide(out, ",\"value\":", frame.value);
-    raw(out, "},\"type\":\"call\"");
-    if frame.is_ok() {
-        quantity(out, ",\"result\":{\"gasUsed\":", frame.gas_used);
-        data(out, ",\"output\":", &frame.output);
-        out.push(b'}');
-    } else {
-        write_failure(out, frame);
+fn call_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::CallCode => "callcode",
+        Kind::DelegateCall => "delegatecall",
+        Kind::StaticCall => "staticcall",
+        _ => "call",
     }
 }
 
-fn write_creation(out: &mut Vec<u8>, frame: &Frame) {
-    raw(out, "{\"action\":{\"creationMethod\":");
-    raw(out, if frame.kind == Kind::Create2 { "\"create2\"" } else { "\"create\"" });
-    data(out, ",\"from\":", frame.from);
-    quantity(out, ",\"gas\":", frame.gas);
-    data(out, ",\"init\":", &frame.input);
-    wide(out, ",\"value\":", frame.value);
-    raw(out, "},\"type\":\"create\"");
-    if frame.is_ok() {
-        data(out, ",\"result\":{\"address\":", frame.to);
-        data(out, ",\"code\":", &frame.output);
-        quantity(out, ",\"gasUsed\":", frame.gas_used);
-        out.push(b'}');
-    } else {
-        write_failure(out, frame);
+fn write_outcome(out: &mut Vec<u8>, action: &Action, outcome: &Outcome) {
+    quantity(out, ",\"result\":{\"gasUsed\":", outcome.gas_used as u64);
+    if let Action::Create { address, .. } = action {
+        data(out, ",\"address\":", address);
     }
+    if let Some(code) = &outcome.code {
+        data(out, ",\"code\":", code);
+    }
+    if let Some(output) = &outcome.output {
+        data(out, ",\"output\":", output);
+    }
+    out.push(b'}');
 }
 
-fn write_failure(out: &mut Vec<u8>, frame: &Frame) {
-    text(out, ",\"error\":", halt_phrase(frame.result));
-    if frame.result == InstructionResult::Revert {
-        data(out, ",\"revertReason\":", &frame.output);
+/// All entries of one transaction in brackets.
+pub fn write_list(sink: &mut Sink, entries: &[Entry], place: Option<&Place>) {
+    let mut is_first = true;
+    sink.out.push(b'[');
+    for entry in entries {
+        separate(sink, &mut is_first);
+        write(&mut sink.out, entry, place);
+        sink.settle();
     }
+    sink.out.push(b']');
+    sink.settle();
 }
 
 // --- traces of whole blocks ----------------------------------------------------------------------
@@ -184,10 +208,13 @@ impl Selection {
         true
     }
 
-    fn takes_entry(&mut self, entry: &Entry<'_>, address: &[usize]) -> bool {
-        let fits = (self.from.is_empty() || self.from.contains(&entry.from()))
-            && (self.to.is_empty() || self.to.contains(&entry.to()))
-            && self.address.as_ref().is_none_or(|wanted| wanted == address);
+    fn takes_entry(&mut self, entry: &Entry) -> bool {
+        let is_among = |wanted: &AddressSet, found: Option<Address>| {
+            wanted.is_empty() || found.is_some_and(|found| wanted.contains(&found))
+        };
+        let fits = is_among(&self.from, entry.from())
+            && is_among(&self.to, entry.to())
+            && self.address.as_ref().is_none_or(|wanted| *wanted == entry.address);
         self.takes(fits)
     }
 
@@ -201,18 +228,52 @@ impl Selection {
 /// Writes the entries of many transactions into one list.
 pub struct FlatTracer<'s> {
     pub sink: &'s mut Sink,
-    recorder: FrameRecorder,
+    recorder: Turns,
     pub selection: &'s mut Selection,
     pub is_first: &'s mut bool,
 }
 
 impl<'s> FlatTracer<'s> {
     pub fn new(sink: &'s mut Sink, selection: &'s mut Selection, is_first: &'s mut bool) -> Self {
-        FlatTracer { sink, recorder: FrameRecorder::new(false, false), selection, is_first }
+        FlatTracer { sink, recorder: Turns::default(), selection, is_first }
     }
 }
 
-record_frames!(FlatTracer<'_>);
+impl Inspector<EvmContext> for FlatTracer<'_> {
+    fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        self.recorder.initialize_interp(interpreter, context);
+    }
+
+    #[inline]
+    fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        if self.sink.tick() {
+            halt(interpreter);
+            return;
+        }
+        self.recorder.step(interpreter, context);
+    }
+
+    #[inline]
+    fn step_end(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        self.recorder.step_end(interpreter, context);
+    }
+
+    fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
+        self.recorder.call(context, inputs)
+    }
+
+    fn call_end(&mut self, context: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
+        self.recorder.call_end(context, inputs, outcome);
+    }
+
+    fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
+        self.recorder.create(context, inputs)
+    }
+
+    fn create_end(&mut self, context: &mut EvmContext, inputs: &CreateInputs, outcome: &mut CreateOutcome) {
+        self.recorder.create_end(context, inputs, outcome);
+    }
+}
 
 impl Tracer for FlatTracer<'_> {
     fn sink(&mut self) -> &mut Sink {
@@ -224,15 +285,14 @@ impl Tracer for FlatTracer<'_> {
     }
 
     fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
-        let FlatTracer { sink, recorder, selection, is_first } = self;
-        visit(&recorder.frames, false, &mut |entry, address, subtraces| {
-            if selection.takes_entry(&entry, address) {
-                separate(sink, is_first);
-                write(&mut sink.out, &entry, address, subtraces, ran.place.as_ref());
-                sink.settle();
+        for entry in list_entries(&self.recorder, &ran.tx, &ran.result) {
+            if self.selection.takes_entry(&entry) {
+                separate(self.sink, self.is_first);
+                write(&mut self.sink.out, &entry, ran.place.as_ref());
+                self.sink.settle();
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 }
 
@@ -243,13 +303,7 @@ pub fn separate(sink: &mut Sink, is_first: &mut bool) {
 }
 
 /// The reward that ends a block, or that of one of its ommers.
-pub fn write_reward(
-    out: &mut Vec<u8>,
-    author: &Address,
-    value: alloy_primitives::U256,
-    is_uncle: bool,
-    block: (B256, u64),
-) {
+pub fn write_reward(out: &mut Vec<u8>, author: &Address, value: U256, is_uncle: bool, block: (B256, u64)) {
     data(out, "{\"action\":{\"author\":", author);
     raw(out, if is_uncle { ",\"rewardType\":\"uncle\"" } else { ",\"rewardType\":\"block\"" });
     wide(out, ",\"value\":", value);
@@ -259,7 +313,7 @@ pub fn write_reward(
     raw(out, ",\"transactionPosition\":null,\"type\":\"reward\"}");
 }
 
-/// flatCallTracer: the entries of one transaction as a list.
+/// flatCallTracer: a call before the calls it makes, its end after them, each as an entry of one list.
 pub struct FlatCallTracer<'s> {
     sink: &'s mut Sink,
     recorder: FrameRecorder,
@@ -284,21 +338,54 @@ impl Tracer for FlatCallTracer<'_> {
     }
 
     fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
-        write_list(self.sink, &self.recorder.frames, self.with_precompiles, ran.place.as_ref())
+        let mut entries = Vec::new();
+        if !self.recorder.frames.is_empty() {
+            self.visit(0, &mut Vec::new(), &mut entries);
+        }
+        write_list(self.sink, &entries, ran.place.as_ref());
+        Ok(())
     }
 }
 
-/// All entries of one transaction in brackets.
-pub fn write_list(sink: &mut Sink, frames: &[Frame], with_precompiles: bool, place: Option<&Place>) -> Result<()> {
-    let mut is_first = true;
-    sink.out.push(b'[');
-    visit(frames, with_precompiles, &mut |entry, address, subtraces| {
-        separate(sink, &mut is_first);
-        write(&mut sink.out, &entry, address, subtraces, place);
-        sink.settle();
-        Ok(())
-    })?;
-    sink.out.push(b']');
-    sink.settle();
-    Ok(())
+impl FlatCallTracer<'_> {
+    fn visit(&self, index: usize, address: &mut Vec<usize>, entries: &mut Vec<Entry>) {
+        let frame = &self.recorder.frames[index];
+        let is_listed = |frame: &Frame| frame.was_entered() && (self.with_precompiles || !frame.is_precompile);
+        let listed = || frame.children.iter().filter(|child| is_listed(&self.recorder.frames[**child]));
+        let count = listed().count();
+        let mut entry = entry_of(frame, address.clone());
+        entry.subtraces = count + usize::from(frame.end.is_some());
+        entries.push(entry);
+        for (at, child) in listed().enumerate() {
+            address.push(at);
+            self.visit(*child, address, entries);
+            address.pop();
+        }
+        if let Some((contract, heir, balance)) = frame.end {
+            address.push(count);
+            entries.push(Entry::new(Action::End { contract, heir, balance }, 0, U256::ZERO, address.clone()));
+            address.pop();
+        }
+    }
+}
+
+fn entry_of(frame: &Frame, address: Vec<usize>) -> Entry {
+    let mut outcome = Outcome { gas_used: frame.gas_used as i64, ..Outcome::default() };
+    let action = if frame.kind.is_creation() {
+        outcome.set_code(frame.output.clone());
+        Action::Create {
+            from: frame.from,
+            init: frame.input.clone(),
+            address: frame.to,
+            is_create2: frame.kind == Kind::Create2,
+        }
+    } else {
+        outcome.output = Some(frame.output.clone());
+        Action::Call { kind: frame.kind, from: frame.from, to: frame.to, input: frame.input.clone() }
+    };
+    let mut entry = Entry::new(action, frame.gas, frame.value, address);
+    entry.error = (!frame.is_ok()).then(|| halt_phrase(frame.result));
+    entry.revert_reason = (frame.result == InstructionResult::Revert).then(|| frame.output.clone());
+    entry.outcome = Some(outcome);
+    entry
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, KECCAK256_EMPTY};
 use revm::context::TxEnv;
+use revm::context_interface::result::ExecutionResult;
 use revm::inspector::Inspector;
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, Interpreter};
 use revm::primitives::hardfork::SpecId;
@@ -13,11 +14,12 @@ use crate::errors::Result;
 use crate::evm::EvmContext;
 use crate::exec_db::ExecDb;
 use crate::json_text::{data, quantity, raw, wide};
-use crate::trace_flat;
-use crate::trace_frames::FrameRecorder;
+use crate::trace_flat::write_list;
 use crate::trace_geth::code_of;
+use crate::trace_listing::list;
 use crate::trace_replay::{Ran, Tracer};
 use crate::trace_sink::{Sink, halt};
+use crate::trace_turns::{Turns, precompile_price};
 use crate::trace_vm::VmWriter;
 
 #[derive(Clone, Copy)]
@@ -29,28 +31,39 @@ pub struct ParityOptions {
 
 pub struct ParityTracer<'s> {
     sink: &'s mut Sink,
-    recorder: FrameRecorder,
+    turns: Option<Turns>,
     vm: Option<VmWriter>,
+    is_surveying: bool,
     pub options: ParityOptions,
 }
 
 impl<'s> ParityTracer<'s> {
     pub fn new(sink: &'s mut Sink, options: ParityOptions, spec: SpecId) -> Self {
-        let vm = options.with_vm_trace.then(|| VmWriter::new(spec));
-        ParityTracer { sink, recorder: FrameRecorder::new(false, false), vm, options }
+        let mut tracer = ParityTracer { sink, turns: None, vm: None, is_surveying: false, options };
+        tracer.change(options, spec);
+        tracer
     }
 
     /// The next transaction is traced in another way.
     pub fn change(&mut self, options: ParityOptions, spec: SpecId) {
+        self.turns = options.with_trace.then(Turns::default);
         self.vm = options.with_vm_trace.then(|| VmWriter::new(spec));
         self.options = options;
+    }
+
+    /// Who records the turns of the run that is written.
+    fn turns(&mut self) -> Option<&mut Turns> {
+        self.turns.as_mut().filter(|_| !self.is_surveying)
     }
 }
 
 impl Inspector<EvmContext> for ParityTracer<'_> {
-    fn initialize_interp(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
+    fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         if let Some(vm) = &mut self.vm {
-            vm.open(self.sink, interpreter);
+            vm.open(interpreter);
+        }
+        if let Some(turns) = self.turns() {
+            turns.initialize_interp(interpreter, context);
         }
     }
 
@@ -59,14 +72,18 @@ impl Inspector<EvmContext> for ParityTracer<'_> {
             halt(interpreter);
             return;
         }
-        self.recorder.step(interpreter, context);
+        if let Some(turns) = self.turns() {
+            turns.step(interpreter, context);
+        }
         if let Some(vm) = &mut self.vm {
-            vm.step(self.sink, interpreter, context);
+            vm.step(interpreter, context);
         }
     }
 
     fn step_end(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
-        self.recorder.step_end(interpreter, context);
+        if let Some(turns) = self.turns() {
+            turns.step_end(interpreter, context);
+        }
         if let Some(vm) = &mut self.vm {
             vm.step_end(self.sink, interpreter);
         }
@@ -74,30 +91,34 @@ impl Inspector<EvmContext> for ParityTracer<'_> {
 
     fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
         if let Some(vm) = &mut self.vm {
-            vm.enter();
+            vm.enter(None);
         }
-        self.recorder.call(context, inputs)
+        self.turns().and_then(|turns| turns.call(context, inputs))
     }
 
     fn call_end(&mut self, context: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
         if let Some(vm) = &mut self.vm {
-            vm.leave(self.sink, &outcome.result, outcome.was_precompile_called);
+            vm.leave(&outcome.result, precompile_price(context, inputs, outcome), false);
         }
-        self.recorder.call_end(context, inputs, outcome);
+        if let Some(turns) = self.turns() {
+            turns.call_end(context, inputs, outcome);
+        }
     }
 
     fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
         if let Some(vm) = &mut self.vm {
-            vm.enter();
+            vm.enter(Some(inputs.init_code()));
         }
-        self.recorder.create(context, inputs)
+        self.turns().and_then(|turns| turns.create(context, inputs))
     }
 
     fn create_end(&mut self, context: &mut EvmContext, inputs: &CreateInputs, outcome: &mut CreateOutcome) {
         if let Some(vm) = &mut self.vm {
-            vm.leave(self.sink, &outcome.result, false);
+            vm.leave(&outcome.result, None, true);
         }
-        self.recorder.create_end(context, inputs, outcome);
+        if let Some(turns) = self.turns() {
+            turns.create_end(context, inputs, outcome);
+        }
     }
 }
 
@@ -106,23 +127,47 @@ impl Tracer for ParityTracer<'_> {
         self.sink
     }
 
-    fn begin(&mut self, _: &TxEnv) {
-        self.recorder.clear();
+    fn begin_survey(&mut self) -> bool {
+        self.is_surveying = self.vm.is_some();
+        if let Some(vm) = &mut self.vm {
+            vm.begin_survey();
+        }
+        self.is_surveying
+    }
+
+    fn begin(&mut self, tx: &TxEnv) {
+        self.is_surveying = false;
+        if let Some(turns) = &mut self.turns {
+            turns.clear();
+        }
         match &mut self.vm {
-            Some(vm) => vm.begin(self.sink),
+            Some(vm) => vm.begin(self.sink, tx.kind.is_create().then_some(&tx.data)),
             None => raw(&mut self.sink.out, "{\"vmTrace\":null"),
         }
     }
 
     fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()> {
+        if let Some(vm) = &mut self.vm {
+            vm.finish(self.sink);
+        }
         raw(&mut self.sink.out, ",\"trace\":");
-        let frames = if self.options.with_trace { &self.recorder.frames[..] } else { &[] };
-        trace_flat::write_list(self.sink, frames, false, None)?;
+        let entries = self.turns.as_ref().map(|turns| list(turns, &ran.tx, &ran.result)).unwrap_or_default();
+        write_list(self.sink, &entries, None);
         let out = &mut self.sink.out;
         let output = ran.result.output().cloned().unwrap_or_default();
-        data(out, ",\"output\":", output);
-        if let Some(place) = &ran.place {
-            data(out, ",\"transactionHash\":", place.hash);
+        match (&ran.place, ran.result.is_success()) {
+            // What a mined transaction reverted with is no output of it; a call has no other place for it.
+            (Some(place), false) => {
+                data(out, ",\"output\":\"0x\",\"transactionHash\":", place.hash);
+                if matches!(ran.result, ExecutionResult::Revert { .. }) {
+                    data(out, ",\"revertReason\":", output);
+                }
+            }
+            (Some(place), true) => {
+                data(out, ",\"transactionHash\":", place.hash);
+                data(out, ",\"output\":", output);
+            }
+            (None, _) => data(out, ",\"output\":", output),
         }
         raw(out, ",\"stateDiff\":");
         if self.options.with_state_diff {

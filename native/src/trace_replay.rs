@@ -47,6 +47,11 @@ pub struct Ran {
 pub trait Tracer: Inspector<EvmContext> {
     fn sink(&mut self) -> &mut Sink;
 
+    /// Whether the transaction has to run once before the run that is written.
+    fn begin_survey(&mut self) -> bool {
+        false
+    }
+
     /// A transaction begins.
     fn begin(&mut self, tx: &TxEnv);
 
@@ -118,6 +123,12 @@ pub fn start<T: Tracer>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, tracer: T) -> T
 
 /// Run one transaction, let the tracer write its result, and keep the changes.
 pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place>) -> Result<()> {
+    if evm.inspector.0.begin_survey() {
+        // What is wrong with the transaction comes to light again below.
+        let _ = evm.inspect_one_tx(tx.clone());
+        evm.finalize();
+        evm.inspector.0.sink().check()?;
+    }
     evm.inspector.0.begin(&tx);
     let result = evm.inspect_one_tx(tx.clone());
     let changes = evm.finalize();

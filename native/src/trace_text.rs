@@ -86,7 +86,7 @@ pub fn halt_phrase(result: InstructionResult) -> &'static str {
         R::OutOfOffset => "Out of bounds",
         R::StateChangeDuringStaticCall | R::CallNotAllowedInsideStatic => "Illegal state change",
         R::CreateContractSizeLimit | R::CreateInitCodeSizeLimit => "Code is too large",
-        R::CreateContractStartingWithEF => "Invalid code",
+        R::CreateContractStartingWithEF => "Code is invalid",
         R::CreateCollision => "Illegal state change",
         R::PrecompileError => "Precompile error",
         R::CallTooDeep => "Max call depth exceeded",

@@ -408,6 +408,9 @@ def trace_calls(
 ) -> TraceStream:
     """A list of replays, each on the state that the one before has left."""
 
+def trace_signed(state: State, env: BlockEnv, body: Body, kind: TraceKind, deadline_s: float, /) -> TraceStream:
+    """One signed transaction as if it were the next, with every check of transactions."""
+
 def trace_flat(
     blocks: Sequence[TracedBlock],
     index: int | None,

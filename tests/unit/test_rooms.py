@@ -54,6 +54,7 @@ TOPICS = {
     "graphql/test_page.py": "the files of the query page",
     "rpc/methods/test_debug_standard.py": "debug_trace* with the options of today's standard",
     "rpc/methods/test_debug_tracers.py": "the named tracers of debug_trace*",
+    "rpc/methods/test_trace_original.py": "trace_* by the rules of docs/decisions/0030, on chains of its own",
     "runtime/options/test_options.py": "the five modules of the package, through its public names",
     "test_rooms.py": "this file",
 }

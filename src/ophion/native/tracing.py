@@ -10,6 +10,7 @@ from ophion._native import (
     trace_call,
     trace_calls,
     trace_flat,
+    trace_signed,
     trace_transaction,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "trace_call",
     "trace_calls",
     "trace_flat",
+    "trace_signed",
     "trace_transaction",
 ]

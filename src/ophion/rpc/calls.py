@@ -29,11 +29,14 @@ from ophion.rpc.call_object import Call
 from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import (
     BASE_FEE_TOO_LOW,
+    INCORRECT_NONCE,
     INTRINSIC_GAS,
+    NONCE_TOO_LOW,
     SERVER_ERROR_CODE,
     TIMEOUT_EXPIRED,
     TIP_ABOVE_FEE,
     UPFRONT_COST,
+    WRONG_CHAIN_ID,
     invalid_params,
     reverted,
 )
@@ -131,6 +134,9 @@ _INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
     "balance": lambda reason: UPFRONT_COST(),
     "tip-above-fee": lambda reason: TIP_ABOVE_FEE(),
     "fee-below-base": lambda reason: BASE_FEE_TOO_LOW(),
+    "nonce-low": lambda reason: NONCE_TOO_LOW(),
+    "nonce-gap": lambda reason: INCORRECT_NONCE(),
+    "chain-id": lambda reason: WRONG_CHAIN_ID(),
     "other": invalid_params,
 }
 

@@ -24,8 +24,6 @@ INVALID_PARAMS_CODE: Final = -32602
 INTERNAL_ERROR_CODE: Final = -32603
 SERVER_ERROR_CODE: Final = -32000
 REVERTED_CODE: Final = 3
-LIMIT_EXCEEDED_CODE: Final = -38026
-"""A limit of this node that the standard leaves to nodes."""
 
 _ERROR_SELECTOR: Final = bytes.fromhex("08c379a0")
 _PANIC_SELECTOR: Final = bytes.fromhex("4e487b71")
@@ -89,6 +87,7 @@ INVALID_SIGNATURE: Final = Fault(-32002, "Invalid signature")
 INTRINSIC_GAS: Final = Fault(-32003, "Intrinsic gas exceeds gas limit")
 UPFRONT_COST: Final = Fault(-32004, "Upfront cost exceeds account balance")
 GAS_LIMIT: Final = Fault(-32005, "Transaction gas limit exceeds block gas limit")
+INCORRECT_NONCE: Final = Fault(-32006, "Incorrect nonce")
 NOT_AUTHORIZED: Final = Fault(-32007, "Sender account not authorized to send transactions")
 SYNC_IN_PROGRESS: Final = Fault(-32008, "Initial sync is still in progress")
 PRICE_TOO_LOW: Final = Fault(-32009, "Gas price below configured minimum gas price")

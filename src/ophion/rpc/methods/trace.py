@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Final
 
+from ophion.chain.queries import BlockView
+from ophion.errors import RpcError
 from ophion.native.failures import DecodeError
 from ophion.native.tracing import (
+    CallRefused,
     TracedBlock,
     TraceKind,
     TraceStream,
@@ -16,17 +18,18 @@ from ophion.native.tracing import (
     trace_call,
     trace_calls,
     trace_flat,
+    trace_signed,
     trace_transaction,
 )
-from ophion.native.transactions import decode_transactions
+from ophion.native.transactions import Body, decode_transactions
 from ophion.primitives.types import Address, BlockTag
 from ophion.rpc.blocks import header_at, view_at
 from ophion.rpc.call_object import Call, CallParam, decode_call
 from ophion.rpc.calls import gas_for
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import RANGE_TOO_LARGE, invalid_params
+from ophion.rpc.errors import BLOCK_NOT_FOUND, INTERNAL_ERROR, RANGE_TOO_LARGE, invalid_params
 from ophion.rpc.registry import method
-from ophion.rpc.tracing import Nothing, TraceResult, streamed, traced_block, transaction_at
+from ophion.rpc.tracing import TraceResult, streamed, traced_block, transaction_at
 from ophion.rpc.wire_types import (
     BlockId,
     BlockNumberParam,
@@ -261,30 +264,38 @@ async def call(
     ctx: RpcContext, call: CallParam, types: TypesParam, block: BlockParam = BlockTag.LATEST
 ) -> TraceResult | None:
     """Run a call on the state after a block with the traces asked for."""
-    return await streamed(ctx, partial(_start_call, ctx, call, types, block))
+
+    def start() -> TraceStream:
+        view = _view(ctx, block)
+        request = call.request(gas_for(ctx, call, view.header.gas_limit))
+        return trace_call(view.state, view.env, request, (), types, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)
 
 
-def _start_call(ctx: RpcContext, call: Call, types: TraceKind, block: BlockId) -> TraceStream:
+def _view(ctx: RpcContext, block: BlockId) -> BlockView:
     view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
     if view is None:
-        raise Nothing
-    request = call.request(gas_for(ctx, call, view.header.gas_limit))
-    return trace_call(view.state, view.env, request, (), types, ctx.limits.timeout_s)
+        raise BLOCK_NOT_FOUND()
+    return view
 
 
 @method("trace_callMany", needs={"state"})
-async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam = BlockTag.LATEST) -> TraceResult | None:
-    """Run several calls, each on the state that the one before has left."""
+async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam) -> TraceResult | None:
+    """Run several calls, each on the state that the one before has left; none is traced when one may not be made."""
 
     def start() -> TraceStream:
-        view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
-        if view is None:
-            raise Nothing
+        view = _view(ctx, block)
         limit = view.header.gas_limit
         requests = [(call.request(gas_for(ctx, call, limit)), types) for call, types in calls]
         return trace_calls(view.state, view.env, requests, ctx.limits.timeout_s)
 
-    return await streamed(ctx, start)
+    try:
+        return await streamed(ctx, start)
+    except RpcError as error:
+        if isinstance(error.__cause__, CallRefused):
+            raise INTERNAL_ERROR(error.message) from error
+        raise
 
 
 @method("trace_rawTransaction", needs={"state"})
@@ -296,16 +307,10 @@ async def raw_transaction(ctx: RpcContext, transaction: DataParam, types: TypesP
         raise invalid_params(f"transaction: {error}") from error
     if isinstance(decoded, str):
         raise invalid_params(f"transaction: {decoded}")
-    has_new_fees = decoded.type >= 2
-    wanted = Call(
-        sender=decoded.sender,
-        to=decoded.to,
-        gas=decoded.gas_limit,
-        value=decoded.value,
-        input=decoded.input,
-        nonce=decoded.nonce,
-        gas_price=None if has_new_fees else decoded.max_fee_per_gas,
-        max_fee_per_gas=decoded.max_fee_per_gas if has_new_fees else None,
-        max_priority_fee_per_gas=decoded.max_priority_fee_per_gas if has_new_fees else None,
-    )
-    return await streamed(ctx, partial(_start_call, ctx, wanted, types, BlockTag.LATEST))
+
+    def start() -> TraceStream:
+        view = _view(ctx, BlockTag.LATEST)
+        body = Body.of([decoded.raw], [], None)
+        return trace_signed(view.state, view.env, body, types, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)

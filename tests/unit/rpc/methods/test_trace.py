@@ -145,10 +145,10 @@ def test_calls_are_nested_into_the_machine_trace(dev: Interface) -> None:
 
 def test_many_calls_build_on_each_other(dev: Interface) -> None:
     call = {"from": SENDER, "to": OTHER, "value": "0x1", "gas": "0x5208"}
-    first, second = dev.ask("trace_callMany", [[call, ["stateDiff"]], [call, ["stateDiff"]]])
+    first, second = dev.ask("trace_callMany", [[call, ["stateDiff"]], [call, ["stateDiff"]]], "latest")
     before, after = first["stateDiff"][SENDER]["nonce"]["*"], second["stateDiff"][SENDER]["nonce"]["*"]
     assert before["to"] == after["from"]
-    assert dev.error("trace_callMany", [[call]])[0] == -32602
+    assert dev.error("trace_callMany", [[call]], "latest")[0] == -32602
 
 
 def test_a_signed_transaction_is_traced_without_being_sent(dev: Interface) -> None:
