@@ -61,8 +61,9 @@ class HeaderFold(Generic[S]):
 
     def keep(self, block_hash: Hash32, state: S) -> None:
         """Remember the state after a block, in the place of one that was not used for long."""
+        # one step each, because clients ask from other threads than blocks are imported in
+        self._known.pop(block_hash, None)
         self._known[block_hash] = state
-        self._known.move_to_end(block_hash)
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
 

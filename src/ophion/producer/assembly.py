@@ -24,6 +24,7 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 _MIN_TRANSACTION_GAS = 21_000
+_CLOCK_TOLERANCE_S = 10.0
 _HEADER_ROOM = 16_384
 """Bytes of a block that are not transactions: header, withdrawals, heads of lists."""
 
@@ -108,6 +109,16 @@ class Assembler:
             self.clock.monotonic() - started_at,
         )
         return hashed
+
+    def check_clock(self, head: HashedHeader) -> None:
+        """Say so when the next block has to wait for the clock: nothing else would explain the silence."""
+        behind_s = head.timestamp - self.clock.now()
+        if behind_s > _CLOCK_TOLERANCE_S:
+            log.warning(
+                "The clock of this node is %.0f s behind block %d; no block is made until it has caught up",
+                behind_s,
+                head.number,
+            )
 
     def wishes(self, timestamp: int | None = None, vote: Vote | None = None) -> Wishes:
         """What this node wants its next block to be; the timestamp is now unless given."""

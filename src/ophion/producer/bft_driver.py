@@ -15,9 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ophion.chain.block import decode_block
 from ophion.chain.builder import BuiltBlock
@@ -43,11 +43,10 @@ from ophion.consensus.bft.events import (
     SetTimer,
     Suspended,
     TaskFailed,
-    TimerKind,
 )
 from ophion.consensus.bft.machine import BftMachine
 from ophion.consensus.bft.memory import Memory
-from ophion.consensus.bft.messages import BftMessage, Candidate, RawMessage
+from ophion.consensus.bft.messages import Candidate, RawMessage
 from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile
 from ophion.consensus.bft.scribe import Dialect, KeyScribe
 from ophion.consensus.bft.status import BftStatus, status_of
@@ -61,6 +60,8 @@ from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.assembly import Assembler
+from ophion.producer.bft_timers import BftTimers
+from ophion.producer.gossip import Gossip, NoPeers
 from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
@@ -69,52 +70,10 @@ MEMORY_KEY: Final = "bft-memory"
 """Under which the database keeps the promises of this validator: name of the dialect, a zero byte, the record."""
 _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
-_EARLY_S: Final = 0.005
-"""A timer that fires this much before its wall time is on time; beyond that the clock was set back."""
-_LONGEST_WAIT_S: Final = 1.0
-"""How long a timer for a wall time waits before it looks at the clock again, which may have been set forward."""
 _MOST_KEPT: Final = 8
 """Blocks of a height that wait for their seals. One that had to go is executed again when it is decided after all."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
 """What may be wrong with a block. Anything else is trouble of this node and ends it."""
-
-
-class Gossip(Protocol):
-    """The validators' way to each other. What comes in goes to `BftDriver.received`."""
-
-    def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
-        """Send an own message to the validators of its height."""
-
-    def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
-        """Pass a foreign message on, byte for byte, to validators that are not in `exclude`."""
-
-    def catch_up(self, peer: Address | None, height: int) -> None:
-        """A peer speaks of later heights: its chain has at least this block."""
-
-    def connected(self) -> Collection[Address]:
-        """Addresses of connected validators."""
-
-    def clients(self) -> Iterable[str]:
-        """What connected validators call themselves."""
-
-
-class NoPeers:
-    """A node that is alone."""
-
-    def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
-        """Nobody hears it; the machine has counted its own message already."""
-
-    def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
-        """There is nobody to pass it on to."""
-
-    def catch_up(self, peer: Address | None, height: int) -> None:
-        """There is nobody to ask."""
-
-    def connected(self) -> Collection[Address]:
-        return ()
-
-    def clients(self) -> Iterable[str]:
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +134,7 @@ class BftDriver:
         self._tuning = tuning
         self._queue: deque[_Item] = deque()
         self._woken = asyncio.Event()
-        self._timers: dict[TimerKind, asyncio.TimerHandle] = {}
+        self._timers = BftTimers(self._clock, self._post)
         self._tasks: asyncio.TaskGroup | None = None
         self._kept: dict[Hash32, _Kept] = {}
         self._problem: str | None = None
@@ -229,8 +188,7 @@ class BftDriver:
     def _rest(self) -> None:
         """Leave consensus; the machine keeps its promises."""
         self._machine.handle(Suspended(), self._clock.now())
-        for kind in TimerKind:
-            self._cancel_timer(kind)
+        self._timers.cancel_all()
 
     def _warn(self) -> None:
         for warning in self.engine.timing(self._chain.head).warnings(self._dialect.starts_on_block_timer):
@@ -269,6 +227,7 @@ class BftDriver:
             log.error("consensus rests at block %d: %s", head.number, error)
             return Suspended()
         self._problem = None
+        self._assembler.check_clock(head)
         self._note_role(self._signer.address in event.validators, head.number + 1)
         return event
 
@@ -288,9 +247,9 @@ class BftDriver:
 
     async def _carry_out(self, effect: BftEffect) -> None:
         if isinstance(effect, SetTimer):
-            self._set_timer(effect)
+            self._timers.set(effect)
         elif isinstance(effect, CancelTimer):
-            self._cancel_timer(effect.kind)
+            self._timers.cancel(effect.kind)
         elif isinstance(effect, Remember):
             await self._remember(effect.memory)
         elif isinstance(effect, Multicast):
@@ -310,26 +269,6 @@ class BftDriver:
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         assert self._tasks is not None, "effects are carried out while the driver runs"
         self._tasks.create_task(work)
-
-    def _set_timer(self, order: SetTimer) -> None:
-        """Rounds last so many seconds, whatever becomes of the clock; a block is due at a time that the clock shows."""
-        self._cancel_timer(order.kind)
-        wait_s = max(0.0, order.at - self._clock.now())
-        if order.kind is TimerKind.BLOCK:
-            wait_s = min(wait_s, _LONGEST_WAIT_S)
-        self._timers[order.kind] = asyncio.get_running_loop().call_later(wait_s, self._expire, order)
-
-    def _cancel_timer(self, kind: TimerKind) -> None:
-        timer = self._timers.pop(kind, None)
-        if timer is not None:
-            timer.cancel()
-
-    def _expire(self, order: SetTimer) -> None:
-        if order.kind is TimerKind.BLOCK and self._clock.now() < order.at - _EARLY_S:
-            self._set_timer(order)
-        else:
-            self._timers.pop(order.kind, None)
-            self._post(order.event)
 
     # --- blocks ---------------------------------------------------------------------------------
 

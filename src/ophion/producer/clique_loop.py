@@ -120,6 +120,7 @@ class CliqueSealer:
             while self._chain.head.hash == parent.hash:
                 await self._wake_up()
             return
+        self._assembler.check_clock(parent)
         due = max(float(parent.timestamp + turn.period_s), self._clock.now())
         if not turn.is_in_turn:
             due += self._randomness.random() * turn.snapshot.limit * OUT_OF_TURN_DELAY_S

@@ -62,3 +62,15 @@ def test_a_cancelled_producer_finishes_the_block_that_is_on_its_way(tmp_path: Pa
 
     with open_core(tmp_path) as core:
         asyncio.run(story(core))
+
+
+def test_a_clock_far_behind_the_head_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with open_core(tmp_path) as core:
+        head = asyncio.run(core.seal(100.0))
+        core.core.assembler.check_clock(head)
+        core.clock.advance(-9)
+        core.core.assembler.check_clock(head)
+        assert caplog.text == ""
+        core.clock.advance(-51)
+        core.core.assembler.check_clock(head)
+    assert "The clock of this node is 60 s behind block 1; no block is made until it has caught up" in caplog.text

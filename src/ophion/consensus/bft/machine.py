@@ -63,6 +63,8 @@ class BftMachine:
         """The running height; None while suspended or not a validator."""
         self.fork_note: str | None = None
         """Set when a second block appeared at the height of the head, which honest quorums cannot produce."""
+        self.has_twin = False
+        """Whether a peer has sent messages signed with the key of this node, which do not come back by themselves."""
         self._scribe = scribe
         self._follows_others = follows_others
         self._memory = memory
@@ -116,6 +118,7 @@ class BftMachine:
                 )
             return
         self.head = event.head
+        self.has_twin = False
         self._is_running = True
         number = event.head.number + 1
         self.committee = Committee.of(number, event.validators, event.head.builder)
@@ -162,7 +165,10 @@ class BftMachine:
         height = self.height
         message = event.message
         author = message.author
-        if height is None or author == self.address or author not in height.committee.members:
+        if author == self.address:
+            self.has_twin = True
+            return
+        if height is None or author not in height.committee.members:
             return
         if self._relayed.add(message.fingerprint):
             self._effects.append(Relay(message, (event.peer, author)))

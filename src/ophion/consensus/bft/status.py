@@ -184,6 +184,11 @@ def _explained(status: BftStatus, machine: BftMachine, height: Height) -> BftSta
     needed = height.committee.quorum
     if machine.fork_note is not None:
         lines.append(f"The chain has forked, which takes misbehaving validators: {machine.fork_note}.")
+    if machine.has_twin:
+        lines.append(
+            f"Messages signed by this validator (0x{machine.address.hex()}) came from a peer. Another node seems to "
+            "have the same key: stop one of the two, as together they break promises that others rely on."
+        )
     if status.is_quorum_reachable is False:
         missing = status.disconnected if status.disconnected is not None else status.silent
         verb = "connected" if status.disconnected is not None else "heard of"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ophion.primitives.block import HashedHeader
@@ -21,33 +22,33 @@ if TYPE_CHECKING:
 
 
 @method("ibft_getValidatorsByBlockNumber", needs={"chain", "ibft"})
-def ibft_validators(ctx: RpcContext, block: BlockNumberParam) -> AddressList | None:
+async def ibft_validators(ctx: RpcContext, block: BlockNumberParam) -> AddressList | None:
     """The validators that made a block, as its header lists them; null when there is no such block."""
-    return _validators(ctx, ctx.ibft, header_at(ctx, block))
+    return await _validators(ctx, ctx.ibft, header_at(ctx, block))
 
 
 @method("qbft_getValidatorsByBlockNumber", needs={"chain", "qbft"})
-def qbft_validators(ctx: RpcContext, block: BlockNumberParam) -> AddressList | None:
+async def qbft_validators(ctx: RpcContext, block: BlockNumberParam) -> AddressList | None:
     """The validators that made a block; for `pending` those that will make the next one.
 
     Where a contract names them, what it says at that block. Null when there is no such block.
     """
     driver = _there(ctx.qbft)
     if block is BlockTag.PENDING:
-        return [data(one) for one in driver.engine.members(ctx.queries.head, ctx.queries.chain)]
-    return _validators(ctx, driver, header_at(ctx, block))
+        return await _addresses(ctx, lambda: driver.engine.members(ctx.queries.head, ctx.queries.chain))
+    return await _validators(ctx, driver, header_at(ctx, block))
 
 
 @method("ibft_getValidatorsByBlockHash", needs={"chain", "ibft"})
-def ibft_validators_by_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList | None:
+async def ibft_validators_by_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList | None:
     """The validators that made a block, as its header lists them; null when there is no such block."""
-    return _validators(ctx, ctx.ibft, ctx.queries.header(block_hash))
+    return await _validators(ctx, ctx.ibft, ctx.queries.header(block_hash))
 
 
 @method("qbft_getValidatorsByBlockHash", needs={"chain", "qbft"})
-def qbft_validators_by_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList | None:
+async def qbft_validators_by_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList | None:
     """The validators that made a block; null when there is no such block."""
-    return _validators(ctx, ctx.qbft, ctx.queries.header(block_hash))
+    return await _validators(ctx, ctx.qbft, ctx.queries.header(block_hash))
 
 
 @method("ibft_proposeValidatorVote", needs={"ibft"})
@@ -141,10 +142,15 @@ def _there(driver: BftDriver | None) -> BftDriver:
     return driver
 
 
-def _validators(ctx: RpcContext, driver: BftDriver | None, header: HashedHeader | None) -> list[str] | None:
+async def _validators(ctx: RpcContext, driver: BftDriver | None, header: HashedHeader | None) -> list[str] | None:
     if header is None:
         return None
-    return [data(one) for one in _there(driver).engine.validators_of(header, ctx.queries.chain)]
+    return await _addresses(ctx, lambda: _there(driver).engine.validators_of(header, ctx.queries.chain))
+
+
+async def _addresses(ctx: RpcContext, find: Callable[[], Sequence[Address]]) -> list[str]:
+    """Validators may be the answer of a contract, or folded from many headers: no work for the event loop."""
+    return [data(address) for address in await ctx.lanes.read.run(find)]
 
 
 def _proposals(ctx: RpcContext, driver: BftDriver | None) -> LocalProposals:

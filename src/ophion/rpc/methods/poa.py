@@ -15,21 +15,24 @@ from ophion.rpc.wire_types import AddressParam, BlockNumberParam, Boolean, Boole
 
 
 @method("clique_getSigners", needs={"chain", "clique"})
-def get_signers(ctx: RpcContext, block: BlockNumberParam = BlockTag.LATEST) -> AddressList:
+async def get_signers(ctx: RpcContext, block: BlockNumberParam = BlockTag.LATEST) -> AddressList:
     """Who may sign the block after this one, in ascending order."""
-    return _signers(ctx, header_at(ctx, block))
+    return await _signers(ctx, header_at(ctx, block))
 
 
 @method("clique_getSignersAtHash", needs={"chain", "clique"})
-def get_signers_at_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList:
+async def get_signers_at_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList:
     """Who may sign the block after this one, in ascending order."""
-    return _signers(ctx, ctx.queries.header(block_hash))
+    return await _signers(ctx, ctx.queries.header(block_hash))
 
 
-def _signers(ctx: RpcContext, header: HashedHeader | None) -> list[str]:
+async def _signers(ctx: RpcContext, header: HashedHeader | None) -> list[str]:
     if header is None:
         raise INTERNAL_ERROR("there is no such block")
-    return [data(signer) for signer in ctx.queries.engine.members(header, ctx.queries.chain)]
+    # those of an old block are folded from headers before it, which is no work for the event loop
+    queries = ctx.queries
+    found = await ctx.lanes.read.run(lambda: queries.engine.members(header, queries.chain))
+    return [data(signer) for signer in found]
 
 
 @method("clique_propose", needs={"clique"})

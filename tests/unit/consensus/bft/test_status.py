@@ -111,6 +111,16 @@ def test_own_turn_and_a_fork_are_named() -> None:
     assert "forked" in status(stage).explanation[0]
 
 
+def test_a_second_node_with_the_same_key_is_named() -> None:
+    stage = Stage(IBFT2, me=3)
+    stage.start_round_0()
+    stage.hear(stage.hands[3].round_change(1, 1, None), peer=1)
+    assert stage.effects == []
+    assert "the same key" in status(stage).explanation[0]
+    stage.start(Head(1, b"\1" * 32, 1, stage.hands[0].address))
+    assert "the same key" not in " ".join(status(stage).explanation)
+
+
 def test_the_status_is_plain_json() -> None:
     stage = Stage(QBFT, me=3)
     stage.start_round_0()

@@ -1,0 +1,53 @@
+"""The two timers of a validator, on a clock that may be set while they run.
+
+A block is due at a time that the clock shows, so its timer follows the clock. A round lasts so many seconds, so its
+timer does not: a clock that is set back by an hour must not keep a validator in a round for an hour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from ophion.consensus.bft.events import BftEvent, SetTimer, TimerKind
+from ophion.runtime.clock import Clock
+
+_EARLY_S: Final = 0.005
+"""A timer that fires this much before its wall time is on time; beyond that the clock was set back."""
+_LONGEST_WAIT_S: Final = 1.0
+"""How long to wait before looking at the clock again, which may have been set forward."""
+
+
+class BftTimers:
+    """At most one timer of each kind."""
+
+    def __init__(self, clock: Clock, expired: Callable[[BftEvent], None]) -> None:
+        self._clock = clock
+        self._expired = expired
+        self._running: dict[TimerKind, asyncio.TimerHandle] = {}
+
+    def set(self, order: SetTimer) -> None:
+        """Hand out the event of the order when its time has come; replaces a timer of that kind."""
+        self.cancel(order.kind)
+        wait_s = max(0.0, order.at - self._clock.now())
+        if order.kind is TimerKind.BLOCK:
+            wait_s = min(wait_s, _LONGEST_WAIT_S)
+        self._running[order.kind] = asyncio.get_running_loop().call_later(wait_s, self._wake, order)
+
+    def cancel(self, kind: TimerKind) -> None:
+        """Nothing happens when there is no such timer."""
+        timer = self._running.pop(kind, None)
+        if timer is not None:
+            timer.cancel()
+
+    def cancel_all(self) -> None:
+        for kind in TimerKind:
+            self.cancel(kind)
+
+    def _wake(self, order: SetTimer) -> None:
+        if order.kind is TimerKind.BLOCK and self._clock.now() < order.at - _EARLY_S:
+            self.set(order)
+        else:
+            self._running.pop(order.kind, None)
+            self._expired(order.event)

@@ -1,0 +1,47 @@
+"""Validators' way to each other, as consensus sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Protocol
+
+from ophion.consensus.bft.messages import BftMessage
+from ophion.primitives.types import Address
+
+
+class Gossip(Protocol):
+    """Carries messages between validators. What comes in goes to `BftDriver.received`."""
+
+    def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
+        """Send an own message to the validators of its height."""
+
+    def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
+        """Pass a foreign message on, byte for byte, to validators that are not in `exclude`."""
+
+    def catch_up(self, peer: Address | None, height: int) -> None:
+        """A peer speaks of later heights: its chain has at least this block."""
+
+    def connected(self) -> Collection[Address]:
+        """Addresses of connected validators."""
+
+    def clients(self) -> Iterable[str]:
+        """What connected validators call themselves."""
+
+
+class NoPeers:
+    """A node that is alone."""
+
+    def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
+        """Nobody hears it; the machine has counted its own message already."""
+
+    def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
+        """There is nobody to pass it on to."""
+
+    def catch_up(self, peer: Address | None, height: int) -> None:
+        """There is nobody to ask."""
+
+    def connected(self) -> Collection[Address]:
+        return ()
+
+    def clients(self) -> Iterable[str]:
+        return ()
