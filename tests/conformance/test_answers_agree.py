@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ophion.native.crypto import keccak256
 from ophion.node.config import NodeConfig
@@ -116,6 +118,61 @@ def test_fee_history(interface: Interface) -> None:
         )
         rewards = [int(reward, 16) for reward in history["reward"][position]]
         assert rewards == [at_percentile(tips, used * percent // 100) for percent in (0, 25, 50, 100)]
+
+
+CONTRACT, RICH = "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f", "0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b"
+ADDRESSES = [CONTRACT, RICH, RICH[2:], RICH.upper().replace("0X", "0x"), RICH.upper(), "0x1", "0x", "", "0xzz", 5, None]
+NUMBERS = [
+    None,
+    "0x0",
+    "0x1",
+    "0x01",
+    "1",
+    "010",
+    1,
+    -1,
+    "0x",
+    "",
+    "0X1",
+    hex(2**64),
+    hex(2**256 - 1),
+    hex(2**256),
+    1.5,
+]
+BYTES = [None, "0x", "0x12a7b914", "12a7b914", "0x0", "", "0xzz", "0X12", 5, "0x" + "00" * 100]
+MEMBERS = {
+    "from": ADDRESSES, "to": ADDRESSES, "gas": [*NUMBERS, "0x5208", "30000", "0x100000"], "gasPrice": NUMBERS,
+    "maxFeePerGas": NUMBERS, "maxPriorityFeePerGas": NUMBERS, "value": NUMBERS, "data": BYTES, "input": BYTES,
+    "nonce": NUMBERS, "type": ["0x0", "0x2", "x"], "chainId": ["0x1", "x"], "strict": [True, False, "false", 0],
+    "accessList": [None, [], [{"address": CONTRACT, "storageKeys": ["0x0"]}], {}, [5]], "other": [1],
+}  # fmt: skip
+CALLS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in MEMBERS.items()})
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(call=CALLS)
+def test_a_call_means_the_same_by_every_name_of_the_block(interface: Interface, call: dict[str, Any]) -> None:
+    """The usual call at the newest block takes a short way of its own."""
+    number = interface.ask("eth_blockNumber")
+    ways: list[list[Any]] = [["latest"], [number], [{"blockNumber": number}], [], ["latest", {}], ["latest", None, {}]]
+    answers = [interface.request("eth_call", call, *way) for way in ways]
+    assert all(short_of_detail(answer) == short_of_detail(answers[0]) for answer in answers), (call, answers)
+    assert answers[0].get("error", {}).get("code") != -32603, call
+
+
+@pytest.mark.parametrize("address", [*ADDRESSES, "0x" + "00" * 21, RICH + " "], ids=repr)
+def test_an_account_is_the_same_by_every_name_of_the_block(interface: Interface, address: object) -> None:
+    number = interface.ask("eth_blockNumber")
+    block = interface.ask("eth_getBlockByNumber", number)["hash"]
+    for name in ("eth_getBalance", "eth_getTransactionCount", "eth_getCode"):
+        answers = [interface.request(name, address, *way) for way in (["latest"], [], [number], [block])]
+        assert all(short_of_detail(answer) == short_of_detail(answers[0]) for answer in answers), name
+
+
+def short_of_detail(answer: dict[str, Any]) -> Any:
+    """An answer without the words that say where a parameter is wrong."""
+    error = answer.get("error")
+    return answer["result"] if error is None else (error["code"], error["data"] if error["code"] == 3 else None)
 
 
 def at_percentile(tips: list[tuple[int, int]], threshold: int) -> int:
