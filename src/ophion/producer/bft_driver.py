@@ -70,6 +70,7 @@ MEMORY_KEY: Final = "bft-memory"
 """Under which the database keeps the promises of this validator: name of the dialect, a zero byte, the record."""
 _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
+_RETRY_S: Final = 5.0
 _MOST_KEPT: Final = 8
 """Blocks of a height that wait for their seals. One that had to go is executed again when it is decided after all."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
@@ -223,13 +224,20 @@ class BftDriver:
         try:
             event = self.engine.new_head(head, self._chain, self._tuning.max_timeout_s)
         except InvalidBlock as error:
+            if self._problem is None:
+                log.error("consensus rests at block %d: %s", head.number, error)
             self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
-            log.error("consensus rests at block %d: %s", head.number, error)
+            # a call that took too long may do better later, and without a new head nobody else would ask again
+            asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
             return Suspended()
         self._problem = None
         self._assembler.check_clock(head)
         self._note_role(self._signer.address in event.validators, head.number + 1)
         return event
+
+    def _ask_again(self, head: HashedHeader) -> None:
+        if self._tasks is not None and self._chain.head.hash == head.hash:
+            self._post(head)
 
     def _note_role(self, is_validator: bool, number: int) -> None:
         if is_validator != self._was_validator:

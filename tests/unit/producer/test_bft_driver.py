@@ -19,7 +19,7 @@ from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal,
 from ophion.consensus.bft.scribe import KeyScribe
 from ophion.consensus.bft.status import Phase
 from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
-from ophion.errors import DecodeError, StorageError
+from ophion.errors import DecodeError, InvalidHeader, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
@@ -479,6 +479,27 @@ def test_consensus_rests_when_the_contract_names_nobody(tmp_path: Path) -> None:
         assert "validators of block 1 cannot be found out" in status.explanation[0]
 
     told(tmp_path, "qbft", story, validatorcontractaddress="0x" + "cc" * 20, nodes=1, validators=0)
+
+
+def test_a_contract_that_does_not_answer_is_asked_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        (node,) = nodes
+
+        def busy(header: HashedHeader, contract: Address) -> Sequence[Address]:
+            if clock.now() < START + 12:
+                raise InvalidHeader("validators of the contract", "no answer in time")
+            return (KEYS[0].address,)
+
+        driver_of(node).engine.validators.contract_reader = busy
+        async with running(driver_of(node)):
+            await asyncio.sleep(11)
+            assert node.queries.head_number == 0
+            assert driver_of(node).status().phase is Phase.STOPPED
+            await asyncio.sleep(10)
+        assert node.queries.head_number >= 3
+
+    told(tmp_path, "qbft", story, validatorcontractaddress="0x" + "cc" * 20, nodes=1, validators=0)
+    assert caplog.text.count("consensus rests at block 0") == 1
 
 
 def test_the_reward_and_the_fees_go_where_the_network_says(tmp_path: Path) -> None:
