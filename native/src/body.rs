@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
-use alloy_consensus::transaction::Transaction as _;
-use alloy_consensus::{EthereumTxEnvelope, TxEip4844, TxEip4844Variant, TxEnvelope};
-use alloy_eips::eip2718::Decodable2718;
+use alloy_consensus::transaction::{RlpEcdsaDecodableTx, Transaction as _};
+use alloy_consensus::{EthereumTxEnvelope, TxEip4844, TxEip4844Variant, TxEnvelope, TxLegacy};
+use alloy_eips::eip2718::{Decodable2718, Eip2718Error};
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bytes, Signature, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
@@ -31,7 +31,13 @@ impl Tx {
     /// From the EIP-2718 form as it stands in a block.
     pub fn decode(raw: Bytes) -> Result<Self> {
         let mut rest = &raw[..];
-        let envelope = Envelope::decode_2718(&mut rest).map_err(|cause| Error::Decode(cause.to_string()))?;
+        let envelope = match raw.first() {
+            None => return Err(Error::Decode("there are no bytes".into())),
+            // Asked for any type, the decoder hides what is wrong with an old transaction behind its type byte.
+            Some(0xc0..) => TxLegacy::rlp_decode_signed(&mut rest).map(Envelope::Legacy).map_err(Eip2718Error::from),
+            Some(_) => Envelope::decode_2718(&mut rest),
+        }
+        .map_err(|cause| Error::Decode(cause.to_string()))?;
         if !rest.is_empty() {
             return Err(Error::Decode(format!("{} bytes too many", rest.len())));
         }

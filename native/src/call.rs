@@ -286,17 +286,21 @@ fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOutcome> {
     }
 }
 
-/// Value and fees beyond what any account can hold; revm adds them to a balance that it was told not to check.
-fn is_beyond_all_money(tx: &TxEnv) -> bool {
-    let gas = U256::from(tx.gas_limit).saturating_mul(U256::from(tx.gas_price));
-    let blobs = U256::from(tx.blob_hashes.len() as u64 * alloy_eips::eip4844::DATA_GAS_PER_BLOB)
-        .saturating_mul(U256::from(tx.max_fee_per_blob_gas));
-    tx.value.saturating_add(gas).saturating_add(blobs) > U256::MAX >> 1
+/// Value and fees beyond what any account can hold; revm adds them to a balance that it was told not to check, and
+/// multiplies in 128 bits.
+pub fn is_beyond_all_money(tx: &TxEnv) -> bool {
+    let blob_gas = tx.blob_hashes.len() as u128 * u128::from(alloy_eips::eip4844::DATA_GAS_PER_BLOB);
+    let gas = u128::from(tx.gas_limit).checked_mul(tx.gas_price);
+    let blobs = blob_gas.checked_mul(tx.max_fee_per_blob_gas);
+    let fees = gas.zip(blobs).and_then(|(gas, blobs)| gas.checked_add(blobs));
+    fees.is_none_or(|fees| tx.value.saturating_add(U256::from(fees)) > U256::MAX >> 1)
 }
+
+pub const BEYOND_ALL_MONEY: &str = "balance: more than any account can hold";
 
 fn run_watched(evm: &mut Evm, tx: TxEnv) -> Result<CallOutcome> {
     if is_beyond_all_money(&tx) {
-        return Ok(CallOutcome::invalid("balance: more than any account can hold".into()));
+        return Ok(CallOutcome::invalid(BEYOND_ALL_MONEY.into()));
     }
     let result = evm.transact_one(tx);
     let mut outcome = concluded(evm, result)?;
@@ -539,14 +543,14 @@ fn access_list(
     let mut tx = request.tx.clone();
     let mut evm = evm::build(env, db, call_cfg(env, request), AccessListInspector::default());
     if is_beyond_all_money(&tx) {
-        return Ok((tx.access_list, CallOutcome::invalid("balance: more than any account can hold".into())));
+        return Ok((tx.access_list, CallOutcome::invalid(BEYOND_ALL_MONEY.into())));
     }
     loop {
         evm.inspector = AccessListInspector::new(tx.access_list.clone());
         let result = evm.inspect_one_tx(call_tx(&tx, env.fork));
         let outcome = concluded(&mut evm, result)?;
         let touched = std::mem::take(&mut evm.inspector).into_access_list();
-        if touched == tx.access_list || outcome.kind == "invalid" || Instant::now() >= deadline {
+        if touched == tx.access_list || outcome.kind == "invalid" || watch::is_over(deadline) {
             return Ok((touched, outcome));
         }
         tx.access_list = touched;

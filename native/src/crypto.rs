@@ -11,8 +11,11 @@ use crate::errors::{Error, Result};
 /// Recover the uncompressed public key (64 bytes) behind a signature over `digest`.
 pub fn recover_key(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<[u8; 64]> {
     let id = if parity { RecoveryId::One } else { RecoveryId::Zero };
-    let signature = RecoverableSignature::from_compact(r_s, id)
-        .map_err(|_| Error::Decode("signature: r or s is out of range".into()))?;
+    let out_of_range = || Error::Decode("signature: r or s is out of range".into());
+    if r_s[..32] == [0; 32] || r_s[32..] == [0; 32] {
+        return Err(out_of_range());
+    }
+    let signature = RecoverableSignature::from_compact(r_s, id).map_err(|_| out_of_range())?;
     let key = SECP256K1
         .recover_ecdsa(Message::from_digest(digest.0), &signature)
         .map_err(|_| Error::Decode("signature: no public key fits it".into()))?;

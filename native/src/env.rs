@@ -158,9 +158,11 @@ impl BlockEnv {
         block_hashes: Option<&[u8]>,
         dao_fork: bool,
     ) -> PyResult<Self> {
+        let fork = Fork::parse(fork)?;
+        check_blob_price(excess_blob_gas.unwrap_or(0), blob_fee_fraction.unwrap_or_else(|| usual_fraction(fork)))?;
         Ok(BlockEnv {
             rules: rules.get().clone(),
-            fork: Fork::parse(fork)?,
+            fork,
             number,
             timestamp,
             beneficiary: beneficiary.0,
@@ -179,6 +181,22 @@ impl BlockEnv {
             prepared: OnceLock::new(),
         })
     }
+}
+
+/// By how much excess gas the price of blobs grows e-fold, where the genesis does not say.
+fn usual_fraction(fork: Fork) -> u64 {
+    if fork.has(SpecId::PRAGUE) { 5_007_716 } else { 3_338_477 }
+}
+
+/// e^88 is just below 2^127: a higher price cannot be computed in the 128 bits that it has.
+fn check_blob_price(excess: u64, fraction: u64) -> Result<()> {
+    if fraction == 0 {
+        return Err(Error::Decode("blob gas: the fraction of its price is 0".into()));
+    }
+    if excess / fraction >= 88 {
+        return Err(Error::Decode(format!("blob gas: an excess of {excess} makes a price beyond all money")));
+    }
+    Ok(())
 }
 
 impl BlockEnv {
@@ -221,8 +239,7 @@ impl BlockEnv {
         if !self.fork.has(SpecId::CANCUN) {
             return None;
         }
-        let fraction =
-            self.blob_fee_fraction.unwrap_or(if self.fork.has(SpecId::PRAGUE) { 5_007_716 } else { 3_338_477 });
+        let fraction = self.blob_fee_fraction.unwrap_or_else(|| usual_fraction(self.fork));
         Some(BlobExcessGasAndPrice::new(self.excess_blob_gas.unwrap_or(0), fraction))
     }
 

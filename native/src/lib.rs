@@ -74,5 +74,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     py_trie::register(module)?;
     trace_stream::register(module)?;
     state_test::register(module)?;
-    transaction_test::register(module)
+    transaction_test::register(module)?;
+    watch::register(module)
 }

@@ -7,6 +7,7 @@ use alloy_primitives::{Address, B256, Log};
 use crate::errors::{Error, Result};
 use crate::render;
 use crate::store::{Snapshot, decode_header, fold, split_body};
+use crate::watch;
 
 pub struct LogFilter {
     /// Any of these; none means every address.
@@ -43,6 +44,7 @@ impl LogFilter {
 /// What ends a search early.
 pub struct Limits {
     pub max_results: usize,
+    pub max_bytes: usize,
     pub deadline: Instant,
 }
 
@@ -55,9 +57,7 @@ pub fn search(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, li
         limits.check_time()?;
         let Some(hash) = snapshot.canonical_hash(number)? else { continue };
         writer.write_block(snapshot, &hash)?;
-        if writer.count > limits.max_results {
-            return Err(Error::Storage(format!("limit: more than {} logs match", limits.max_results)));
-        }
+        limits.check_size(&writer)?;
     }
     writer.out.push(b']');
     Ok(writer.out)
@@ -75,8 +75,19 @@ pub fn of_block(snapshot: &Snapshot, hash: &B256, filter: &LogFilter, removed: b
 }
 
 impl Limits {
+    /// Looked at after each block, which its gas bounds.
+    fn check_size(&self, written: &Writer<'_>) -> Result<()> {
+        if written.count > self.max_results {
+            return Err(Error::Storage(format!("limit: more than {} logs match", self.max_results)));
+        }
+        if written.out.len() > self.max_bytes {
+            return Err(Error::Storage(format!("limit: more than {} bytes of logs match", self.max_bytes)));
+        }
+        Ok(())
+    }
+
     fn check_time(&self) -> Result<()> {
-        if Instant::now() >= self.deadline {
+        if watch::is_over(self.deadline) {
             return Err(Error::Storage("limit: the search took too long; ask for fewer blocks".into()));
         }
         Ok(())

@@ -1,7 +1,6 @@
 //! Simulated blocks as Python sees them.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use alloy_primitives::Address;
 use pyo3::prelude::*;
@@ -17,6 +16,7 @@ use crate::py_body::{Body, Withdrawal, withdrawals_of};
 use crate::py_state::{Execution, State, deadline_after, rewards_of};
 use crate::render::{Place, write_log, write_transaction};
 use crate::simulate::{CallResult, Rules, SimulatedCall, is_precompile, simulate};
+use crate::watch;
 
 /// A block that was simulated: what its header needs, and what its calls gave.
 #[pyclass(frozen, module = "ophion._native")]
@@ -128,7 +128,7 @@ fn simulate_block(
         })
         .collect();
     let deadline = deadline_after(deadline_s);
-    let done = py.detach(|| simulate(state, env, &rules, &calls, || Instant::now() >= deadline))?;
+    let done = py.detach(|| simulate(state, env, &rules, &calls, || watch::is_over(deadline)))?;
     let data = Arc::new(done.body);
     Ok(SimulatedBlock {
         execution: Py::new(py, Execution { data: Arc::new(done.execution) })?,

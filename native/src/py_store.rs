@@ -240,7 +240,7 @@ impl Store {
         self.json(py, |snapshot| snapshot.block_receipts_json(&block.0, with_revert_reason))
     }
 
-    #[pyo3(signature = (first, last, addresses, topics, max_results, deadline_s, /))]
+    #[pyo3(signature = (first, last, addresses, topics, max_results, max_bytes, deadline_s, /))]
     #[allow(clippy::too_many_arguments)]
     fn logs_json<'py>(
         &self,
@@ -250,10 +250,11 @@ impl Store {
         addresses: Vec<Addr>,
         topics: PyTopics,
         max_results: usize,
+        max_bytes: usize,
         deadline_s: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let filter = log_filter(addresses, topics);
-        let limits = Limits { max_results, deadline: deadline_after(deadline_s) };
+        let limits = Limits { max_results, max_bytes, deadline: deadline_after(deadline_s) };
         let found = self.read(py, |snapshot| logs::search(snapshot, first, last, &filter, &limits))?;
         Ok(to_bytes(py, found))
     }

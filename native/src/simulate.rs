@@ -179,6 +179,9 @@ fn run_call(
     collector: &mut LogCollector,
     tx: TxEnv,
 ) -> (ExecDb, Result<ExecutionResult>) {
+    if call::is_beyond_all_money(&tx) {
+        return (db, Err(Error::Refused(call::BEYOND_ALL_MONEY.into())));
+    }
     let precompiles = Precompiles::new(env.fork.spec, rules);
     let mut evm = evm::build(env, db, config(env, rules, &tx), collector).with_precompiles(precompiles);
     let outcome = evm.inspect_one_tx(tx);

@@ -123,6 +123,9 @@ pub fn start<T: Tracer>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, tracer: T) -> T
 
 /// Run one transaction, let the tracer write its result, and keep the changes.
 pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place>) -> Result<()> {
+    if call::is_beyond_all_money(&tx) {
+        return Err(Error::Refused(call::BEYOND_ALL_MONEY.into()));
+    }
     if evm.inspector.0.begin_survey() {
         // What is wrong with the transaction comes to light again below.
         let _ = evm.inspect_one_tx(tx.clone());

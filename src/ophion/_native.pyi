@@ -309,6 +309,18 @@ class AccountOverride:
     ) -> AccountOverride: ...
 
 @final
+class Cancellation:
+    """Lets one thread end what another computes."""
+
+    def __new__(cls) -> Cancellation: ...
+    def cancel(self) -> None: ...
+    def __enter__(self) -> None:
+        """Until `__exit__`, calls, searches and simulations of this thread end soon after `cancel`, as if their deadline
+        had passed."""
+
+    def __exit__(self, kind: object, error: object, trace: object, /) -> None: ...
+
+@final
 class CallOutcome:
     kind: str
     """returned, reverted, halted (reason says why), invalid (the call breaks a transaction rule) or timeout."""
@@ -534,6 +546,7 @@ class Store:
         addresses: Sequence[bytes],
         topics: Sequence[Sequence[bytes] | None],
         max_results: int,
+        max_bytes: int,
         deadline_s: float,
         /,
     ) -> bytes:

@@ -88,9 +88,9 @@ environments = st.fixed_dictionaries(
         "difficulty": wide,
         "mix_hash": st.sampled_from([bytes(32), b"\xff" * 32]),
         "base_fee": optional(wide),
-        "excess_blob_gas": optional(st.sampled_from([0, 1, 10**7])),
+        "excess_blob_gas": optional(st.sampled_from([0, 1, 10**7, 2**63, 2**64 - 1])),
         "max_blobs": optional(small),
-        "blob_fee_fraction": optional(st.sampled_from([1, 3_338_477, 2**64 - 1])),
+        "blob_fee_fraction": optional(st.sampled_from([0, 1, 3_338_477, 2**64 - 1])),
         "parent_beacon_root": optional(st.just(bytes(32))),
         "parent_hash": st.just(bytes(32)),
         "block_hashes": st.sampled_from([None, b"", bytes(32), bytes(33), bytes(32 * 300)]),
@@ -158,7 +158,7 @@ calls = st.fixed_dictionaries(
                 ((2**256, RICH, 0, 300, 0, 0),),
             ]
         ),
-        "check_balance": st.just(True),
+        "check_balance": st.booleans(),
     }
 )
 overrides = st.sampled_from(

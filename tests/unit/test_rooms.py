@@ -28,6 +28,7 @@ ELSEWHERE = {
     "cli/validate.py": "tests/unit/cli/test_main.py",
     "metrics/families.py": "tests/unit/metrics/test_node_metrics.py",
     "node/limit_options.py": "tests/unit/node/test_config.py",
+    "native/cancellation.py": "names of the extension, passed on; used by the tests of lanes",
     "native/ethash.py": "names of the extension, passed on; used by the tests of consensus",
     "native/executor.py": "names of the extension, passed on; used by the tests of chain",
     "native/simulation.py": "names of the extension, passed on; used by the tests of eth_simulateV1",

@@ -1,7 +1,5 @@
 //! The fields of the root, and those of what waits for a block.
 
-use std::time::Instant;
-
 use alloy_primitives::{B256, U256};
 
 use super::accounts::Account;
@@ -14,6 +12,7 @@ use super::run::{INVALID_PARAMS, OUT_OF_TIME, Run, Stop, Written, cost};
 use super::transactions::Transaction;
 use crate::errors::Error;
 use crate::logs::{self, LogFilter};
+use crate::watch;
 
 const RANGE_TOO_LARGE: (i64, &str) = (-32005, "Requested range exceeds maximum RPC range limit");
 const TOO_MANY_LOGS: (i64, &str) = (-32005, "Too many logs match; ask for fewer blocks");
@@ -157,9 +156,13 @@ impl<'a> Run<'a> {
         if (most > 0 && blocks > most) || (takes_all && blocks >= self.bounds.max_blocks) {
             return Err(self.fail_with(node, RANGE_TOO_LARGE));
         }
-        let limits = logs::Limits { max_results: self.bounds.max_logs, deadline: self.bounds.deadline };
+        let limits = logs::Limits {
+            max_results: self.bounds.max_logs,
+            max_bytes: self.bounds.max_bytes,
+            deadline: self.bounds.deadline,
+        };
         let numbers = match logs::candidates(self.snapshot, first, last, &wanted, &limits) {
-            Err(_) if Instant::now() >= self.bounds.deadline => return Err(Stop::Exhausted(OUT_OF_TIME)),
+            Err(_) if watch::is_over(self.bounds.deadline) => return Err(Stop::Exhausted(OUT_OF_TIME)),
             found => found?,
         };
         let mut found = Vec::new();

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::Instant;
 
 use alloy_primitives::B256;
 
@@ -20,6 +19,7 @@ use super::plan::Node;
 use crate::errors::Error;
 use crate::state::View;
 use crate::store::Snapshot;
+use crate::watch;
 
 pub const INVALID_PARAMS: (i64, &str) = (-32602, "Invalid params");
 
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         if self.out.len() > self.bounds.max_bytes {
             return Err(Stop::Exhausted(TOO_LONG));
         }
-        if Instant::now() >= self.bounds.deadline {
+        if watch::is_over(self.bounds.deadline) {
             return Err(Stop::Exhausted(OUT_OF_TIME));
         }
         Ok(())

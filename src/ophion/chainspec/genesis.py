@@ -28,6 +28,7 @@ from ophion.primitives.types import (
     Hash32,
 )
 
+_MOST_FRACTIONS: Final = 88
 _MAX_GAS_LIMIT_BITS: Final = 63
 
 
@@ -111,6 +112,15 @@ def parse_genesis(text: bytes | str, is_dev: bool = False) -> Genesis:
     return replace(genesis, warnings=tuple(warnings))
 
 
+def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
+    """Its price grows e-fold with every fraction: one beyond 88 of them has more than 127 bits."""
+    excess = top.number("excessBlobGas") or 0
+    most = _MOST_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
+    if excess >= most:
+        raise top.invalid("excessBlobGas", excess, f"makes a price beyond all money; at most {most - 1}")
+    return excess
+
+
 def _read_block(top: Members, spec: ChainSpec) -> Genesis:
     gas_limit = top.number("gasLimit", bits=_MAX_GAS_LIMIT_BITS)
     if gas_limit is None:
@@ -137,7 +147,7 @@ def _read_block(top: Members, spec: ChainSpec) -> Genesis:
         parent_hash=_hash(top, "parentHash"),
         coinbase=top.address("coinbase") or ZERO_ADDRESS,
         blob_gas_used=top.number("blobGasUsed") or 0,
-        excess_blob_gas=top.number("excessBlobGas") or 0,
+        excess_blob_gas=_excess_blob_gas(top, spec),
         parent_beacon_block_root=_hash(top, "parentBeaconBlockRoot"),
         accounts=_read_accounts(top),
     )

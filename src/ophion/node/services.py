@@ -137,6 +137,7 @@ def build_interface(
             max_logs_range=limits.max_logs_range,
             max_trace_range=limits.max_trace_range,
             max_logs=limits.max_logs,
+            max_response_bytes=limits.max_response_bytes,
             timeout_s=limits.timeout_s,
             shows_revert_reason=config.access.revert_reason_enabled,
         ),

@@ -48,12 +48,20 @@ def _number(ctx: RpcContext, block: BlockTag | int) -> int | None:
 
 
 async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> bytes:
-    read, limits = ctx.queries.store.logs_json, ctx.limits
-    if first == last:
-        return read(first, last, query.addresses, query.topics, limits.max_logs, limits.timeout_s)
-    return await ctx.lanes.read.run(
-        lambda: read(first, last, query.addresses, query.topics, limits.max_logs, limits.timeout_s)
-    )
+    limits = ctx.limits
+
+    def read() -> bytes:
+        return ctx.queries.store.logs_json(
+            first,
+            last,
+            query.addresses,
+            query.topics,
+            limits.max_logs,
+            limits.max_response_bytes,
+            limits.timeout_s,
+        )
+
+    return read() if first == last else await ctx.lanes.read.run(read)
 
 
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:

@@ -11,7 +11,8 @@
 A lane admits a limited number of jobs. `write`, `build` and `admit` are used by the node itself, which waits; `read`
 and `trace` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see the end
 of. A deadline given with a job covers the time in the queue too; the running Rust call is not stopped by it and takes
-its own.
+its own. A job of `read` or `trace` that is cancelled while it runs (its client went away) ends soon after: the
+extension looks for that where it looks at its deadline.
 
 `InlineLanes` runs everything at once in the calling thread: the same interface for tests without threads.
 """
@@ -22,9 +23,11 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol, TypeVar
 
 from ophion.errors import OphionError
+from ophion.native.cancellation import Cancellation
 
 T = TypeVar("T")
 
@@ -69,9 +72,11 @@ class Lane(Protocol):
 class ThreadLane:
     """A lane of threads, started when first needed."""
 
-    def __init__(self, name: str, threads: int, limit: int | None) -> None:
+    def __init__(self, name: str, threads: int, limit: int | None, is_abortable: bool = False) -> None:
+        """`is_abortable`: running jobs may be given up; never for those that write."""
         self.name = name
         self._limit = limit
+        self._is_abortable = is_abortable
         self._waiting = 0
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
@@ -83,8 +88,10 @@ class ThreadLane:
         if self._limit is not None and self._waiting >= self._limit:
             raise LaneFull(self.name, self._limit)
         self._waiting += 1
-        future = asyncio.get_running_loop().run_in_executor(self._executor, job)
-        future.add_done_callback(self._finished)
+        cancellation = Cancellation() if self._is_abortable else None
+        work = job if cancellation is None else partial(_abortable, cancellation, job)
+        future = asyncio.get_running_loop().run_in_executor(self._executor, work)
+        future.add_done_callback(partial(self._finished, cancellation))
         return future
 
     async def run(self, job: Callable[[], T], deadline_s: float | None = None) -> T:
@@ -100,10 +107,17 @@ class ThreadLane:
         """Let running jobs end, drop queued ones, and give the threads back."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def _finished(self, future: asyncio.Future[T]) -> None:
+    def _finished(self, cancellation: Cancellation | None, future: asyncio.Future[T]) -> None:
         self._waiting -= 1
         if not future.cancelled():
             future.exception()  # an abandoned job's error belongs to nobody
+        elif cancellation is not None:
+            cancellation.cancel()
+
+
+def _abortable(cancellation: Cancellation, job: Callable[[], T]) -> T:
+    with cancellation:
+        return job()
 
 
 class InlineLane:
@@ -151,8 +165,8 @@ class ThreadLanes:
         self.write = ThreadLane("write", 1, None)
         self.build = ThreadLane("build", 1, None)
         self.admit = ThreadLane("admit", 1, None)
-        self.read = ThreadLane("read", read_threads or max(2, cores), read_limit)
-        self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit)
+        self.read = ThreadLane("read", read_threads or max(2, cores), read_limit, is_abortable=True)
+        self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit, is_abortable=True)
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:

@@ -78,6 +78,7 @@ def test_required_members_are_asked_for_by_name(name: str) -> None:
         ({"timestamp": "yesterday"}, "Invalid timestamp"),
         ({"number": "0x1"}, "Invalid number"),
         ({"gasUsed": 5}, "Invalid gasUsed"),
+        ({"excessBlobGas": "0xffffffffffffffff"}, "Invalid excessBlobGas"),
         ({"baseFeePerGas": -1}, "Invalid baseFeePerGas"),
         ({"alloc": []}, "Invalid alloc"),
         ({"alloc": {"0x12": {}}}, "Invalid alloc in genesis block configuration: 0x12"),

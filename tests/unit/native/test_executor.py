@@ -190,3 +190,18 @@ def test_sums_beyond_all_money_are_invalid_and_no_panic(world: World) -> None:
     assert call(state, env, most, [], 1.0).reason.startswith("balance:")
     assert estimate_gas(state, env, most, [], 30_000_000, 1.0)[1].reason.startswith("balance:")
     assert create_access_list(state, env, most, [], 1.0)[1].reason.startswith("balance:")
+
+
+@pytest.mark.parametrize("members", [{"gas_price": 2**128 - 1}, {"max_fee_per_blob_gas": 2**128 - 1}], ids=["gas", "blobs"])
+def test_fees_beyond_all_money_are_refused_wherever_a_call_is_run(world: World, members: dict[str, int]) -> None:
+    """Even where nobody checks the balance; the EVM multiplies them in 128 bits."""
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+    request = CallRequest(sender=ADDRESSES[0], to=ADDRESSES[1], gas=2**40, blob_hashes=[b"\x01" * 32], **members)
+    assert call(state, env, request, (), 1.0).reason.startswith("balance:")
+    assert estimate_gas(state, env, request, (), 2**40, 1.0)[1].reason.startswith("balance:")
+    assert create_access_list(state, env, request, (), 1.0)[1].reason.startswith("balance:")
+
+
+def test_undecodable_transactions_say_what_is_wrong() -> None:
+    good = signed(KEYS[0], 0, ADDRESSES[1])
+    assert decode_transactions([b"", good[:-1], b"\xc0"]) == ["there are no bytes", "input too short", "input too short"]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from ophion.native.executor import BlockEnv, CallRequest, ChainRules, call, genesis_state
+from ophion.native.store import open_store
 from ophion.runtime.lanes import DeadlineExceeded, InlineLanes, LaneFull, ThreadLane, ThreadLanes
 
 
@@ -109,3 +112,36 @@ def test_inline_lanes_run_in_the_calling_thread() -> None:
         lanes.close()
 
     asyncio.run(story())
+
+
+ENDLESS = bytes.fromhex("5b5f56")
+CONTRACT = b"\x99" * 20
+
+
+def test_a_running_call_ends_when_its_client_has_gone(tmp_path: Path) -> None:
+    """With one thread: the next job can only run once the cancelled one has left it."""
+    state = genesis_state(open_store(tmp_path), [(CONTRACT, 0, 0, ENDLESS, [])]).state
+    env = BlockEnv(
+        rules=ChainRules(chain_id=1),
+        fork="shanghai",
+        number=1,
+        timestamp=1,
+        beneficiary=bytes(20),
+        gas_limit=2**62,
+        difficulty=0,
+        mix_hash=bytes(32),
+        base_fee=0,
+        parent_hash=bytes(32),
+    )
+    request = CallRequest(sender=bytes(20), to=CONTRACT, gas=2**60)
+
+    async def story() -> str:
+        lane = ThreadLane("read", 1, None, is_abortable=True)
+        running = asyncio.create_task(lane.run(lambda: call(state, env, request, (), 600.0)))
+        await asyncio.sleep(0.05)
+        running.cancel()
+        answer = await lane.run(lambda: "free", 60.0)
+        lane.close()
+        return answer
+
+    assert asyncio.run(story()) == "free"
