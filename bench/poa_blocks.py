@@ -1,11 +1,12 @@
 """How punctual proof-of-authority nodes are, and how many transactions they take beside the dev network.
 
-    python bench/poa_blocks.py [--transactions 30000] [--idle 20] [--rounds 2] [ENGINE ...]
+    python bench/poa_blocks.py [--idle 60] [--seconds 60] [ENGINE ...]
 
-Each ENGINE (dev, clique, ibft2, qbft) is a node of one with a period of a second. Idle, a block is late by the time
-between its timestamp and the moment a client sees it. Under load, signed transfers are posted over eight connections as
-fast as they are answered; the rate counts from the first one sent to the last one mined. Engines take turns and the
-best round of each counts, so that other work on the machine weighs on all of them alike.
+Each ENGINE (dev, clique, ibft2, qbft) is a node of one with a period of a second. A block is late by the time between
+its timestamp and the moment a client sees it. First nothing is sent for so many blocks. Then, with `--seconds`, signed
+transfers are posted over eight connections as fast as they are answered, and what is mined in that time is counted; the
+client holds back while many wait, so that pools do not overflow. Ratios mean something only within one run, and on a
+machine that does nothing else: the load average is printed beside them.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,64 +33,160 @@ ENGINES = ("dev", "clique", "ibft2", "qbft")
 CONNECTIONS = 8
 GAS_LIMIT = 0x1FFFFFFFFFFFFF
 """As on the dev network: the machine is the limit, not the block."""
+MOST_WAITING = 20_000
+"""Transactions sent and not mined at which the client waits."""
+MOST_RATE = 8_000
+"""Transactions signed beforehand, per second of load."""
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was seen of one node."""
+
+    idle: list[float] = field(default_factory=list)
+    """How late each block was, in seconds, while nothing was sent."""
+    loaded: list[float] = field(default_factory=list)
+    rate: float = 0.0
+    """Transactions mined per second."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engine", nargs="*", default=list(ENGINES), metavar="ENGINE")
-    parser.add_argument("--transactions", type=int, default=30_000, help="0 measures punctuality alone")
-    parser.add_argument("--idle", type=int, default=20, help="idle blocks to watch")
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--idle", type=int, default=60, help="idle blocks to watch")
+    parser.add_argument("--seconds", type=int, default=60, help="length of the load; 0 measures punctuality alone")
     arguments = parser.parse_args()
-    bodies = list(signed_bodies(arguments.transactions))
+    bodies = list(signed_bodies(arguments.seconds * MOST_RATE))
+    print(f"{'':<27}{'late in ms, idle':<27}{'late in ms, under load':<27}")
+    print(f"{'engine':<8}{'tx/s':>8}{'of dev':>8}" + f"   {'median':>8}{'p99':>8}{'max':>8}" * 2 + "   load average")
     rates: dict[str, float] = {}
-    late: dict[str, list[float]] = {engine: [] for engine in arguments.engine}
-    for _ in range(arguments.rounds):
-        for engine in arguments.engine:
-            with tempfile.TemporaryDirectory(prefix="poa-") as folder:
-                rate, delays = measure(engine, Path(folder), bodies, arguments.idle)
-            rates[engine] = max(rate, rates.get(engine, 0.0))
-            late[engine] += delays
-    print(f"{'engine':<8}{'tx/s':>9}{'of dev':>9}{'late ms: median':>18}{'worst':>8}")
     for engine in arguments.engine:
-        share = f"{rates[engine] / rates['dev']:.2f}" if rates.get("dev") else ""
-        delays = late[engine]
-        middle = f"{1000 * statistics.median(delays):.1f}" if delays else "-"
-        worst = f"{1000 * max(delays):.1f}" if delays else "-"
-        print(f"{engine:<8}{rates[engine]:>9.0f}{share:>9}{middle:>18}{worst:>8}")
+        with tempfile.TemporaryDirectory(prefix="poa-") as folder:
+            found = measure(engine, Path(folder), bodies, arguments.idle, arguments.seconds)
+        rates[engine] = found.rate
+        share = f"{found.rate / rates['dev']:.2f}" if rates.get("dev") else "-"
+        load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+        print(
+            f"{engine:<8}{found.rate:>8.0f}{share:>8}   {spread(found.idle)}   {spread(found.loaded)}   {load}",
+            flush=True,
+        )
 
 
-def measure(engine: str, folder: Path, bodies: list[bytes], idle: int) -> tuple[float, list[float]]:
-    """Transactions per second, and how late each idle block was; the dev network has no schedule to be late on."""
+def spread(delays: list[float]) -> str:
+    """Median, 99th percentile and maximum in milliseconds."""
+    if not delays:
+        return f"{'-':>8}{'-':>8}{'-':>8}"
+    ordered = sorted(delays)
+    figures = statistics.median(ordered), ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))], ordered[-1]
+    return "".join(f"{1000 * figure:>8.1f}" for figure in figures)
+
+
+def measure(engine: str, folder: Path, bodies: list[bytes], idle: int, seconds: int) -> Figures:
+    """Punctuality first, throughput after it; the dev network has no schedule to be late on."""
+    found = Figures()
     with NodeProcess(folder / "data", *options(engine, folder), "--tx-pool-max-size=100000") as node:
-        delays = [] if engine == "dev" else idle_delays(node, idle)
-        if not bodies:
-            return 0.0, delays
         port = node.ports["json-rpc"]
-        senders = ["0x" + key.address.hex() for key in DEV_KEYS]
-        began = time.perf_counter()
-        uvloop.run(post_all(port, bodies))
-        while sum(int(node.rpc("eth_getTransactionCount", one, "latest"), 16) for one in senders) < len(bodies):
-            time.sleep(0.01)
-            if time.perf_counter() - began > 120:
-                raise SystemExit(f"{engine}: transactions were not mined\n{node.output()[-2000:]}")
-        return len(bodies) / (time.perf_counter() - began), delays
+        if engine != "dev":
+            uvloop.run(watch(port, found.idle, idle))
+        if seconds:
+            uvloop.run(load(port, bodies, seconds, found, engine == "dev"))
+    return found
 
 
-def idle_delays(node: NodeProcess, count: int) -> list[float]:
-    found: list[float] = []
-    head = int(node.rpc("eth_blockNumber"), 16)
-    while len(found) < count:
-        seen = int(node.rpc("eth_blockNumber"), 16)
+class Client:
+    """One connection that asks and waits for the answer."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def to(cls, port: int) -> Client:
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    async def post(self, request: bytes) -> bytes:
+        """The body of the answer to a whole HTTP request."""
+        self._writer.write(request)
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        answer = await self._reader.readexactly(length)
+        if b'"error"' in answer:
+            raise SystemExit(answer.decode())
+        return answer
+
+    async def ask(self, method: str, *params: object) -> Any:
+        return json.loads(await self.post(request(method, *params)))["result"]
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def request(method: str, *params: object) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    return b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
+        len(body),
+        body,
+    )
+
+
+async def watch(port: int, late: list[float], count: int | None) -> None:
+    """Note how late blocks are when they are seen, for so many blocks or until cancelled."""
+    client = await Client.to(port)
+    head = int(await client.ask("eth_blockNumber"), 16)
+    while count is None or len(late) < count:
+        await asyncio.sleep(0.001)
+        seen = int(await client.ask("eth_blockNumber"), 16)
         if seen > head:
             now = time.time()
-            block = node.rpc("eth_getBlockByNumber", hex(seen), False)
+            block = await client.ask("eth_getBlockByNumber", hex(seen), False)
             # the first block is made at once, wherever in its second that is
             if seen > 1:
-                found.append(now - int(block["timestamp"], 16))
+                late.append(now - int(block["timestamp"], 16))
             head = seen
-        time.sleep(0.0005)
-    return found
+    client.close()
+
+
+async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_dev: bool) -> None:
+    """Post transactions for so long; each connection sends the next one when it is answered."""
+    todo = iter(bodies)
+    sent = 0
+    asking = await Client.to(port)
+    senders = ["0x" + key.address.hex() for key in DEV_KEYS]
+
+    async def mined() -> int:
+        return sum([int(await asking.ask("eth_getTransactionCount", one, "latest"), 16) for one in senders])
+
+    async def post() -> None:
+        nonlocal sent
+        client = await Client.to(port)
+        for body in todo:
+            await has_room.wait()
+            await client.post(body)
+            sent += 1
+
+    has_room = asyncio.Event()
+    has_room.set()
+    # the dev network has no schedule to be late on
+    late: list[float] = [] if is_dev else found.loaded
+    watching = asyncio.ensure_future(watch(port, late, None))
+    began, done = time.perf_counter(), 0
+    posting = [asyncio.ensure_future(post()) for _ in range(CONNECTIONS)]
+    while (left := began + seconds - time.perf_counter()) > 0:
+        await asyncio.sleep(min(left, 0.1))
+        done = await mined()
+        if sent - done > MOST_WAITING:
+            has_room.clear()
+        else:
+            has_room.set()
+        if all(task.done() for task in posting):
+            raise SystemExit(f"{len(bodies)} transactions were not enough: raise MOST_RATE")
+    found.rate = done / (time.perf_counter() - began)
+    tasks = [watching, *posting]
+    for task in tasks:
+        task.cancel()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if not isinstance(outcome, asyncio.CancelledError | None):
+            raise outcome
 
 
 def options(engine: str, folder: Path) -> tuple[str, ...]:
@@ -121,29 +220,7 @@ def signed_bodies(count: int) -> Iterator[bytes]:
     for number in range(count):
         key = DEV_KEYS[number % len(DEV_KEYS)]
         raw = legacy_transaction(key, number // len(DEV_KEYS), to=(0x10000 + number).to_bytes(20, "big"), value=1)
-        body = b'{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x%s"]}' % raw.hex().encode()
-        yield (
-            b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-            % (len(body), body)
-        )
-
-
-async def post_all(port: int, bodies: list[bytes]) -> None:
-    """Post every body once; each connection sends the next one when it is answered."""
-    todo = iter(bodies)
-
-    async def client() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for body in todo:
-            writer.write(body)
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-            answer = await reader.readexactly(length)
-            if b'"error"' in answer:
-                raise SystemExit(answer.decode())
-        writer.close()
-
-    await asyncio.gather(*(client() for _ in range(CONNECTIONS)))
+        yield request("eth_sendRawTransaction", "0x" + raw.hex())
 
 
 if __name__ == "__main__":

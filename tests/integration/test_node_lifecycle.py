@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import socket
 import subprocess
@@ -56,6 +57,46 @@ def test_a_transaction_is_mined_at_once_and_the_node_stops_cleanly(tmp_path: Pat
         "Stopped.",
     ):
         assert line in log, line
+
+
+def started_preset(*before: str) -> tuple[subprocess.Popen[str], Path]:
+    """`ophion dev` and its temporary directory."""
+    ports = ("--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0")
+    node = subprocess.Popen(
+        [*before, *COMMAND, "dev", *ports],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment(),
+    )
+    assert node.stdout is not None
+    path = None
+    for line in node.stdout:
+        if "stored it to " in line:
+            path = Path(line.partition("stored it to ")[2].strip()).parent
+        if "main loop is up" in line:
+            break
+    assert path is not None
+    return node, path
+
+
+def test_the_end_of_its_terminal_stops_a_node_and_leaves_nothing_behind() -> None:
+    node, path = started_preset()
+    node.send_signal(signal.SIGHUP)
+    assert node.wait(15) == 0
+    assert not path.exists()
+
+
+@pytest.mark.skipif(shutil.which("nohup") is None, reason="nohup is not here")
+def test_a_node_started_to_outlive_its_terminal_does() -> None:
+    node, path = started_preset("nohup")
+    node.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        node.wait(0.5)
+    node.send_signal(signal.SIGTERM)
+    assert node.wait(15) == 0
+    assert not path.exists()
 
 
 def test_a_restart_finds_the_same_chain_and_the_same_key(tmp_path: Path) -> None:

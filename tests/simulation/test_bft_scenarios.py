@@ -14,8 +14,10 @@ from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.status import Phase, status_of
 from ophion.consensus.bft.timing import Timing
 from ophion.testing.simulation.conditions import Link, Misconduct
+from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.mail import Letter
 from ophion.testing.simulation.trace import Trace
-from ophion.testing.simulation.world import Letter, Network, World
+from ophion.testing.simulation.world import World
 
 IBFT2, QBFT = Ibft2(), Qbft()
 both = pytest.mark.parametrize("rules", [IBFT2, QBFT], ids=["ibft2", "qbft"])
@@ -161,7 +163,7 @@ def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: Rul
 @both
 def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_by_the_others(rules: Rules) -> None:
     found = world(rules)
-    found.filter = lambda _from, _to, letter: not (isinstance(letter, Commit) and letter.round == 0)
+    found.mail.filter = lambda _from, _to, letter: not (isinstance(letter, Commit) and letter.round == 0)
     found.run(2.5)
     first = found.members[1].machine
     assert first is not None
@@ -187,12 +189,12 @@ def locked_and_restarted(rules: Rules, keeps_disk: bool) -> tuple[World, bytes]:
             return False
         return not isinstance(letter, Commit) or receiver == a
 
-    found.filter = story
+    found.mail.filter = story
     found.run(2.5)
     assert found.heights() == [1, 0, 0, 0]
     decided = found.members[a].head.hash
     found.divide((1, 0, 0, 0))
-    found.filter = None
+    found.mail.filter = None
     for index in (1, 2):
         found.crash(index)
         found.restart(index, keeps_disk)
@@ -267,7 +269,7 @@ def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: Rules) ->
 @both
 def test_i_14_messages_slower_than_the_time_out_cost_rounds_but_not_the_chain(rules: Rules) -> None:
     found = world(rules, timing=Timing(1.0, 1.5, 64.0))
-    found.link = Link(1.4, 1.6)
+    found.mail.link = Link(1.4, 1.6)
     assert found.run(120.0, reached(found, 3))
     assert max(rounds(found)) >= 1
     safe(found)
@@ -276,7 +278,7 @@ def test_i_14_messages_slower_than_the_time_out_cost_rounds_but_not_the_chain(ru
 @both
 def test_i_15_doubled_and_reordered_messages_change_nothing(rules: Rules) -> None:
     found = world(rules)
-    found.link = Link(0.001, 0.4, duplication=0.5)
+    found.mail.link = Link(0.001, 0.4, duplication=0.5)
     found.run(41.0)
     assert min(found.heights()) >= 19
     assert set(rounds(found)) == {0}
@@ -375,11 +377,11 @@ def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> No
 @both
 def test_i_23_consensus_does_not_pass_through_a_node_that_is_no_validator(rules: Rules) -> None:
     found = World(Network(rules, 2, PATIENT, standby=1), 7)
-    found.missing_links = {frozenset((0, 1))}
+    found.mail.missing_links = {frozenset((0, 1))}
     found.start()
     found.run(60.0)
     assert max(found.heights()) == 0
-    found.missing_links = set()
+    found.mail.missing_links = set()
     found.introduce_all()
     assert found.run(found.now + 130.0, reached(found, 3))
     safe(found)
@@ -399,7 +401,7 @@ def test_q_02_round_1_begins_after_period_and_time_out() -> None:
             asked.append(found.now)
         return True
 
-    found.filter = note
+    found.mail.filter = note
     found.run(9.0)
     assert round(min(asked), 3) == 7.0
     safe(found)
@@ -407,11 +409,11 @@ def test_q_02_round_1_begins_after_period_and_time_out() -> None:
 
 def test_q_08_empty_blocks_come_every_ten_seconds_and_full_ones_every_second() -> None:
     found = world(QBFT, timing=Timing(1.0, 20.0, 64.0, empty_period_s=10.0))
-    found.has_load = False
+    found.driver.has_load = False
     found.run(45.0)
     times = [block.timestamp for block in found.members[0].chain[1:]]
     assert times == [10, 20, 30, 40]
-    found.has_load = True
+    found.driver.has_load = True
     found.run(61.0)
     assert found.members[0].height >= 18
     assert set(rounds(found)) == {0}

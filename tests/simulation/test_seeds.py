@@ -17,9 +17,10 @@ from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
 from ophion.consensus.bft.timing import Timing
 from ophion.testing.simulation.conditions import Misconduct
+from ophion.testing.simulation.driver import Network
 from ophion.testing.simulation.recovery import recovery_s
 from ophion.testing.simulation.runs import RULES, SeedOptions, SeedOutcome, run_many
-from ophion.testing.simulation.world import Network, World
+from ophion.testing.simulation.world import World
 
 SHORT = [("ibft2", 4, 120), ("qbft", 4, 120), ("ibft2", 7, 60), ("qbft", 7, 60), ("clique", 4, 60), ("clique", 7, 40)]
 

@@ -1,7 +1,7 @@
 """A node from start to stop: data directory, key, chain, services, signals.
 
     options ─> checks ─> data directory and lock ─> key ─> genesis, database ─> rooms (build.py) ─> services ─> run
-                                                                        stop <─ SIGINT, SIGTERM, a service that failed
+                                                               stop <─ SIGINT, SIGTERM, SIGHUP, a service that failed
 
 Everything that can be wrong with the options is said before anything is opened. Stopping takes the same way back:
 services first, then the lanes (a commit in progress is finished), then the database, the lock last.
@@ -52,6 +52,9 @@ def run_node(loaded: Loaded[NodeConfig]) -> int:
     problems = problems_of(config)
     if problems:
         raise ConfigError(problems)
+    for number in _stop_signals():
+        # until the services run, everything is undone as after Ctrl-C
+        signal.signal(number, _interrupt)
     _configure_logs(config)
     log.info("Setting logging level to %s", config.logs.level.name)
     log.info("Starting %s", client_version())
@@ -85,7 +88,7 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         interface = build_interface(config, genesis, core, key, lanes, clock, entropy)
         supervisor = Supervisor([core.pool, core.mining, *interface.services])
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _stop_signals():
             loop.add_signal_handler(number, supervisor.stop)
         await supervisor.run(lambda: _started(config, genesis, core, interface, directory.path))
         log.info("Stopped.")
@@ -118,6 +121,16 @@ def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interf
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def _stop_signals() -> list[signal.Signals]:
+    """What asks a node to stop: also the end of its terminal, unless it was started to outlive that (nohup)."""
+    outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM] + ([] if outlives_terminal else [signal.SIGHUP])
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _run_loop(main: object) -> None:

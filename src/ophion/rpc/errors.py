@@ -24,6 +24,8 @@ INVALID_PARAMS_CODE: Final = -32602
 INTERNAL_ERROR_CODE: Final = -32603
 SERVER_ERROR_CODE: Final = -32000
 REVERTED_CODE: Final = 3
+LIMIT_EXCEEDED_CODE: Final = -38026
+"""A limit of this node that the standard leaves to nodes."""
 
 _ERROR_SELECTOR: Final = bytes.fromhex("08c379a0")
 _PANIC_SELECTOR: Final = bytes.fromhex("4e487b71")

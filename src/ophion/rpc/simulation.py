@@ -30,7 +30,14 @@ from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT, Address,
 from ophion.rpc import render
 from ophion.rpc.call_object import Call, decode_block_overrides, decode_call, decode_state_overrides
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import SERVER_ERROR_CODE, TIMEOUT_EXPIRED, invalid_params, reverted
+from ophion.rpc.errors import (
+    INTERNAL_ERROR_CODE,
+    LIMIT_EXCEEDED_CODE,
+    SERVER_ERROR_CODE,
+    TIMEOUT_EXPIRED,
+    invalid_params,
+    reverted,
+)
 from ophion.rpc.wire_types import decode_address, decode_boolean, decode_hash, decode_quantity
 
 MAX_BLOCKS: Final = 256
@@ -49,11 +56,11 @@ _REFUSALS: Final[Mapping[str, int]] = {
     "intrinsic-gas": -38013,
     "balance": -38014,
     "block-gas": -38015,
-    "nonce": -38011,
+    "nonce": INTERNAL_ERROR_CODE,
     "tip-above-fee": -32602,
     "init-code": -38025,
 }
-"""Codes of whole-request errors by the extension's names."""
+"""Codes of whole-request errors by the extension's names; a nonce at its maximum has none of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ def decode_simulation(value: object) -> Simulation:
     if not blocks:
         raise invalid_params("blockStateCalls: empty input")
     if len(blocks) > MAX_BLOCKS:
-        raise RpcError(-38026, "too many blocks")
+        raise RpcError(LIMIT_EXCEEDED_CODE, "too many blocks")
     return Simulation(
         [_decode_block(block) for block in blocks],
         _flag(value, "traceTransfers"),
@@ -160,7 +167,7 @@ def in_order(blocks: Iterable[BlockRequest], base: Header) -> list[BlockRequest]
         if wanted <= number:
             raise RpcError(-38020, f"block numbers must be in order: {wanted} <= {number}")
         if wanted - base.number > MAX_BLOCKS:
-            raise RpcError(-38026, "too many blocks")
+            raise RpcError(LIMIT_EXCEEDED_CODE, "too many blocks")
         while number + 1 < wanted:
             number, timestamp = number + 1, timestamp + _SECONDS_PER_BLOCK
             ordered.append(replace(empty, overrides=EnvOverrides(number=number, timestamp=timestamp)))

@@ -6,12 +6,12 @@ from collections.abc import Awaitable
 from typing import Annotated, Any
 
 from ophion.chain.queries import BlockView
-from ophion.errors import MissingStateError
+from ophion.errors import MissingStateError, RpcError
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, BlockTag, Hash32
 from ophion.rpc.blocks import read_at
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import STATE_UNAVAILABLE, invalid_params
+from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, STATE_UNAVAILABLE, invalid_params
 from ophion.rpc.registry import Example, method
 from ophion.rpc.schemas import ProofResult, StorageValuesResult
 from ophion.rpc.wire_types import (
@@ -51,10 +51,11 @@ def _decode_slots_by_address(value: object) -> dict[Address, list[Hash32]]:
     if type(value) is not dict:
         raise invalid_params("storage keys: an object with an array for each address is expected")
     decoded = {decode_address(address): _decode_slots(slots) for address, slots in value.items()}
-    if not decoded:
+    count = sum(map(len, decoded.values()))
+    if not count:
         raise invalid_params("storage keys: empty request")
-    if sum(map(len, decoded.values())) > _MAX_VALUES:
-        raise invalid_params(f"storage keys: more than {_MAX_VALUES}")
+    if count > _MAX_VALUES:
+        raise RpcError(LIMIT_EXCEEDED_CODE, f"Number of storage keys exceeds {_MAX_VALUES}")
     return decoded
 
 

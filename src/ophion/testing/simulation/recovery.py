@@ -10,8 +10,9 @@ import math
 from random import Random
 
 from ophion.testing.simulation.conditions import Link
+from ophion.testing.simulation.driver import Network
 from ophion.testing.simulation.runs import RULES, SeedOptions
-from ophion.testing.simulation.world import Network, World
+from ophion.testing.simulation.world import World
 
 _SETTLING_S = 3.0
 
@@ -20,8 +21,8 @@ def recovery_s(seed: int, options: SeedOptions) -> float:
     """Seconds from the death of the proposer to the next block on every other chain."""
     rng = Random(f"recovery/{options.protocol}/{options.validators}/{seed}")
     world = World(Network(RULES[options.protocol], options.validators, options.timing), seed)
-    world.link = Link(0.001, rng.choice((0.005, 0.02, 0.1)))
-    world.gossips = False  # nothing is lost, so passing on would only cost time
+    world.mail.link = Link(0.001, rng.choice((0.005, 0.02, 0.1)))
+    world.mail.gossips = False  # nothing is lost, so passing on would only cost time
     world.start()
     world.run(_SETTLING_S + rng.random() * options.timing.period_s * options.validators)
     machine = world.members[rng.randrange(options.validators)].machine

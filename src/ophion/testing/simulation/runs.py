@@ -21,9 +21,10 @@ from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.timing import Timing
 from ophion.testing.simulation.clique_runs import run_clique_seed
 from ophion.testing.simulation.conditions import CALM, Conditions, draw_conditions
+from ophion.testing.simulation.driver import DEFAULT_TIMING, Network
 from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.trace import Trace
-from ophion.testing.simulation.world import DEFAULT_TIMING, Network, World
+from ophion.testing.simulation.world import World
 
 RULES: Final[dict[str, Rules]] = {"ibft2": Ibft2(), "qbft": Qbft()}
 CLIQUE: Final = "clique"
@@ -121,7 +122,7 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
     return SeedOutcome(
         seed,
         len(checker.finals),
-        world.steps,
+        world.agenda.steps,
         tuple(checker.violations),
         max(checker.decided_rounds, default=0),
         healing_s,
@@ -144,10 +145,10 @@ def _describe(trace: Trace, conditions: Conditions) -> None:
 
 
 def _prepare(world: World, conditions: Conditions) -> None:
-    world.link = conditions.link
-    world.gossips = conditions.gossips
-    world.slow_work_s = conditions.slow_work_s
-    world.extra_loss = conditions.extra_loss
+    world.mail.link = conditions.link
+    world.mail.gossips = conditions.gossips
+    world.driver.slow_work_s = conditions.slow_work_s
+    world.mail.extra_loss = conditions.extra_loss
     for partition in conditions.partitions:
         world.at(partition.start_s, lambda groups=partition.groups: world.divide(groups))  # type: ignore[misc]
         world.at(partition.end_s, world.reunite)
@@ -161,9 +162,9 @@ def _prepare(world: World, conditions: Conditions) -> None:
 
 def _heal(world: World, options: SeedOptions) -> float:
     """End the storm and wait for blocks; how long the first one took."""
-    world.link = CALM
-    world.extra_loss = {}
-    world.slow_work_s = min(world.slow_work_s, 0.05)
+    world.mail.link = CALM
+    world.mail.extra_loss = {}
+    world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
     if world.trace is not None:
         world.trace.note(world.now, "the storm is over")
     # what is still under way, outages that end and members that come back belong to the storm

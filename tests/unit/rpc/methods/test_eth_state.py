@@ -77,8 +77,12 @@ def test_code_and_storage_of_a_contract(dev: Interface) -> None:
 def test_several_words_are_read_at_once(sample: Interface) -> None:
     found = sample.ask("eth_getStorageValues", {CONTRACT: ["0x4", "0x63"], POOR: ["0x0"]}, "latest")
     assert found == {CONTRACT: ["0xaabbcc" + "f" * 56 + "ee", WORD.format(0)], POOR: [WORD.format(0)]}
-    for wrong in ({}, [], {CONTRACT: "0x1"}, {CONTRACT: ["0x1"] * 1025}):
+    for wrong in ({}, [], {CONTRACT: "0x1"}, {CONTRACT: []}):
         assert sample.error("eth_getStorageValues", wrong, "latest")[0] == -32602
+    many = {CONTRACT: [hex(slot) for slot in range(1025)]}
+    assert sample.error("eth_getStorageValues", many) == (-38026, "Number of storage keys exceeds 1024")
+    many[CONTRACT].pop()
+    assert len(sample.ask("eth_getStorageValues", many)[CONTRACT]) == 1024
 
 
 def test_a_proof_leads_from_the_state_root_to_account_and_storage(sample: Interface) -> None:

@@ -90,6 +90,8 @@ def test_rules_are_enforced_when_asked_for(dev: Interface) -> None:
     late = {**early, "nonce": "0x0"}
     state = {RICH: {"balance": hex(10**18), "nonce": "0x3"}}
     assert code(dev, {"stateOverrides": state, "calls": [late]}, validation=True) == -38010
+    last = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
+    assert code(dev, {"stateOverrides": last, "calls": [{**late, "nonce": None}]}, validation=True) == -32603
 
 
 def test_a_failed_call_says_why(dev: Interface) -> None:

@@ -8,8 +8,10 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
 from ophion.consensus.bft.qbft import Qbft
 from ophion.testing.simulation.conditions import Misconduct
+from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.mail import Letter
 from ophion.testing.simulation.stand_ins import stand_in_address, stand_in_seal_author
-from ophion.testing.simulation.world import Letter, Network, World
+from ophion.testing.simulation.world import World
 
 
 def heard(
@@ -25,7 +27,7 @@ def heard(
                 found.append((receiver, letter))
             return True
 
-        world.filter = note
+        world.mail.filter = note
         world.gossips = False
         world.start()
         if crash is not None:

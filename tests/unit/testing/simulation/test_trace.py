@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.testing.simulation.driver import Network
 from ophion.testing.simulation.stand_ins import Content, StandInScribe, stand_in_address, stand_in_block
 from ophion.testing.simulation.trace import Trace
-from ophion.testing.simulation.world import Network, World
+from ophion.testing.simulation.world import World
 
 
 def test_a_diagram_has_a_column_per_member_and_a_row_per_message() -> None:

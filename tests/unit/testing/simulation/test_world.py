@@ -5,7 +5,8 @@ from __future__ import annotations
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import Commit
 from ophion.consensus.bft.qbft import Qbft
-from ophion.testing.simulation.world import Network, World
+from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.world import World
 
 
 def world(validators: int = 4, seed: int = 1) -> World:
@@ -20,7 +21,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
         found = World(Network(Qbft(), 4), seed)
         found.start()
         found.run(10.0)
-        runs.append((found.steps, [block.hash for block in found.members[0].chain], found.now))
+        runs.append((found.agenda.steps, [block.hash for block in found.members[0].chain], found.now))
     assert runs[0] == runs[1]
     assert runs[0][0] != runs[2][0] or runs[0][1] == runs[2][1]
 
@@ -52,9 +53,9 @@ def test_groups_do_not_hear_each_other() -> None:
     found.run(8.0)
     assert found.members[3].height == 0
     assert found.members[0].height >= 4
-    assert not found.are_connected(found.members[0], found.members[3])
+    assert not found.mail.are_connected(found.members[0], found.members[3])
     found.reunite()
-    assert found.are_connected(found.members[0], found.members[3])
+    assert found.mail.are_connected(found.members[0], found.members[3])
 
 
 def test_a_member_that_dies_in_the_middle_carries_out_only_the_first_effects() -> None:
@@ -66,7 +67,7 @@ def test_a_member_that_dies_in_the_middle_carries_out_only_the_first_effects() -
 
 def test_a_filter_drops_what_it_likes() -> None:
     found = world()
-    found.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
+    found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
     found.run(20.0)
     assert found.heights() == [0] * 4
 

@@ -1,0 +1,225 @@
+"""What a node does for its machine, for all members of a simulated network: timers, disk, blocks, and dying.
+
+It carries out effects in their order, as `ophion.producer.bft_driver` does, and can stop in the middle of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ophion.consensus.bft.dialect import Rules
+from ophion.consensus.bft.events import (
+    BftEffect,
+    BftEvent,
+    BuildProposal,
+    CancelTimer,
+    CatchUp,
+    CheckProposal,
+    Head,
+    ImportBlock,
+    Multicast,
+    NewHead,
+    ProposalBuilt,
+    ProposalChecked,
+    Relay,
+    Remember,
+    SetTimer,
+    TaskFailed,
+)
+from ophion.consensus.bft.inbox import InboxLimits
+from ophion.consensus.bft.machine import DEFAULT_LIMITS, BftMachine
+from ophion.consensus.bft.timing import Timing
+from ophion.testing.simulation.chain import FinalBlock, Member
+from ophion.testing.simulation.stand_ins import Content, StandInScribe, stand_in_block
+
+if TYPE_CHECKING:
+    from ophion.testing.simulation.world import World
+
+LONGEST_DYING_S: Final = 0.5
+ALLOWED_LEAD_S: Final = 1
+
+DEFAULT_TIMING: Final = Timing(1.0, 1.5, 6.0)
+"""Short rounds and an early cap, so that a run sees many of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What all members agree on."""
+
+    rules: Rules
+    validators: int
+    timing: Timing = DEFAULT_TIMING
+    limits: InboxLimits = DEFAULT_LIMITS
+    standby: int = 0
+    """Members that are no validators at the start."""
+    epoch_length: int = 30_000
+    follows_others: bool = True
+
+
+class Driver:
+    """Drives the machines of all members."""
+
+    def __init__(self, world: World) -> None:
+        self.slow_work_s = 0.0
+        """How long building, checking or importing a block may take."""
+        self.has_load = True
+        """Whether blocks have transactions."""
+        self._world = world
+        self._network = world.network
+        self._agenda = world.agenda
+        self._checker = world.checker
+        self._blocks_built = 0
+
+    # --- coming and going -----------------------------------------------------------------------
+
+    def boot(self, member: Member) -> None:
+        """A member comes up with what is on its disk."""
+        network = self._network
+        scribe = StandInScribe(member.address, network.rules)
+        member.machine = BftMachine(network.rules, scribe, network.limits, network.follows_others, member.memory)
+        member.dies_after = None
+        self._world.note(f"{member.name} starts at height {member.height}")
+        self.report_head(member)
+
+    def stop(self, member: Member) -> None:
+        """A member stops between two steps."""
+        if member.machine is not None:
+            member.machine = None
+            member.timers.clear()
+            member.target = 0
+            member.dies_after = None
+            self._world.note(f"{member.name} stops")
+
+    def begin_outage(self, member: Member) -> None:
+        """Let a member stop in the middle of what it is told to do next."""
+        if member.machine is not None:
+            member.dies_after = self._world.rng.randint(0, 4)
+            self._agenda.add(
+                self._agenda.now + LONGEST_DYING_S, lambda dying, _: self._finish_dying(dying), member, None
+            )
+
+    def _finish_dying(self, member: Member) -> None:
+        if member.dies_after is not None:
+            self.stop(member)
+
+    # --- events and effects ---------------------------------------------------------------------
+
+    def handle(self, member: Member, event: BftEvent) -> None:
+        """Let a member's machine take an event, and do what it asks for."""
+        machine = member.machine
+        if machine is None:
+            return
+        effects = machine.handle(event, self._agenda.now + member.skew_s)
+        self._checker.on_step(member, machine, self._agenda.now)
+        for effect in effects:
+            if member.dies_after is not None:
+                if member.dies_after == 0:
+                    self.stop(member)
+                    return
+                member.dies_after -= 1
+            _EFFECTS[type(effect)](self, member, effect)
+
+    def extend(self, member: Member, block: FinalBlock) -> bool:
+        """Put a block on a member's chain if it belongs there; whether it did."""
+        if block.parent != member.head.hash or not block.is_sealed_by(member.head.tally.validators):
+            return False
+        member.chain.append(block)
+        self._checker.on_final(member, block, self._agenda.now)
+        if self._world.trace is not None:
+            self._world.trace.final(self._agenda.now, member.index, block)
+        return True
+
+    def report_head(self, member: Member) -> None:
+        """Tell a machine what its chain ends with."""
+        head = member.head
+        place = Head(head.height, head.hash, head.timestamp, head.builder)
+        self.handle(member, NewHead(place, head.tally.validators, self._network.timing))
+
+    def _multicast(self, member: Member, effect: Multicast) -> None:
+        world, message = self._world, effect.message
+        self._checker.on_say(member, message, self._agenda.now)
+        if member.liar is not None:
+            member.liar.say(message)
+        else:
+            world.mail.send(member, message, world.validators_of(message.height, member))
+
+    def _relay(self, member: Member, effect: Relay) -> None:
+        self._world.mail.relay(member, effect, self._world.validators_of(effect.message.height, member))
+
+    def _remember(self, member: Member, effect: Remember) -> None:
+        member.memory = effect.memory
+
+    def _set_timer(self, member: Member, effect: SetTimer) -> None:
+        at = max(self._agenda.now, effect.at - member.skew_s)
+        member.timers[effect.kind] = self._agenda.add(at, self._fire, member, effect)
+
+    def _cancel_timer(self, member: Member, effect: CancelTimer) -> None:
+        member.timers.pop(effect.kind, None)
+
+    def _fire(self, member: Member, effect: SetTimer) -> None:
+        # a timer that was set again since has another number
+        if member.timers.get(effect.kind) == self._agenda.current:
+            del member.timers[effect.kind]
+            self.handle(member, effect.event)
+
+    def _build(self, member: Member, effect: BuildProposal) -> None:
+        self._blocks_built += 1
+        vote = member.proposals.next_vote(lambda vote: member.head.tally.is_useful(member.address, vote))
+        content = Content(effect.parent, effect.timestamp, self._blocks_built, vote=vote)
+        block = stand_in_block(effect.height, member.address, content, effect.round)
+        self._later(member, ProposalBuilt(effect.height, effect.round, block, not self.has_load))
+
+    def _check(self, member: Member, effect: CheckProposal) -> None:
+        proposal = effect.proposal
+        problem = self._problem(member, Content.decode(proposal.block.encoded))
+        self._later(member, ProposalChecked(proposal.height, proposal.round, proposal.block.digest, problem))
+
+    def _problem(self, member: Member, content: Content) -> str | None:
+        """The light header rules and the execution, as far as stand-ins have them."""
+        head = member.head
+        if content.parent != head.hash:
+            return "wrong parent"
+        if content.timestamp < head.timestamp + int(self._network.timing.period_s):
+            return "too early"
+        if content.timestamp > int(self._agenda.now + member.skew_s) + ALLOWED_LEAD_S:
+            return "in the future"
+        return None if content.is_valid else "wrong state root"
+
+    def _import(self, member: Member, effect: ImportBlock) -> None:
+        tally = member.head.tally
+        block = FinalBlock.of(effect.block, effect.round, effect.seals, tally, self._network.epoch_length)
+        self._checker.on_decision(member, block, self._agenda.now)
+        self._agenda.add(self._agenda.now + self._work(), self._finish_import, member, block)
+
+    def _finish_import(self, member: Member, block: FinalBlock) -> None:
+        if member.machine is None or block.height <= member.height:
+            return
+        if not self.extend(member, block):
+            self.handle(member, TaskFailed(block.height, block.round, "the block does not fit the chain"))
+            return
+        self._world.mail.announce(member, block, self._world.members)
+        self.report_head(member)
+
+    def _catch_up(self, member: Member, effect: CatchUp) -> None:
+        self._world.syncing.aim(member, effect.height)
+
+    def _later(self, member: Member, answer: ProposalBuilt | ProposalChecked) -> None:
+        self._agenda.add(self._agenda.now + self._work(), self.handle, member, answer)
+
+    def _work(self) -> float:
+        return self._world.rng.random() * self.slow_work_s if self.slow_work_s else 0.0
+
+
+_EFFECTS: Final[dict[type[BftEffect], Callable[[Driver, Member, Any], None]]] = {
+    SetTimer: Driver._set_timer,
+    CancelTimer: Driver._cancel_timer,
+    Remember: Driver._remember,
+    Multicast: Driver._multicast,
+    Relay: Driver._relay,
+    BuildProposal: Driver._build,
+    CheckProposal: Driver._check,
+    ImportBlock: Driver._import,
+    CatchUp: Driver._catch_up,
+}
