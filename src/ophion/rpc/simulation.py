@@ -175,6 +175,8 @@ def in_order(blocks: Iterable[BlockRequest], base: Header) -> list[BlockRequest]
         time_wanted = timestamp + _SECONDS_PER_BLOCK if time_wanted is None else time_wanted
         if time_wanted <= timestamp:
             raise RpcError(-38021, f"block timestamps must be in order: {time_wanted} <= {timestamp}")
+        if time_wanted > _MOST:
+            raise RpcError(-38021, f"block timestamps end with {_MOST}")
         number, timestamp = wanted, time_wanted
         ordered.append(replace(block, overrides=replace(block.overrides, number=number, timestamp=timestamp)))
     return ordered

@@ -39,6 +39,7 @@ def test_numbers_and_times_go_on_by_themselves(base: Header) -> None:
         ([request(12), request(12)], -38020),
         ([request(timestamp=1000)], -38021),
         ([request(timestamp=2000), request(timestamp=1500)], -38021),
+        ([request(timestamp=2**64 - 1), request()], -38021),
         ([request(267)], -38026),
     ],
 )
