@@ -26,6 +26,8 @@ TRANSACTION_GAS_CAP = 2**24
 _BLOB_TYPE, _SET_CODE_TYPE = 3, 4
 _BLOB_VERSION = 1
 _LAST_NONCE = 2**64 - 1
+_NO_SENDER = "signature: no public key"
+"""How the extension begins to say that a signature in range gives no sender."""
 
 _FORKS = (
     "frontier",
@@ -130,15 +132,17 @@ Account: TypeAlias = tuple[int, int]
 Check: TypeAlias = Callable[[Applicant, Gate], PoolRejected | None]
 
 
-def malformed(reason: str) -> PoolRejected:
-    """Bytes that are no transaction at all."""
-    return PoolRejected("malformed", f"Invalid params: {reason}")
+def undecodable(reason: str) -> PoolRejected:
+    """Bytes that are no transaction at all, or one whose signature belongs to nobody."""
+    if reason.startswith(_NO_SENDER):
+        return PoolRejected("invalid-signature", "Invalid signature")
+    return PoolRejected("malformed", reason)
 
 
 def blobs_are_there(transaction: Transaction, raw: bytes) -> PoolRejected | None:
     """A blob transaction is sent with its blobs; the form without them is for blocks (EIP-4844)."""
     if raw[0] == _BLOB_TYPE and len(raw) == len(transaction.raw):
-        return malformed("the blobs of a blob transaction are missing")
+        return PoolRejected("malformed", "the blobs of a blob transaction are missing")
     return None
 
 

@@ -14,7 +14,7 @@ from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.fees import FeeFloor
 from ophion.errors import PoolRejected, StorageError
 from ophion.native.transactions import Transaction, decode_transactions
-from ophion.pool.admission import Account, Applicant, Gate, PoolHead, blobs_are_there, judge, malformed
+from ophion.pool.admission import Account, Applicant, Gate, PoolHead, blobs_are_there, judge, undecodable
 from ophion.pool.journal import Entry, Journal
 from ophion.pool.queue import PooledTransaction, Queue
 from ophion.primitives.types import Address, Hash32
@@ -261,7 +261,7 @@ class TxPool:
         self, decoded: Transaction | str, raw: bytes, is_local: bool, entered: list[PooledTransaction]
     ) -> Admission:
         if isinstance(decoded, str):
-            return Rejected(malformed(decoded))
+            return Rejected(undecodable(decoded))
         refusal = blobs_are_there(decoded, raw)
         if refusal is not None:
             return Rejected(refusal, decoded.hash)

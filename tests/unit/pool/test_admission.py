@@ -11,7 +11,8 @@ import pytest
 from ophion.chain.fees import FeeFloor
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction, decode_transactions
-from ophion.pool.admission import Applicant, Gate, PoolHead, judge
+from ophion.pool.admission import Applicant, Gate, PoolHead, judge, undecodable
+from ophion.primitives import rlp
 from ophion.primitives.types import Address
 from ophion.testing.signing import (
     DEV_KEYS,
@@ -23,6 +24,7 @@ from ophion.testing.signing import (
 
 KEY = DEV_KEYS[0]
 RICH = 10**24
+ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
 def decoded(raw: bytes) -> Transaction:
@@ -101,6 +103,24 @@ def test_a_strict_node_takes_no_unprotected_transactions_from_clients(head: Pool
     assert verdict(raw, head, needs_chain_id=True, is_local=False) is None
     assert verdict(raw, replace(head, chain_id=None), needs_chain_id=True) is None
     assert verdict(legacy_transaction(KEY, 0), head, needs_chain_id=True) is None
+
+
+@pytest.mark.parametrize(
+    ("r", "s", "reason"),
+    [
+        (0, 0, "malformed"),
+        (0, 1, "malformed"),
+        (1, 0, "malformed"),
+        (ORDER, 1, "malformed"),
+        (5, 1, "invalid-signature"),
+    ],
+    ids=["unsigned", "no r", "no s", "r too large", "r of no point"],
+)
+def test_a_signature_out_of_range_is_malformed_and_one_of_nobody_invalid(r: int, s: int, reason: str) -> None:
+    fields = [rlp.scalar(number) for number in (0, 1, 21_000)] + [bytes(20), b"", b""]
+    [text] = decode_transactions([rlp.encode([*fields, rlp.scalar(27), rlp.scalar(r), rlp.scalar(s)])])
+    assert isinstance(text, str)
+    assert undecodable(text).reason == reason
 
 
 GOOD_HASH = b"\x01" + bytes(31)
