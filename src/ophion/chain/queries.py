@@ -119,6 +119,10 @@ class Queries:
         self._clock = clock
         self._build_pending: Callable[[], Awaitable[BuiltBlock]] | None = None
         self._building: asyncio.Task[BlockView] | None = None
+        """Makes a pending block that is good for whoever asks now."""
+        self._has_begun = False
+        """Whether it has looked at the pool already."""
+        self._turn = asyncio.Lock()
         self._next: NextBlock | None = None
         self._set_head(chain.head)
         chain.events.listen(self._on_chain_event)
@@ -195,13 +199,18 @@ class Queries:
     def forget_pending(self) -> None:
         """Head or pool have changed: the pending block must be built again when somebody asks."""
         self.pending_now = None
-        self._building = None
+        if self._has_begun:
+            self._building = None
 
     async def pending(self) -> BlockView:
-        """The block that would be made now, built from the pool when first asked for; callers share one build."""
+        """The block that would be made now, built from the pool when first asked for; callers share one build.
+
+        One is built at a time, and one more waits, however often the pool changes and clients ask in between.
+        """
         if self.pending_now is not None:
             return self.pending_now
         if self._building is None:
+            self._has_begun = False
             self._building = asyncio.create_task(self._make_pending(), name="pending block")
         return await asyncio.shield(self._building)
 
@@ -209,12 +218,17 @@ class Queries:
         if self._build_pending is None:
             return self.latest
         task = asyncio.current_task()
-        built = await self._build_pending()
-        view = BlockView(self.chain, built.header, None, built)
-        if self._building is task:
-            self.pending_now = view
-            self._building = None
-        return view
+        async with self._turn:
+            self._has_begun = True
+            try:
+                built = await self._build_pending()
+                view = BlockView(self.chain, built.header, None, built)
+                if self._building is task:
+                    self.pending_now = view
+                return view
+            finally:
+                if self._building is task:
+                    self._building = None
 
     # --- the next block -------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from ophion.pool.pool import DropReason, TxPool
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.lanes import Lane, Lanes
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,8 @@ class Assembler:
     async def assemble_on(self, parent: HashedHeader, wishes: Wishes, deadline_s: float) -> BuiltBlock:
         """As `assemble`, on a parent that may no longer be the head by the time the block is built."""
         draft = self._builder.draft(parent, wishes)
-        built, hashes = await self._fill(draft, self.chain.store.state(parent.header.state_root), deadline_s)
+        state = self.chain.store.state(parent.header.state_root)
+        built, hashes = await self._fill(draft, state, deadline_s, self._lanes.build)
         # what does not fit a block on another parent may well fit one on the head
         if built.skipped and self.chain.head.hash == parent.hash:
             for position, reason in built.skipped:
@@ -82,10 +83,11 @@ class Assembler:
         return built
 
     async def preview(self, deadline_s: float) -> BuiltBlock:
-        """As `assemble`, for somebody who only looks: the pool stays as it is."""
+        """As `assemble`, for somebody who only looks: the pool stays as it is, and no block of ours waits for it."""
         parent = self.chain.head
         draft = self._builder.draft(parent, self.wishes())
-        built, _ = await self._fill(draft, self.chain.store.state(parent.header.state_root), deadline_s)
+        state = self.chain.store.state(parent.header.state_root)
+        built, _ = await self._fill(draft, state, deadline_s, self._lanes.read)
         return built
 
     async def commit(self, header: Header, built: BuiltBlock, started_at: float) -> HashedHeader:
@@ -132,7 +134,9 @@ class Assembler:
             fixed_base_fee=self._floor.min_gas_price,
         )
 
-    async def _fill(self, draft: Header, state: State, deadline_s: float) -> tuple[BuiltBlock, list[Hash32]]:
+    async def _fill(
+        self, draft: Header, state: State, deadline_s: float, lane: Lane
+    ) -> tuple[BuiltBlock, list[Hash32]]:
         # no block holds more transactions than its gas pays for, so there is no point in offering more
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
         room = MAX_BLOCK_SIZE - _HEADER_ROOM
@@ -145,7 +149,5 @@ class Assembler:
             candidates.append(item.transaction)
             hashes.append(item.hash)
         beneficiary = None if self._beneficiary is None else self._beneficiary(draft)
-        built = await self._lanes.build.run(
-            lambda: self._builder.fill(draft, state, candidates, deadline_s, beneficiary)
-        )
+        built = await lane.run(lambda: self._builder.fill(draft, state, candidates, deadline_s, beneficiary))
         return built, hashes

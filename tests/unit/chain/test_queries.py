@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from ophion.chain.builder import BuiltBlock
 from ophion.chain.environment import EnvOverrides
 from ophion.chain.queries import UnknownBlock
 from ophion.chainspec.genesis import parse_genesis
 from ophion.native.executor import CallRequest, call
 from ophion.primitives.types import BlockTag
+from ophion.runtime.lanes import LaneFull
 from ophion.testing.core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
@@ -164,6 +166,57 @@ def test_callers_share_one_build_of_the_pending_block(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         first, second = await asyncio.gather(core.queries.pending(), core.queries.pending())
         assert first is second
+
+    told(tmp_path, story)
+
+
+def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp_path: Path) -> None:
+    """Each change makes the block stale; clients that ask all the time must not fill a lane with builds."""
+
+    async def story(core: TestCore) -> None:
+        queries, gate, running, most = core.queries, asyncio.Event(), 0, 0
+        build = queries._build_pending
+        assert build is not None
+        built = 0
+
+        async def slowly() -> BuiltBlock:
+            nonlocal running, most, built
+            running, built = running + 1, built + 1
+            most = max(most, running)
+            await gate.wait()
+            running -= 1
+            return await build()
+
+        queries.serve_pending(slowly)
+        asking = []
+        for nonce in range(10):
+            asking.append(asyncio.create_task(queries.pending()))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            await core.send(legacy_transaction(B, nonce))
+        gate.set()
+        views = await asyncio.gather(*asking)
+        assert (most, built) == (1, 2), "the one that ran, and one for all who came after"
+        # the gate opened after the last change, so what was built since holds everything
+        assert [view.body.transaction_count for view in views[1:]] == [10] * 9
+
+    told(tmp_path, story)
+
+
+def test_a_pending_block_that_could_not_be_built_is_tried_again(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        queries = core.queries
+        build = queries._build_pending
+        assert build is not None
+
+        async def refused() -> BuiltBlock:
+            raise LaneFull("read", 1)
+
+        queries.serve_pending(refused)
+        with pytest.raises(LaneFull):
+            await queries.pending()
+        queries.serve_pending(build)
+        assert (await queries.pending()).header.number == 1
 
     told(tmp_path, story)
 
