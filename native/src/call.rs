@@ -19,9 +19,10 @@ use revm_inspectors::access_list::AccessListInspector;
 
 use crate::convert::{Addr, Hash, Raw, Wide, to_bytes};
 use crate::env::{BlockEnv, Fork};
-use crate::errors::Result;
+use crate::errors::{Error, Result};
 use crate::evm::{self, Evm};
 use crate::exec_db::{Ancestors, ExecDb};
+use crate::precompiles::Precompiles;
 use crate::py_state::{State, deadline_after};
 use crate::state::{StateData, View};
 use crate::trie::{EMPTY_ROOT, Trie};
@@ -115,6 +116,7 @@ pub struct AccountOverride {
     code: Option<Bytes>,
     state: Option<Vec<(U256, U256)>>,
     state_diff: Option<Vec<(U256, U256)>>,
+    precompile_target: Option<Address>,
 }
 
 type PySlots = Vec<(Hash, Hash)>;
@@ -122,7 +124,7 @@ type PySlots = Vec<(Hash, Hash)>;
 #[pymethods]
 impl AccountOverride {
     #[new]
-    #[pyo3(signature = (*, address, balance=None, nonce=None, code=None, state=None, state_diff=None))]
+    #[pyo3(signature = (*, address, balance=None, nonce=None, code=None, state=None, state_diff=None, precompile_target=None))]
     fn new(
         address: Addr,
         balance: Option<Wide>,
@@ -130,6 +132,7 @@ impl AccountOverride {
         code: Option<Raw>,
         state: Option<PySlots>,
         state_diff: Option<PySlots>,
+        precompile_target: Option<Addr>,
     ) -> Self {
         let slots = |given: PySlots| given.into_iter().map(|(slot, value)| (slot.0.into(), value.0.into())).collect();
         AccountOverride {
@@ -139,6 +142,7 @@ impl AccountOverride {
             code: code.map(|code| code.0),
             state: state.map(slots),
             state_diff: state_diff.map(slots),
+            precompile_target: precompile_target.map(|target| target.0),
         }
     }
 }
@@ -148,7 +152,15 @@ impl AccountOverride {
         self.address
     }
 
+    /// Where the precompiled contract of this address is to be found.
+    pub fn precompile_target(&self) -> Option<Address> {
+        self.precompile_target
+    }
+
     pub fn apply(&self, db: &mut ExecDb) -> Result<()> {
+        if self.balance.is_none() && self.nonce.is_none() && self.code.is_none() && !self.has_slots() {
+            return Ok(());
+        }
         let mut info = db.info(&self.address)?.unwrap_or_default();
         info.balance = self.balance.unwrap_or(info.balance);
         info.nonce = self.nonce.unwrap_or(info.nonce);
@@ -164,6 +176,10 @@ impl AccountOverride {
             db.set_storage(&self.address, *slot, *value)?;
         }
         Ok(())
+    }
+
+    fn has_slots(&self) -> bool {
+        self.state.is_some() || self.state_diff.is_some()
     }
 }
 
@@ -251,6 +267,8 @@ fn with_evm<T>(
         one.apply(&mut db)?;
     }
     let cfg = call_cfg(env, request);
+    let moved = if overrides.is_empty() { None } else { Some(Precompiles::overridden(env.fork.spec, overrides)?) };
+    let is_moved = moved.is_some();
     let mut evm = match KEPT.with_borrow_mut(Option::take) {
         Some((fork, mut evm)) if fork == env.fork => {
             evm.ctx.journaled_state.database = db;
@@ -264,8 +282,14 @@ fn with_evm<T>(
             evm
         }
     };
+    if let Some(moved) = moved {
+        evm.precompiles = moved;
+    }
     watch::set_deadline(deadline);
     let outcome = work(&mut evm);
+    if is_moved {
+        evm.precompiles = Precompiles::of(env.fork.spec);
+    }
     // The snapshot goes now, not with the next call; a failed run may have left the journal half full.
     evm.finalize();
     evm.ctx.journaled_state.database = no_database();
@@ -273,17 +297,30 @@ fn with_evm<T>(
     outcome
 }
 
+/// A call that may not be made has an outcome, too.
+fn or_refusal<T>(result: Result<T>, refused: impl FnOnce(CallOutcome) -> T) -> Result<T> {
+    match result {
+        Err(Error::Refused(reason)) => Ok(refused(CallOutcome::invalid(reason))),
+        other => other,
+    }
+}
+
 type RunResult = std::result::Result<ExecutionResult, EVMError<crate::errors::Error>>;
 
 /// What a run came to, with the journal emptied for the next.
 fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOutcome> {
     evm.finalize();
-    match result {
-        Ok(result) => Ok(outcome_of(result)),
-        Err(EVMError::Database(cause)) => Err(cause),
-        Err(EVMError::Transaction(cause)) => Ok(invalid(&cause)),
-        Err(cause) => Ok(CallOutcome::invalid(format!("other: {cause}"))),
+    let mut outcome = match result {
+        Ok(result) => outcome_of(result),
+        Err(EVMError::Database(cause)) => return Err(cause),
+        Err(EVMError::Transaction(cause)) => invalid(&cause),
+        Err(cause) => CallOutcome::invalid(format!("other: {cause}")),
+    };
+    if watch::has_expired() {
+        outcome.kind = "timeout";
+        outcome.reason = "the call took too long".into();
     }
+    Ok(outcome)
 }
 
 /// Value and fees beyond what any account can hold; revm adds them to a balance that it was told not to check, and
@@ -303,12 +340,7 @@ fn run_watched(evm: &mut Evm, tx: TxEnv) -> Result<CallOutcome> {
         return Ok(CallOutcome::invalid(BEYOND_ALL_MONEY.into()));
     }
     let result = evm.transact_one(tx);
-    let mut outcome = concluded(evm, result)?;
-    if watch::has_expired() {
-        outcome.kind = "timeout";
-        outcome.reason = "the call took too long".into();
-    }
-    Ok(outcome)
+    concluded(evm, result)
 }
 
 fn outcome_of(result: ExecutionResult) -> CallOutcome {
@@ -417,9 +449,9 @@ fn call(
 ) -> PyResult<CallOutcome> {
     let (state, env, request) = (&state.get().data, env.get(), request.get());
     let (overrides, deadline) = (plain(&overrides), deadline_after(deadline_s));
-    Ok(py.detach(|| {
-        with_evm(state, env, request, &overrides, deadline, |evm| run_watched(evm, call_tx(&request.tx, env.fork)))
-    })?)
+    let run =
+        || with_evm(state, env, request, &overrides, deadline, |evm| run_watched(evm, call_tx(&request.tx, env.fork)));
+    Ok(or_refusal(py.detach(run), |outcome| outcome)?)
 }
 
 /// The usual eth_call from its JSON object, in one crossing; None for whatever needs a closer look: other members,
@@ -500,9 +532,10 @@ fn estimate_gas(
 ) -> PyResult<(u64, CallOutcome)> {
     let (state, env, request) = (&state.get().data, env.get(), request.get());
     let (overrides, deadline) = (plain(&overrides), deadline_after(deadline_s));
-    Ok(py.detach(|| {
+    let run = || {
         with_evm(state, env, request, &overrides, deadline, |evm| estimate(evm, call_tx(&request.tx, env.fork), cap))
-    })?)
+    };
+    Ok(or_refusal(py.detach(run), |outcome| (0, outcome))?)
 }
 
 type PyAccessList<'py> = Vec<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)>;
@@ -519,7 +552,8 @@ fn create_access_list<'py>(
 ) -> PyResult<(PyAccessList<'py>, CallOutcome)> {
     let (state, env, request) = (&state.get().data, env.get(), request.get());
     let (overrides, deadline) = (plain(&overrides), deadline_after(deadline_s));
-    let (list, outcome) = py.detach(|| access_list(state, env, request, &overrides, deadline))?;
+    let listed = py.detach(|| access_list(state, env, request, &overrides, deadline));
+    let (list, outcome) = or_refusal(listed, |outcome| (AccessList::default(), outcome))?;
     let rows = list
         .0
         .iter()
@@ -542,6 +576,9 @@ fn access_list(
     }
     let mut tx = request.tx.clone();
     let mut evm = evm::build(env, db, call_cfg(env, request), AccessListInspector::default());
+    evm.precompiles = Precompiles::overridden(env.fork.spec, overrides)?;
+    watch::install(&mut evm.instruction);
+    watch::set_deadline(deadline);
     if is_beyond_all_money(&tx) {
         return Ok((tx.access_list, CallOutcome::invalid(BEYOND_ALL_MONEY.into())));
     }
@@ -550,7 +587,8 @@ fn access_list(
         let result = evm.inspect_one_tx(call_tx(&tx, env.fork));
         let outcome = concluded(&mut evm, result)?;
         let touched = std::mem::take(&mut evm.inspector).into_access_list();
-        if touched == tx.access_list || outcome.kind == "invalid" || watch::is_over(deadline) {
+        let is_final = matches!(outcome.kind, "invalid" | "timeout");
+        if touched == tx.access_list || is_final || watch::is_over(deadline) {
             return Ok((touched, outcome));
         }
         tx.access_list = touched;

@@ -5,24 +5,34 @@ use alloy_primitives::Address;
 use revm::bytecode::opcode::SSTORE;
 use revm::context::{BlockEnv as EvmBlock, CfgEnv, Context, ContextTr, Journal, TxEnv};
 use revm::context_interface::either::Either;
-use revm::handler::{MainBuilder, MainnetEvm};
+use revm::handler::instructions::EthInstructions;
+use revm::handler::{EthFrame, MainBuilder};
 use revm::interpreter::instructions::host::sstore_with_gas_accounting;
+use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::interpreter_types::{InterpreterTypes, RuntimeFlag};
 use revm::interpreter::{Host, Instruction, InstructionContext, InstructionExecResult, InstructionResult};
 
 use crate::body::Tx;
 use crate::env::BlockEnv;
 use crate::exec_db::ExecDb;
+use crate::precompiles::Precompiles;
 
 pub type EvmContext = Context<EvmBlock, TxEnv, CfgEnv, ExecDb, Journal<ExecDb>, ()>;
-pub type Evm<I = ()> = MainnetEvm<EvmContext, I>;
+pub type Evm<I = ()> = revm::context::Evm<
+    EvmContext,
+    I,
+    EthInstructions<EthInterpreter, EvmContext>,
+    Precompiles,
+    EthFrame<EthInterpreter>,
+>;
 
 pub fn context(env: &BlockEnv, db: ExecDb, cfg: CfgEnv) -> EvmContext {
     EvmContext::new(db, env.fork.spec).with_cfg(cfg).with_block(env.block())
 }
 
 pub fn build<I>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, inspector: I) -> Evm<I> {
-    let mut evm = context(env, db, cfg).build_mainnet_with_inspector(inspector);
+    let mut evm =
+        context(env, db, cfg).build_mainnet_with_inspector(inspector).with_precompiles(Precompiles::of(env.fork.spec));
     if env.fork.is_constantinople {
         evm.instruction.insert_instruction(SSTORE, Instruction::new(sstore_eip1283), 0);
     }

@@ -19,6 +19,7 @@ mod graphql;
 mod json_text;
 mod keccak512;
 mod logs;
+mod precompiles;
 mod py_body;
 mod py_simulate;
 mod py_state;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::Address;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use revm::context_interface::result::ExecutionResult;
@@ -85,7 +84,7 @@ impl SimulatedBlock {
 type PySimulatedCall = (Py<CallRequest>, Option<u64>, Option<u64>, bool);
 
 #[pyfunction]
-#[pyo3(signature = (state, env, calls, *, overrides, moves, removed, withdrawals, rewards, validation, transfers, gas_left, deadline_s))]
+#[pyo3(signature = (state, env, calls, *, overrides, withdrawals, rewards, validation, transfers, gas_left, deadline_s))]
 #[allow(clippy::too_many_arguments)]
 fn simulate_block(
     py: Python<'_>,
@@ -93,8 +92,6 @@ fn simulate_block(
     env: &Bound<'_, BlockEnv>,
     calls: Vec<PySimulatedCall>,
     overrides: Vec<Py<AccountOverride>>,
-    moves: Vec<(Addr, Addr)>,
-    removed: Vec<Addr>,
     withdrawals: Option<Vec<Py<Withdrawal>>>,
     rewards: Vec<(Addr, Wide)>,
     validation: bool,
@@ -104,14 +101,10 @@ fn simulate_block(
 ) -> PyResult<SimulatedBlock> {
     let (state, env) = (&state.get().data, env.get());
     let overrides: Vec<&AccountOverride> = overrides.iter().map(Py::get).collect();
-    let moves: Vec<(Address, Address)> = moves.into_iter().map(|(from, to)| (from.0, to.0)).collect();
-    let removed: Vec<Address> = removed.into_iter().map(|one| one.0).collect();
     let withdrawals = withdrawals_of(withdrawals);
     let rewards = rewards_of(rewards);
     let rules = Rules {
         overrides: &overrides,
-        moves: &moves,
-        removed: &removed,
         withdrawals: withdrawals.as_deref(),
         rewards: &rewards,
         is_validating: validation,

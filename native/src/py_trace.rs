@@ -15,6 +15,7 @@ use crate::errors::Result;
 use crate::evm;
 use crate::exec_db::ExecDb;
 use crate::json_text::{data, raw};
+use crate::precompiles::Precompiles;
 use crate::py_body::Body;
 use crate::py_state::{State, deadline_after};
 use crate::state::StateData;
@@ -241,10 +242,12 @@ struct CallJob<'a> {
 impl Job for CallJob<'_> {
     fn run<T: Tracer>(self, tracer: T) -> Result<()> {
         let mut db = ExecDb::new(self.state.open()?, self.env.ancestors());
-        for one in self.overrides {
-            one.get().apply(&mut db)?;
+        let overrides: Vec<&AccountOverride> = self.overrides.iter().map(Py::get).collect();
+        for one in &overrides {
+            one.apply(&mut db)?;
         }
         let mut evm = start(self.env, db, self.request.cfg(self.env), tracer);
+        evm.precompiles = Precompiles::overridden(self.env.fork.spec, &overrides)?;
         trace_one(&mut evm, self.request.transaction(self.env.fork), None)
     }
 }

@@ -6,7 +6,6 @@
 use alloy_consensus::{Signed, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_eips::eip4895::Withdrawal;
-use alloy_primitives::map::{AddressMap, AddressSet};
 use alloy_primitives::{Address, B256, Bytes, Log, LogData, Signature, TxKind, U256, address, b256};
 use alloy_rlp::{Encodable, Header};
 use revm::bytecode::opcode::SELFDESTRUCT;
@@ -14,7 +13,7 @@ use revm::context::{CfgEnv, ContextTr, JournalTr, TxEnv};
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{EVMError, ExecutionResult, InvalidTransaction};
 use revm::database_interface::DatabaseCommit;
-use revm::handler::{EthPrecompiles, ExecuteEvm, PrecompileProvider};
+use revm::handler::{EthPrecompiles, ExecuteEvm};
 use revm::inspector::{InspectEvm, Inspector};
 use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl};
 use revm::interpreter::{
@@ -30,6 +29,7 @@ use crate::errors::{Error, Result};
 use crate::evm::{self, EvmContext};
 use crate::exec_db::ExecDb;
 use crate::execute::{ExecutionData, Run};
+use crate::precompiles::Precompiles;
 use crate::state::StateData;
 
 /// Transfers of ether show as logs of nobody's contract, in the form of a token's.
@@ -47,10 +47,6 @@ pub struct SimulatedCall<'a> {
 
 pub struct Rules<'a> {
     pub overrides: &'a [&'a AccountOverride],
-    /// Precompiled contracts that are elsewhere in this block: from, to.
-    pub moves: &'a [(Address, Address)],
-    /// Precompiled contracts that an override has replaced.
-    pub removed: &'a [Address],
     pub withdrawals: Option<&'a [Withdrawal]>,
     pub rewards: &'a [(Address, U256)],
     pub is_validating: bool,
@@ -182,8 +178,12 @@ fn run_call(
     if call::is_beyond_all_money(&tx) {
         return (db, Err(Error::Refused(call::BEYOND_ALL_MONEY.into())));
     }
-    let precompiles = Precompiles::new(env.fork.spec, rules);
-    let mut evm = evm::build(env, db, config(env, rules, &tx), collector).with_precompiles(precompiles);
+    let precompiles = match Precompiles::overridden(env.fork.spec, rules.overrides) {
+        Ok(precompiles) => precompiles,
+        Err(cause) => return (db, Err(cause)),
+    };
+    let mut evm = evm::build(env, db, config(env, rules, &tx), collector);
+    evm.precompiles = precompiles;
     let outcome = evm.inspect_one_tx(tx);
     let changes = evm.finalize();
     let mut db = evm.ctx.journaled_state.database;
@@ -312,54 +312,6 @@ fn unsigned_legacy(tx: &TxLegacy) -> Bytes {
     Header { list: true, payload_length: payload.len() }.encode(&mut out);
     out.extend(payload);
     out.into()
-}
-
-// --- precompiled contracts that have moved -------------------------------------------------------
-
-struct Precompiles {
-    usual: EthPrecompiles,
-    /// By new address.
-    moved: AddressMap<Address>,
-    removed: AddressSet,
-}
-
-impl Precompiles {
-    fn new(spec: SpecId, rules: &Rules<'_>) -> Self {
-        Precompiles {
-            usual: EthPrecompiles::new(spec),
-            moved: rules.moves.iter().map(|(from, to)| (*to, *from)).collect(),
-            removed: rules.removed.iter().copied().collect(),
-        }
-    }
-}
-
-impl PrecompileProvider<EvmContext> for Precompiles {
-    type Output = InterpreterResult;
-
-    fn set_spec(&mut self, spec: SpecId) -> bool {
-        PrecompileProvider::<EvmContext>::set_spec(&mut self.usual, spec)
-    }
-
-    fn run(
-        &mut self,
-        context: &mut EvmContext,
-        inputs: &CallInputs,
-    ) -> std::result::Result<Option<InterpreterResult>, String> {
-        let address = inputs.bytecode_address;
-        if let Some(home) = self.moved.get(&address) {
-            let inputs = CallInputs { bytecode_address: *home, ..inputs.clone() };
-            return self.usual.run(context, &inputs);
-        }
-        if self.removed.contains(&address) {
-            return Ok(None);
-        }
-        self.usual.run(context, inputs)
-    }
-
-    /// Moved or not, the addresses of the fork are warm.
-    fn warm_addresses(&self) -> &AddressSet {
-        self.usual.warm_addresses()
-    }
 }
 
 // --- logs ----------------------------------------------------------------------------------------

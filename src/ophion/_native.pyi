@@ -306,7 +306,9 @@ class AccountOverride:
         code: bytes | None = None,
         state: Sequence[tuple[bytes, bytes]] | None = None,
         state_diff: Sequence[tuple[bytes, bytes]] | None = None,
-    ) -> AccountOverride: ...
+        precompile_target: bytes | None = None,
+    ) -> AccountOverride:
+        """`precompile_target`: where the precompiled contract of this address is to be found."""
 
 @final
 class Cancellation:
@@ -459,8 +461,6 @@ def simulate_block(
     calls: Sequence[tuple[CallRequest, int | None, int | None, bool]],
     *,
     overrides: Sequence[AccountOverride],
-    moves: Sequence[tuple[bytes, bytes]],
-    removed: Sequence[bytes],
     withdrawals: Sequence[Withdrawal] | None,
     rewards: Sequence[tuple[bytes, int]],
     validation: bool,

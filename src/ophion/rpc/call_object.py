@@ -172,8 +172,6 @@ def decode_state_overrides(value: object) -> tuple[AccountOverride, ...]:
 def _account_override(address: Address, raw: Mapping[str, Any]) -> AccountOverride:
     if raw.get("state") is not None and raw.get("stateDiff") is not None:
         raise invalid_params("state overrides: state and stateDiff exclude each other")
-    if raw.get("movePrecompileToAddress") is not None:
-        raise invalid_params("state overrides: precompiled contracts cannot be moved")
     return AccountOverride(
         address=address,
         balance=_optional(raw, "balance", decode_quantity),
@@ -181,6 +179,7 @@ def _account_override(address: Address, raw: Mapping[str, Any]) -> AccountOverri
         code=_optional(raw, "code", decode_data),
         state=_optional(raw, "state", _slots),
         state_diff=_optional(raw, "stateDiff", _slots),
+        precompile_target=_optional(raw, "movePrecompileToAddress", decode_address),
     )
 
 
@@ -253,6 +252,7 @@ _STATE_OVERRIDES_SCHEMA: Final = {
             "code": {"type": "string"},
             "state": {"type": "object", "description": "replaces the whole storage"},
             "stateDiff": {"type": "object", "description": "replaces some slots"},
+            "movePrecompileToAddress": {"type": "string", "description": "where this precompiled contract shall be"},
         },
     },
 }

@@ -125,7 +125,6 @@ def _decode_block(value: Mapping[str, Any]) -> BlockRequest:
         for name, one in accounts.items()
         if one.get("movePrecompileToAddress") is not None
     ]
-    plain = {name: _without_move(one) for name, one in accounts.items()}
     calls = value.get("calls")
     if calls is not None and type(calls) is not list:
         raise invalid_params("calls: an array is expected")
@@ -133,15 +132,11 @@ def _decode_block(value: Mapping[str, Any]) -> BlockRequest:
         overrides=overrides,
         beacon_root=None if root is None else decode_hash(root),
         withdrawals=[_decode_withdrawal(one) for one in fields.get("withdrawals") or ()],
-        accounts=decode_state_overrides({name: one for name, one in plain.items() if one}),
+        accounts=decode_state_overrides(accounts),
         overridden=[decode_address(name) for name in accounts],
         moves=moves,
         calls=[decode_call(call) for call in calls or ()],
     )
-
-
-def _without_move(raw: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: member for name, member in raw.items() if name != "movePrecompileToAddress" and member is not None}
 
 
 def _decode_withdrawal(raw: object) -> Withdrawal:
@@ -265,14 +260,13 @@ class Simulator:
         return next_base_fee(self._parent, self._spec)
 
     def _simulate(self, block: BlockRequest, env: BlockEnv, draft: Header) -> SimulatedBlock:
+        _check_moves(block, env)
         try:
             return simulate_block(
                 self._state,
                 env,
                 [_with_open_ends(call) for call in block.calls],
                 overrides=block.accounts,
-                moves=_checked_moves(block, env),
-                removed=[address for address in block.overridden if is_precompile(env, address)],
                 withdrawals=None if draft.withdrawals_root is None else block.withdrawals,
                 rewards=self._ctx.queries.engine.rewards(HashedHeader(draft, self._parent_hash), ()),
                 validation=self._simulation.is_validating,
@@ -305,7 +299,7 @@ def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bo
     return call.request(gas or 0), gas, call.nonce, call.gas_price is not None
 
 
-def _checked_moves(block: BlockRequest, env: BlockEnv) -> Sequence[tuple[Address, Address]]:
+def _check_moves(block: BlockRequest, env: BlockEnv) -> None:
     for home, target in block.moves:
         if not is_precompile(env, home):
             raise RpcError(SERVER_ERROR_CODE, f"account {data(home)} is not a precompile")
@@ -313,7 +307,6 @@ def _checked_moves(block: BlockRequest, env: BlockEnv) -> Sequence[tuple[Address
             raise RpcError(-38022, f"account {data(home)} cannot be moved onto itself")
         if target in block.overridden:
             raise RpcError(SERVER_ERROR_CODE, f"account {data(target)} is already overridden")
-    return block.moves
 
 
 def _completed(draft: Header, done: SimulatedBlock, fork: Fork) -> Header:

@@ -128,6 +128,14 @@ def test_an_access_list_names_what_a_call_touches(world: World) -> None:
     assert rows == [(COUNTER, [(0).to_bytes(32, "big")])]
 
 
+def test_an_access_list_is_given_up_in_the_middle_of_a_run(world: World) -> None:
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+    loop = AccountOverride(address=COUNTER, code=bytes.fromhex("5b600056"))
+    request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=10**12)
+    # 10^12 gas would take minutes; without a look at the clock the run would halt for the lack of gas.
+    assert create_access_list(state, env, request, [loop], 0.0)[1].kind == "timeout"
+
+
 def test_wrong_lengths_are_refused_before_anything_runs(world: World) -> None:
     with pytest.raises(NativeError, match="20 bytes expected"):
         world.store.latest().balance(b"\x01")

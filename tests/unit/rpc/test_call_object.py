@@ -103,7 +103,7 @@ def test_state_overrides_are_read() -> None:
 @pytest.mark.parametrize(
     "value",
     [5, {ADDRESS: 5}, {ADDRESS: {"state": {}, "stateDiff": {}}}, {ADDRESS: {"state": 5}}, {"zz": {}},
-     {ADDRESS: {"movePrecompileToAddress": ADDRESS}}],
+     {ADDRESS: {"movePrecompileToAddress": "0xzz"}}],
 )  # fmt: skip
 def test_contradicting_state_overrides_are_invalid_params(value: Any) -> None:
     with pytest.raises(RpcError, match="Invalid params"):

@@ -125,6 +125,30 @@ def test_a_price_below_the_base_fee_and_an_impossible_nonce_have_their_own_error
     assert dev.error("eth_call", {"to": POOR, "nonce": hex(2**64 - 1)})[0] == -32000
 
 
+def test_a_precompiled_contract_can_be_elsewhere_for_a_call(dev: Interface) -> None:
+    """json-rpc.md 7.1: the same in every method that takes state overrides."""
+    identity, elsewhere = "0x" + "00" * 19 + "04", CONTRACT
+    moved = {identity: {"movePrecompileToAddress": elsewhere}}
+    there, here = {"to": elsewhere, "data": "0x1234"}, {"to": identity, "data": "0x1234"}
+    assert dev.ask("eth_call", there, "latest", moved) == "0x1234"
+    assert dev.ask("eth_call", here, "latest", moved) == "0x"
+    assert dev.ask("eth_call", here, "latest", {identity: {"code": "0x60ff60005360016000f3"}}) == "0xff"
+    assert (dev.ask("eth_call", here, "latest"), dev.ask("eth_call", there, "latest")) == ("0x1234", "0x")
+    assert int(dev.ask("eth_estimateGas", there, "latest", moved), 16) > int(dev.ask("eth_estimateGas", there), 16)
+    assert "error" not in dev.ask("eth_createAccessList", there, "latest", moved)
+    options = {"tracer": "callTracer", "stateOverrides": moved}
+    assert dev.ask("debug_traceCall", there, "latest", options)["output"] == "0x1234"
+    for nonsense in (
+        {elsewhere: {"movePrecompileToAddress": identity}},
+        {**moved, elsewhere: {"balance": "0x1"}},
+        {identity: {"movePrecompileToAddress": identity}},
+    ):
+        assert dev.error("eth_call", there, "latest", nonsense)[0] == -32602
+        assert dev.error("eth_estimateGas", there, "latest", nonsense)[0] == -32602
+        assert dev.error("eth_createAccessList", there, "latest", nonsense)[0] == -32602
+        assert dev.error("debug_traceCall", there, "latest", {"stateOverrides": nonsense})[0] == -32602
+
+
 def test_overrides_replace_state_and_block(dev: Interface) -> None:
     seven = {CONTRACT: {"code": "0x" + SLOT.hex(), "stateDiff": {"0x0": "0x7"}}}
     assert dev.ask("eth_call", {"to": CONTRACT}, "latest", seven) == "0x" + f"{7:064x}"
