@@ -35,6 +35,7 @@ pub struct CallRequest {
     tx: TxEnv,
     has_fees: bool,
     check_balance: bool,
+    check_base_fee: bool,
 }
 
 type PyAuthorization = (u64, Addr, u64, u8, Wide, Wide);
@@ -44,7 +45,7 @@ impl CallRequest {
     #[new]
     #[pyo3(signature = (*, sender, to, gas, value=None, input=None, nonce=None, gas_price=None, max_fee_per_gas=None,
         max_priority_fee_per_gas=None, max_fee_per_blob_gas=None, blob_hashes=vec![], access_list=vec![], authorizations=vec![],
-        check_balance=true))]
+        check_balance=true, check_base_fee=true))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         sender: Addr,
@@ -61,6 +62,7 @@ impl CallRequest {
         access_list: Vec<(Addr, Vec<Hash>)>,
         authorizations: Vec<PyAuthorization>,
         check_balance: bool,
+        check_base_fee: bool,
     ) -> Self {
         let item = |(address, keys): (Addr, Vec<Hash>)| AccessListItem {
             address: address.0,
@@ -83,7 +85,7 @@ impl CallRequest {
             authorization_list: authorizations.into_iter().map(authorization).map(Either::Left).collect(),
         };
         let has_fees = tx.gas_price > 0 || tx.gas_priority_fee.is_some_and(|tip| tip > 0);
-        CallRequest { tx, has_fees, check_balance }
+        CallRequest { tx, has_fees, check_balance, check_base_fee }
     }
 }
 
@@ -221,7 +223,7 @@ fn call_cfg(env: &BlockEnv, request: &CallRequest) -> CfgEnv {
     cfg.disable_nonce_check = true;
     cfg.disable_eip3607 = true;
     cfg.disable_block_gas_limit = true;
-    cfg.disable_base_fee = !request.has_fees;
+    cfg.disable_base_fee = !request.has_fees || !request.check_base_fee;
     cfg.disable_balance_check = !request.check_balance;
     cfg.tx_gas_limit_cap = Some(u64::MAX);
     cfg
@@ -485,6 +487,7 @@ fn simple_request(call: &Bound<'_, PyDict>) -> PyResult<Option<CallRequest>> {
         tx: TxEnv { gas_limit: 0, gas_price: 0, ..TxEnv::default() },
         has_fees: false,
         check_balance: false,
+        check_base_fee: false,
     };
     let (mut has_to, mut has_data) = (false, false);
     for (name, value) in call.iter() {

@@ -293,6 +293,7 @@ class CallRequest:
         access_list: Sequence[tuple[bytes, Sequence[bytes]]] = ...,
         authorizations: Sequence[tuple[int, bytes, int, int, int, int]] = ...,
         check_balance: bool = True,
+        check_base_fee: bool = True,
     ) -> CallRequest: ...
 
 @final

@@ -43,16 +43,17 @@ class Call:
     blob_hashes: Sequence[Hash32] = ()
     access_list: Sequence[tuple[Address, Sequence[Hash32]]] = ()
     authorizations: Sequence[tuple[int, Address, int, int, int, int]] = ()
-    is_strict: bool = True
+    is_strict: bool | None = None
 
-    def request(self, gas: int) -> CallRequest:
+    def request(self, gas: int, strict: bool = True) -> CallRequest:
         """The call as the extension wants it, with this much gas.
 
-        Only a caller that is named must be able to pay: nobody in particular has no balance to speak of. Where both
-        forms of fees are given, those of EIP-1559 win.
+        Only a caller that is named must be able to pay: nobody in particular has no balance to speak of. `strict` is
+        for calls that do not say so themselves. Where both forms of fees are given, those of EIP-1559 win.
         """
         sender = self.sender
-        pays = sender is not None and self.is_strict
+        is_strict = strict if self.is_strict is None else self.is_strict
+        pays = sender is not None and is_strict
         if sender is None:
             sender = ZERO_ADDRESS
         if self.__dict__.keys() <= _PLAIN:
@@ -75,6 +76,7 @@ class Call:
             access_list=self.access_list,
             authorizations=self.authorizations,
             check_balance=pays,
+            check_base_fee=strict or is_strict,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from ophion.chain.bad_blocks import BadBlock
 from ophion.chain.block import decode_block
@@ -12,19 +12,18 @@ from ophion.native.executor import State, execute
 from ophion.native.tracing import TraceStream, trace_block, trace_call, trace_transaction
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
-from ophion.primitives.hexcodec import data
-from ophion.primitives.types import BlockTag
+from ophion.primitives.hexcodec import data, quantity
+from ophion.primitives.types import ZERO_ADDRESS, BlockTag
 from ophion.rpc import render
 from ophion.rpc.blocks import header_at, view_at
 from ophion.rpc.call_object import CallParam, decode_block_overrides, decode_state_overrides
 from ophion.rpc.calls import gas_for
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import INTERNAL_ERROR, PARENT_NOT_FOUND, invalid_params
+from ophion.rpc.errors import ACCOUNT_NOT_FOUND, BLOCK_NOT_FOUND, INTERNAL_ERROR, PARENT_NOT_FOUND, invalid_params
 from ophion.rpc.registry import method
 from ophion.rpc.schemas import MetricsResult
 from ophion.rpc.tracing import (
     PLAIN,
-    Nothing,
     TraceOptions,
     TraceOptionsParam,
     TraceResult,
@@ -34,6 +33,7 @@ from ophion.rpc.tracing import (
 )
 from ophion.rpc.wire_types import (
     AddressParam,
+    BlockId,
     BlockNumberParam,
     BlockParam,
     Data,
@@ -44,6 +44,8 @@ from ophion.rpc.wire_types import (
     Wire,
     object_result,
 )
+
+T = TypeVar("T")
 
 _NO_KEY: Final = bytes(32)
 IgnoredParam = Annotated[object, Wire("ignored", "not looked at", {}, lambda value: value)]
@@ -70,6 +72,17 @@ AccountRangeResult = Annotated[
         "account range",
         "addresses in the order of their hashes",
         {"type": "object", "properties": {"addressMap": {"type": "object"}, "nextKey": {"type": "string"}}},
+    ),
+]
+AccountAtResult = Annotated[
+    dict[str, str],
+    object_result(
+        "account",
+        "balance, nonce and code",
+        {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in ("balance", "code", "codehash", "nonce")},
+        },
     ),
 ]
 RawList = Annotated[
@@ -143,7 +156,10 @@ async def _trace_block(
 async def trace_a_call(
     ctx: RpcContext, call: CallParam, block: BlockParam = BlockTag.LATEST, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Trace a call on the state after a block; `stateOverrides` and `blockOverrides` are members of the options."""
+    """Trace a call on the state after a block; `stateOverrides` and `blockOverrides` are members of the options.
+
+    The caller need not own what the call costs, nor pay the base fee, unless the call says `strict`.
+    """
     wanted = options or PLAIN
     accounts = wanted.members.get("stateOverrides")
     fields = wanted.members.get("blockOverrides")
@@ -153,9 +169,9 @@ async def trace_a_call(
     def start() -> TraceStream:
         view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
         if view is None:
-            raise Nothing
+            raise BLOCK_NOT_FOUND()
         env = view.env if env_overrides is None else view.env_with(env_overrides)
-        request = call.request(gas_for(ctx, call, view.header.gas_limit))
+        request = call.request(gas_for(ctx, call, view.header.gas_limit), strict=False)
         return trace_call(view.state, env, request, overrides, wanted.kind, ctx.limits.timeout_s)
 
     return await streamed(ctx, start)
@@ -210,6 +226,28 @@ def _state_within(ctx: RpcContext, header: HashedHeader, tx_index: int) -> State
     return execute(chain.store.state(parent.header.state_root), view.env, begun, [], False).state
 
 
+@method("debug_accountAt", needs={"state"})
+async def account_at(
+    ctx: RpcContext, block: BlockParam, tx_index: IntegerParam, address: AddressParam
+) -> AccountAtResult:
+    """An account after a transaction of a block."""
+    header = _known(ctx, block)
+    body = _found(ctx.queries.store.body(header.hash))
+    if not 0 <= tx_index < body.transaction_count:
+        raise invalid_params("txIndex: the block has no such transaction")
+
+    def read() -> dict[str, str]:
+        state = _state_within(ctx, header, tx_index)
+        account = state.account(address)
+        if account is None:
+            raise ACCOUNT_NOT_FOUND()
+        nonce, balance, code_hash, _ = account
+        code = data(state.code(address))
+        return {"balance": quantity(balance), "code": code, "codehash": data(code_hash), "nonce": quantity(nonce)}
+
+    return await ctx.lanes.trace.run(read)
+
+
 @method("debug_accountRange", needs={"state"})
 async def account_range(
     ctx: RpcContext, block: BlockParam, tx_index: IgnoredParam, start_hash: SlotParam, limit: IntegerParam
@@ -217,7 +255,7 @@ async def account_range(
     """Addresses of the accounts after a block, in the order of their hashes."""
     header = header_at(ctx, block)
     if header is None or limit < 0:
-        return {"addressMap": {}, "nextKey": data(_NO_KEY)}
+        return {"addressMap": {}, "nextKey": None}
     most = min(limit, _MOST_ENTRIES)
 
     def read() -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
@@ -225,7 +263,8 @@ async def account_range(
 
     accounts, following = await ctx.lanes.trace.run(read)
     return {
-        "addressMap": {data(row[0]): None if row[1] is None else data(row[1]) for row in accounts},
+        # Where the address of a hash is not known, that of nobody stands for it.
+        "addressMap": {data(row[0]): data(ZERO_ADDRESS if row[1] is None else row[1]) for row in accounts},
         "nextKey": data(_NO_KEY if following is None else following),
     }
 
@@ -234,25 +273,31 @@ async def account_range(
 
 
 @method("debug_getRawHeader", needs={"chain"})
-def get_raw_header(ctx: RpcContext, block: BlockParam) -> Data | None:
+def get_raw_header(ctx: RpcContext, block: BlockParam) -> Data:
     """The RLP of a block's header."""
-    header = header_at(ctx, block)
-    return None if header is None else ctx.queries.store.header(header.hash)
+    return _found(ctx.queries.store.header(_known(ctx, block).hash))
 
 
 @method("debug_getRawBlock", needs={"chain"})
-def get_raw_block(ctx: RpcContext, block: BlockParam) -> Data | None:
+def get_raw_block(ctx: RpcContext, block: BlockParam) -> Data:
     """The RLP of a block."""
-    header = header_at(ctx, block)
-    return None if header is None else ctx.queries.store.block(header.hash)
+    return _found(ctx.queries.store.block(_known(ctx, block).hash))
 
 
 @method("debug_getRawReceipts", needs={"chain"})
-def get_raw_receipts(ctx: RpcContext, block: BlockParam) -> RawList | None:
+def get_raw_receipts(ctx: RpcContext, block: BlockParam) -> RawList:
     """The receipts of a block, each in its EIP-2718 form."""
-    header = header_at(ctx, block)
-    receipts = None if header is None else ctx.queries.store.raw_receipts(header.hash)
-    return None if receipts is None else [data(receipt) for receipt in receipts]
+    return [data(receipt) for receipt in _found(ctx.queries.store.raw_receipts(_known(ctx, block).hash))]
+
+
+def _known(ctx: RpcContext, block: BlockId) -> HashedHeader:
+    return _found(header_at(ctx, block))
+
+
+def _found(thing: T | None) -> T:
+    if thing is None:
+        raise BLOCK_NOT_FOUND()
+    return thing
 
 
 @method("debug_getRawTransaction", needs={"chain", "pool"})

@@ -196,6 +196,39 @@ def test_a_call_that_breaks_a_rule_is_refused_like_any_call(dev: Interface) -> N
     assert dev.error("debug_traceCall", {"from": SENDER, "to": FIRST, "gas": "0x1"})[0] == -32003
 
 
+def test_a_traced_call_need_not_be_affordable(dev: Interface) -> None:
+    """The original client allows it here, and nowhere else; with `strict` a call is checked like any other."""
+    costly = {"from": "0x" + "99" * 20, "to": FIRST, "value": "0x5", "gasPrice": "0x1"}
+    assert dev.ask("debug_traceCall", costly, "latest", {"tracer": "callTracer"})["value"] == "0x5"
+    assert dev.error("debug_traceCall", {**costly, "strict": True})[0] == -32004
+    assert dev.error("eth_call", costly)[0] == -32004
+    most = {"to": FIRST, "value": hex(2**256 - 1)}
+    assert dev.error("debug_traceCall", most)[0] == -32004
+    base_fee = {"blockOverrides": {"baseFeePerGas": "0xa"}, "tracer": "callTracer"}
+    assert dev.ask("debug_traceCall", costly, "latest", base_fee)["gasUsed"] == "0x5208"
+    assert dev.error("debug_traceCall", {**costly, "strict": True, "from": SENDER}, "latest", base_fee)[0] == -32009
+
+
+def test_a_call_on_a_block_that_is_not_there_is_an_error(dev: Interface) -> None:
+    assert dev.error("debug_traceCall", {"to": FIRST}, "0x99999") == (-32000, "Block not found")
+    assert dev.error("debug_traceCall", {"to": FIRST}, NOWHERE) == (-32000, "Block not found")
+
+
+def test_an_account_within_a_block(dev: Interface) -> None:
+    keys = DEV_KEYS[0], DEV_KEYS[1]
+    fresh = bytes.fromhex("77" * 20)
+    raws = [legacy_transaction(key, 0, to=fresh, value=5) for key in keys]
+    dev.run(dev.node.mine(*raws))
+    account = "0x" + fresh.hex()
+    empty = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
+    first = dev.ask("debug_accountAt", "latest", 0, account)
+    assert first == {"balance": "0x5", "code": "0x", "codehash": empty, "nonce": "0x0"}
+    assert dev.ask("debug_accountAt", "latest", 1, account)["balance"] == "0xa"
+    assert dev.error("debug_accountAt", "latest", 2, account)[0] == -32602
+    assert dev.error("debug_accountAt", "latest", 0, "0x" + "78" * 20) == (-32000, "Account not found")
+    assert dev.error("debug_accountAt", NOWHERE, 0, account) == (-32000, "Block not found")
+
+
 def test_storage_and_accounts_in_the_order_of_hashes(sample: Interface) -> None:
     contract = "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f"
     everything = sample.ask("debug_storageRangeAt", "latest", 0, contract, "0", 100)
@@ -209,6 +242,7 @@ def test_storage_and_accounts_in_the_order_of_hashes(sample: Interface) -> None:
     accounts = sample.ask("debug_accountRange", "latest", 0, "0", 100)
     assert contract in accounts["addressMap"].values()
     assert accounts["nextKey"] == "0x" + "00" * 32
+    assert sample.ask("debug_accountRange", NOWHERE, 0, "0", 100) == {"addressMap": {}, "nextKey": None}
 
 
 def test_raw_encodings_are_those_that_were_hashed(sample: Interface) -> None:
@@ -221,7 +255,10 @@ def test_raw_encodings_are_those_that_were_hashed(sample: Interface) -> None:
         sample.ask("web3_sha3", sample.ask("debug_getRawTransaction", block["transactions"][0]))
         == block["transactions"][0]
     )
-    assert sample.ask("debug_getRawBlock", NOWHERE) is None
+    # A block that is not there is an error here, as in the present line of the original client.
+    for name in ("debug_getRawHeader", "debug_getRawBlock", "debug_getRawReceipts"):
+        assert sample.error(name, NOWHERE) == sample.error(name, "0x99999") == (-32000, "Block not found")
+    assert sample.ask("debug_getRawTransaction", NOWHERE) is None
 
 
 def test_metrics_are_a_tree_that_is_empty_where_nothing_is_measured(dev: Interface) -> None:
