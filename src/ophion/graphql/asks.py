@@ -14,7 +14,7 @@ from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError, RpcError
 from ophion.native.executor import BlockEnv, CallOutcome, State, call
 from ophion.native.graphql import GraphqlAsk, GraphqlReply
-from ophion.pool.pool import Admitted, Origin
+from ophion.pool.events import Admitted, Origin
 from ophion.rpc.call_object import Call
 from ophion.rpc.calls import failure_of, gas_for, run_estimate
 from ophion.rpc.context import RpcContext

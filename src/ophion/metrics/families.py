@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.queries import Queries
-from ophion.pool.pool import Added, PoolEvent, TxPool
+from ophion.pool.events import Added, PoolEvent
+from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
 from ophion.rpc.filters import Filters
 from ophion.rpc.server import HttpService

@@ -26,7 +26,7 @@ from ophion.node.security_options import (
 )
 from ophion.node.unbuilt_options import PeerConfig, PermissionConfig, PrivacyConfig, PruningConfig
 from ophion.node.unstable_options import UnstableConfig
-from ophion.pool.pool import PoolConfig
+from ophion.pool.options import PoolConfig
 from ophion.producer.control import MinerConfig
 from ophion.producer.options import ConsensusConfig
 from ophion.runtime.logs import LogFormat, LogLevel

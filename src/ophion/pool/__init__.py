@@ -1,6 +1,7 @@
 """Pending transactions: admitted, ordered, remembered.
 
-    raw bytes ──> pool.add          callers of one loop turn are put together
+    raw bytes ──> pool.add
+                  intake.py         callers of one loop turn are put together
                     │ one native crossing in the `admit` lane: decode, hash, recover every sender
                   admission.py      an ordered list of checks, each with its own error (json-rpc.md 5.5)
                   queue.py          by sender and nonce: replacement, gaps held, eviction, order of building

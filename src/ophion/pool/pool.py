@@ -5,22 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from functools import partial
-from typing import TypeAlias
 
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.fees import FeeFloor
 from ophion.errors import PoolRejected, StorageError
 from ophion.native.transactions import Transaction, decode_transactions
 from ophion.pool.admission import Account, Applicant, Gate, PoolHead, blobs_are_there, judge, undecodable
+from ophion.pool.events import (
+    Added,
+    Admission,
+    Admitted,
+    Dropped,
+    DropReason,
+    Origin,
+    PoolContent,
+    PoolEvent,
+    PoolStatistics,
+    Rejected,
+)
+from ophion.pool.intake import Arrival, Decoded, Intake
 from ophion.pool.journal import Entry, Journal
+from ophion.pool.options import PoolConfig
 from ophion.pool.queue import PooledTransaction, Queue
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
-from ophion.runtime.options import at_least, between, option
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)
@@ -28,123 +38,6 @@ log = logging.getLogger(__name__)
 _SWEEP_INTERVAL_S = 60.0
 _SYNC_INTERVAL_S = 1.0
 _DEFAULT_PRICE_BUMP = 10
-_INLINE = 2
-"""So few transactions are decoded on the loop: handing them to a thread and back costs as much as recovering one
-sender, about 50 microseconds."""
-_INLINE_BYTES = 16 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class PoolConfig:
-    """Transaction pool."""
-
-    max_size: int = option("--tx-pool-max-size", default=4096, check=at_least(1), help="Transactions kept in the pool.")
-    retention_hours: int = option(
-        "--tx-pool-retention-hours", default=13, check=at_least(0), help="Hours a pending transaction is kept."
-    )
-    price_bump: int | None = option(
-        "--tx-pool-price-bump",
-        default=None,
-        check=between(0, 1000),
-        help="Percent by which a replacement must raise the price; 10, or any raise where the minimum gas price is 0.",
-    )
-    save: bool = option(
-        "--tx-pool-enable-save-restore",
-        default=True,
-        help="Keep local pending transactions in the data path over a restart.",
-    )
-    fee_cap: int = option(
-        "--rpc-tx-feecap",
-        default=0,
-        check=at_least(0),
-        help="Most wei that a transaction sent to this node may pay for its gas; 0 for no cap.",
-    )
-    needs_chain_id: bool = option(
-        "--strict-tx-replay-protection-enabled",
-        default=False,
-        help="Take only transactions that name this chain (EIP-155) from clients.",
-    )
-
-
-class Origin(Enum):
-    """Where a transaction came from."""
-
-    LOCAL = "local"
-    """Sent to this node by a client; kept over a restart and evicted last."""
-    REMOTE = "remote"
-    """Heard from a peer, or returned by a reorganisation."""
-
-
-class DropReason(Enum):
-    """Why a transaction left the pool without being mined."""
-
-    REPLACED = "replaced"
-    EVICTED = "evicted"
-    EXPIRED = "expired"
-    STALE = "stale"
-    """Its nonce was used by another transaction."""
-    INVALID = "invalid"
-    """A block could not be built with it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """The transaction is in the pool."""
-
-    hash: Hash32
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """The transaction is not in the pool, and why; `hash` is known unless it could not be decoded."""
-
-    error: PoolRejected
-    hash: Hash32 | None = None
-
-
-Admission: TypeAlias = Admitted | Rejected
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """Transactions entered the pool, in the order of arrival."""
-
-    transactions: tuple[PooledTransaction, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """Transactions left the pool without being mined."""
-
-    transactions: tuple[PooledTransaction, ...]
-    reason: DropReason
-
-
-PoolEvent: TypeAlias = Added | Dropped
-
-
-@dataclass(frozen=True, slots=True)
-class PoolStatistics:
-    """The three figures of `txpool_clientStatistics`."""
-
-    max_size: int
-    local_count: int
-    remote_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class PoolContent:
-    """Pooled transactions by sender and nonce: in the unbroken run (pending) or behind a gap (queued)."""
-
-    pending: dict[Address, dict[int, PooledTransaction]]
-    queued: dict[Address, dict[int, PooledTransaction]]
-
-
-@dataclass(slots=True)
-class _Request:
-    raws: Sequence[bytes]
-    is_local: bool
-    answer: asyncio.Future[list[Admission]]
 
 
 class TxPool:
@@ -181,9 +74,7 @@ class TxPool:
         self._accounts: dict[Address, Account] = {}
         self._gate = Gate.at(head, floor, is_permitted, config.fee_cap, config.needs_chain_id)
         self._sequence = 0
-        self._requests: list[_Request] = []
-        self._is_flush_due = False
-        self._is_decoding = False
+        self._intake = Intake(lanes.admit, self._admit_all)
 
     # --- admission ------------------------------------------------------------------------------
 
@@ -192,70 +83,24 @@ class TxPool:
         return await self.submit(raws, origin)
 
     def submit(self, raws: Sequence[bytes], origin: Origin) -> asyncio.Future[list[Admission]]:
-        """As `add`, for callers that wait by callback instead of a coroutine.
+        """As `add`, for callers that wait by callback instead of a coroutine."""
+        return self._intake.submit(raws, origin is Origin.LOCAL)
 
-        Everything submitted in one loop turn, and everything that arrives while the previous batch is being decoded,
-        crosses into Rust as one call: recovering a sender is most of the cost, and a large batch uses all cores.
-        """
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[list[Admission]] = loop.create_future()
-        self._requests.append(_Request(raws, origin is Origin.LOCAL, answer))
-        if not self._is_flush_due and not self._is_decoding:
-            self._is_flush_due = True
-            loop.call_soon(self._flush)
-        return answer
-
-    def _flush(self) -> None:
-        self._is_flush_due = False
-        requests, self._requests = self._requests, []
-        if not requests:
-            return
-        raws = [raw for request in requests for raw in request.raws]
-        if len(raws) <= _INLINE and sum(map(len, raws)) <= _INLINE_BYTES:
-            self._admit_all(requests, lambda: decode_transactions(raws))
-            return
-        try:
-            decoding = self._lanes.admit.submit(lambda: decode_transactions(raws))
-        except Exception as error:  # noqa: BLE001  # the lanes are closed; the callers must hear of it
-            _fail(requests, error)
-            return
-        self._is_decoding = True
-        decoding.add_done_callback(lambda done: self._decoded(requests, done))
-
-    def _decoded(self, requests: list[_Request], decoding: asyncio.Future[list[Transaction | str]]) -> None:
-        self._is_decoding = False
-        if decoding.cancelled():
-            for request in requests:
-                request.answer.cancel()
-            return
-        if len(self._requests) > _INLINE:
-            # the next batch is decoded in its lane while this one is admitted here
-            self._flush()
-            self._admit_all(requests, decoding.result)
-        else:
-            # one that is decoded at once must not overtake this one
-            self._admit_all(requests, decoding.result)
-            self._flush()
-
-    def _admit_all(self, requests: list[_Request], decode: Callable[[], list[Transaction | str]]) -> None:
-        try:
-            decoded = iter(decode())
-            entered: list[PooledTransaction] = []
-            outcomes: list[tuple[_Request, list[Admission], PooledTransaction | None]] = []
-            for request in requests:
-                before = len(entered)
-                answer = [self._admit(next(decoded), raw, request.is_local, entered) for raw in request.raws]
-                outcomes.append((request, answer, entered[-1] if len(entered) > before else None))
-            self._enter(entered)
-        except Exception as error:  # noqa: BLE001  # handed to the callers, who would wait for ever otherwise
-            _fail(requests, error)
-            return
-        for request, answer, last in outcomes:
+    def _admit_all(self, arrivals: list[Arrival[list[Admission]]], transactions: Decoded) -> None:
+        decoded = iter(transactions)
+        entered: list[PooledTransaction] = []
+        outcomes: list[tuple[Arrival[list[Admission]], list[Admission], PooledTransaction | None]] = []
+        for arrival in arrivals:
+            before = len(entered)
+            answer = [self._admit(next(decoded), raw, arrival.is_local, entered) for raw in arrival.raws]
+            outcomes.append((arrival, answer, entered[-1] if len(entered) > before else None))
+        self._enter(entered)
+        for arrival, answer, last in outcomes:
             hold = None if last is None or self.hold_answer is None else self.hold_answer(last)
             if hold is None:
-                _answer(request, answer)
+                arrival.answer(answer)
             else:
-                hold.add_done_callback(partial(_answer, request, answer))
+                hold.add_done_callback(partial(_answer_held, arrival, answer))
 
     def _admit(
         self, decoded: Transaction | str, raw: bytes, is_local: bool, entered: list[PooledTransaction]
@@ -505,15 +350,8 @@ class TxPool:
                 self._journal.close()
 
 
-def _fail(requests: list[_Request], error: Exception) -> None:
-    for request in requests:
-        if not request.answer.done():
-            request.answer.set_exception(error)
-
-
-def _answer(request: _Request, answer: list[Admission], held: asyncio.Future[None] | None = None) -> None:
-    if not request.answer.done():
-        request.answer.set_result(answer)
+def _answer_held(arrival: Arrival[list[Admission]], answer: list[Admission], held: asyncio.Future[None]) -> None:
+    arrival.answer(answer)
 
 
 def _is_raised(old: int, new: int, bump_percent: int) -> bool:

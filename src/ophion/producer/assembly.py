@@ -15,7 +15,8 @@ from ophion.chain.validation import MAX_BLOCK_SIZE
 from ophion.consensus.engine import Vote, Wishes
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
-from ophion.pool.pool import DropReason, TxPool
+from ophion.pool.events import DropReason
+from ophion.pool.pool import TxPool
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 from ophion.runtime.clock import Clock

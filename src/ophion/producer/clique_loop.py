@@ -25,7 +25,7 @@ from ophion.consensus.clique_snapshot import Snapshot
 from ophion.consensus.engine import Vote
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import InvalidBlock
-from ophion.pool.pool import Added, PoolEvent
+from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32, Signature
 from ophion.producer.assembly import Assembler

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 
-from ophion.pool.pool import Added, PoolEvent
+from ophion.pool.events import Added, PoolEvent
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.assembly import Assembler

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from ophion.chain.events import ChainEvent, Reorged
-from ophion.pool.pool import Added, PoolEvent
+from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND, TOO_MANY_FILTERS
 from ophion.rpc.log_query import LogQuery

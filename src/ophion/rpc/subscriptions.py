@@ -21,7 +21,7 @@ import orjson
 from ophion.chain.events import ChainBlock, ChainEvent, Reorged
 from ophion.errors import RpcError
 from ophion.native.store import Store
-from ophion.pool.pool import Added, PoolEvent
+from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.types import EMPTY_BLOOM
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.log_query import LogQuery, decode_log_query

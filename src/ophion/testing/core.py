@@ -13,7 +13,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.node.build import Core, build_core
 from ophion.node.config import NodeConfig
-from ophion.pool.pool import Admitted, Origin
+from ophion.pool.events import Admitted, Origin
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.producer.control import MinerConfig

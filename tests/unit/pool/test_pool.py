@@ -15,24 +15,14 @@ from ophion.chain.fees import FeeFloor
 from ophion.errors import StorageError
 from ophion.native.executor import State
 from ophion.native.transactions import Body, decode_transactions
-from ophion.pool import pool as pool_module
 from ophion.pool.admission import PoolHead
+from ophion.pool.events import Added, Admission, Admitted, Dropped, DropReason, Origin, PoolContent, PoolEvent, Rejected
 from ophion.pool.journal import Journal
-from ophion.pool.pool import (
-    Added,
-    Admission,
-    Admitted,
-    Dropped,
-    DropReason,
-    Origin,
-    PoolConfig,
-    PoolEvent,
-    Rejected,
-    TxPool,
-)
+from ophion.pool.options import PoolConfig
+from ophion.pool.pool import TxPool
 from ophion.primitives.block import HashedHeader, Header
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.lanes import InlineLanes, ThreadLanes
+from ophion.runtime.lanes import InlineLanes
 from ophion.testing.signing import DEV_KEYS, blob_transaction, fee_transaction, legacy_transaction
 
 A, B, C = DEV_KEYS
@@ -114,66 +104,6 @@ def test_a_batch_is_answered_in_its_order(world: Callable[..., State]) -> None:
         assert isinstance(answers[3], Rejected)
         assert answers[3].hash == transaction.hash
         assert answers[3].error.message == "Known transaction"
-
-    told(story, Bench(world))
-
-
-def test_callers_of_one_loop_turn_share_one_crossing(
-    world: Callable[..., State], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes: list[int] = []
-
-    def counted(raws: Sequence[bytes]) -> Any:
-        sizes.append(len(raws))
-        return decode_transactions(raws)
-
-    monkeypatch.setattr(pool_module, "decode_transactions", counted)
-
-    async def story(bench: Bench) -> None:
-        answers = await asyncio.gather(*(bench.add(legacy_transaction(A, nonce)) for nonce in range(20)))
-        assert all(isinstance(one, Admitted) for [one] in answers)
-
-    told(story, Bench(world))
-    assert sizes == [20]
-
-
-def test_what_arrives_while_a_batch_is_decoded_forms_the_next(world: Callable[..., State]) -> None:
-    async def story(bench: Bench) -> None:
-        lanes = ThreadLanes()
-        pool = TxPool(bench.config, bench.floor, lanes, bench.clock, bench.head())
-        first = pool.submit([legacy_transaction(A, 0)] + [b"\x00"] * 10, Origin.LOCAL)
-        await asyncio.sleep(0)
-        later = [pool.submit([legacy_transaction(A, nonce)], Origin.LOCAL) for nonce in range(1, 5)]
-        answers = await asyncio.gather(first, *later)
-        assert all(isinstance(answer[0], Admitted) for answer in answers)
-        assert [item.nonce for item in pool.best(0)] == [0, 1, 2, 3, 4]
-        lanes.close()
-
-    told(story, Bench(world))
-
-
-def test_one_that_is_decoded_at_once_does_not_overtake_a_batch(world: Callable[..., State]) -> None:
-    async def story(bench: Bench) -> None:
-        lanes = ThreadLanes()
-        pool = TxPool(bench.config, bench.floor, lanes, bench.clock, bench.head())
-        same = legacy_transaction(A, 0)
-        batch = pool.submit([same] + [b"\x00"] * 10, Origin.LOCAL)
-        await asyncio.sleep(0)
-        single = pool.submit([same], Origin.LOCAL)
-        assert reasons((await batch)[:1] + await single) == [None, "known"]
-        lanes.close()
-
-    told(story, Bench(world))
-
-
-def test_a_single_transaction_is_decoded_without_a_thread(world: Callable[..., State]) -> None:
-    async def story(bench: Bench) -> None:
-        lanes = ThreadLanes()
-        lanes.close()  # nothing can be handed over any more
-        pool = TxPool(bench.config, bench.floor, lanes, bench.clock, bench.head())
-        assert reasons(await pool.add([legacy_transaction(A, 0)], Origin.LOCAL)) == [None]
-        with pytest.raises(RuntimeError):
-            await pool.add([legacy_transaction(A, nonce) for nonce in range(9)], Origin.LOCAL)
 
     told(story, Bench(world))
 
@@ -272,7 +202,7 @@ def test_counts_and_content_tell_pending_from_queued(world: Callable[..., State]
         assert {sender: list(nonces) for sender, nonces in content.pending.items()} == {A.address: [0]}
         assert {sender: list(nonces) for sender, nonces in content.queued.items()} == {A.address: [2], B.address: [5]}
         assert pool.content(B.address).pending == {}
-        assert pool.content(C.address) == pool_module.PoolContent({}, {})
+        assert pool.content(C.address) == PoolContent({}, {})
         assert [item.is_local for item in pool.transactions()] == [True, True, False]
         found = pool.by_sender_nonce(B.address, 5)
         assert found is not None

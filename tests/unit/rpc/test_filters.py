@@ -9,7 +9,7 @@ import pytest
 from ophion.chain.events import ChainBlock, Extended, Reorged
 from ophion.errors import RpcError
 from ophion.native.transactions import Body, Transaction, decode_transactions
-from ophion.pool.pool import Added, Dropped, DropReason
+from ophion.pool.events import Added, Dropped, DropReason
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import EMPTY_BLOOM, EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT, ZERO_ADDRESS, ZERO_HASH, ZERO_NONCE

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError, RpcError
 from ophion.native.executor import quick_call
-from ophion.pool.pool import Admission, Admitted, Origin
+from ophion.pool.events import Admission, Admitted, Origin
 from ophion.primitives.types import BlockTag
 from ophion.rpc.blocks import view_at
 from ophion.rpc.call_object import (

@@ -1,0 +1,39 @@
+"""Options of the transaction pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ophion.runtime.options import at_least, between, option
+
+
+@dataclass(frozen=True, slots=True)
+class PoolConfig:
+    """Transaction pool."""
+
+    max_size: int = option("--tx-pool-max-size", default=4096, check=at_least(1), help="Transactions kept in the pool.")
+    retention_hours: int = option(
+        "--tx-pool-retention-hours", default=13, check=at_least(0), help="Hours a pending transaction is kept."
+    )
+    price_bump: int | None = option(
+        "--tx-pool-price-bump",
+        default=None,
+        check=between(0, 1000),
+        help="Percent by which a replacement must raise the price; 10, or any raise where the minimum gas price is 0.",
+    )
+    save: bool = option(
+        "--tx-pool-enable-save-restore",
+        default=True,
+        help="Keep local pending transactions in the data path over a restart.",
+    )
+    fee_cap: int = option(
+        "--rpc-tx-feecap",
+        default=0,
+        check=at_least(0),
+        help="Most wei that a transaction sent to this node may pay for its gas; 0 for no cap.",
+    )
+    needs_chain_id: bool = option(
+        "--strict-tx-replay-protection-enabled",
+        default=False,
+        help="Take only transactions that name this chain (EIP-155) from clients.",
+    )
