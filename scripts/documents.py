@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/, or say which of them are out of date.
+"""Write the generated pages of docs/ and the table of methods in the README, or say which of them are out of date.
 
 python scripts/documents.py           write
 python scripts/documents.py --check   exit 1 and name the pages that differ
@@ -15,11 +15,12 @@ from ophion.cli.commands import FAMILIES, commands_of
 from ophion.cli.help import usage
 from ophion.node.config import NodeConfig
 from ophion.rpc.methods import all_methods
-from ophion.rpc.openrpc import pages
+from ophion.rpc.openrpc import pages, table
 from ophion.runtime.options import specs_of
 from ophion.runtime.options.render import markdown, meaning, show_default, value_form
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = "<!-- methods: written by make docs -->"
 GENERATED = "Generated from the source; `make docs` writes this page."
 
 
@@ -72,19 +73,28 @@ def _command_lines(family: Family, command: Command) -> list[str]:
     return lines + examples
 
 
+def readme() -> str:
+    """The README with its table of methods."""
+    before, _, rest = (ROOT / "README.md").read_text().partition(TABLE)
+    _, _, after = rest.partition(TABLE)
+    return f"{before}{TABLE}\n{table(all_methods(), 'docs/rpc')}{TABLE}{after}"
+
+
 def documents() -> dict[Path, str]:
-    """Every generated page by its path under docs/."""
-    methods = {Path("rpc") / name: text for name, text in pages(all_methods()).items()}
-    return {Path("options.md"): options_page(), Path("commands.md"): commands_page(), **methods}
+    """Every generated page by its path."""
+    methods = {Path("docs/rpc") / name: text for name, text in pages(all_methods()).items()}
+    docs = {Path("docs/options.md"): options_page(), Path("docs/commands.md"): commands_page()}
+    return {Path("README.md"): readme(), **docs, **methods}
 
 
 def stale() -> list[Path]:
     """Pages that differ from what would be written, and pages of methods that are no longer there."""
     wanted = documents()
     differing = [
-        path for path, text in wanted.items() if not (DOCS / path).exists() or (DOCS / path).read_text() != text
+        path for path, text in wanted.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text
     ]
-    left_over = [path.relative_to(DOCS) for path in (DOCS / "rpc").glob("*.md") if path.relative_to(DOCS) not in wanted]
+    every = (path.relative_to(ROOT) for path in (ROOT / "docs/rpc").glob("*.md"))
+    left_over = [path for path in every if path not in wanted]
     return sorted(differing + left_over)
 
 
@@ -92,13 +102,14 @@ def main() -> int:
     """Write or check."""
     if "--check" in sys.argv[1:]:
         for path in stale():
-            print(f"docs/{path} is out of date: run make docs")
+            print(f"{path} is out of date: run make docs")
         return 1 if stale() else 0
+    wanted = documents()
     for path in stale():
-        (DOCS / path).unlink(missing_ok=True)
-    for path, text in documents().items():
-        (DOCS / path).parent.mkdir(parents=True, exist_ok=True)
-        (DOCS / path).write_text(text)
+        (ROOT / path).unlink(missing_ok=True)
+    for path, text in wanted.items():
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(text)
     return 0
 
 

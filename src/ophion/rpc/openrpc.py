@@ -109,6 +109,15 @@ def _index(groups: Mapping[str, Sequence[MethodSpec]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def table(registry: Registry, folder: str) -> str:
+    """One row for each group with a link for each of its methods; `folder` is where the pages lie."""
+    rows = ["| Group | Methods |", "| --- | --- |"]
+    for group, specs in group_names(registry.specs).items():
+        links = [f"[{spec.name}]({folder}/{group}.md#{_anchor(spec.name)})" for spec in specs]
+        rows.append(f"| {group}: {_GROUPS[group]} | {', '.join(links)} |")
+    return "\n".join(rows) + "\n"
+
+
 def _page(group: str, specs: Sequence[MethodSpec]) -> str:
     lines = [f"# {group}: {_GROUPS[group]}", "", "[All methods](README.md)"]
     for spec in specs:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ophion.rpc.methods import all_methods
-from ophion.rpc.openrpc import document, pages
+from ophion.rpc.openrpc import document, pages, table
 from tests.conftest import ROOT
 
 
@@ -46,3 +46,8 @@ def test_the_pages_in_the_repository_are_up_to_date() -> None:
 def test_pages_have_no_empty_cells_or_trailing_spaces(name: str) -> None:
     for line in pages(all_methods())[name].splitlines():
         assert line == line.rstrip()
+
+
+def test_the_table_has_a_link_for_every_method() -> None:
+    text = table(all_methods(), "docs/rpc")
+    assert all(f"[{spec.name}](docs/rpc/{spec.group}.md#" in text for spec in all_methods().specs)
