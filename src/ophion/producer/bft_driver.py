@@ -299,8 +299,7 @@ class BftDriver:
     async def _check(self, order: CheckProposal) -> None:
         proposal = order.proposal
         block, problem = proposal.block, None
-        # a block that was good in one round is good in the next: its hash covers all but round and seals
-        if block.hash not in self._kept:
+        if not self._is_kept(block):
             started_at = self._clock.monotonic()
             try:
                 decoded = decode_block(block.encoded, self.engine)
@@ -345,6 +344,15 @@ class BftDriver:
         self._kept[block_hash] = kept
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
+
+    def _is_kept(self, block: Candidate) -> bool:
+        """Whether this very block was built or checked already: a good block stays good in later rounds.
+
+        Its hash covers the header but for round and seals. The body is compared, because a liar may send another one
+        along, which would travel on in our own round changes.
+        """
+        kept = self._kept.get(block.hash)
+        return kept is not None and kept.body.encode_block(rlp.split_list(block.encoded)[0]) == block.encoded
 
     def _fail(self, height: int, round_number: int, problem: str) -> None:
         self._post(TaskFailed(height, round_number, problem))

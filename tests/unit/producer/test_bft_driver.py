@@ -15,18 +15,28 @@ from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import ExtraForm
 from ophion.consensus.bft.memory import Memory
-from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RawMessage, RoundChange
+from ophion.consensus.bft.messages import (
+    BftMessage,
+    Commit,
+    Prepare,
+    PreparedRound,
+    Proposal,
+    RawMessage,
+    RoundChange,
+)
+from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.scribe import KeyScribe
 from ophion.consensus.bft.status import Phase
 from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidHeader, StorageError
 from ophion.native.crypto import PrivateKey
+from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import MEMORY_KEY, BftDriver, BftTuning
 from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore
-from ophion.testing.signing import DEV_KEYS, fee_transaction
+from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, Steps, authority_genesis, open_network, running
 
@@ -682,3 +692,40 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
         assert min(node.queries.head_number for node in nodes) > 2
 
     told(tmp_path, engine, story, nodes=4, requesttimeoutseconds=2, blockperiodseconds=1)
+
+
+@BOTH
+def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, engine: str) -> None:
+    """The liar proposes a prepared block again, under its good hash, with a transaction that does not belong to it."""
+
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wires = wired(nodes)
+        driver = driver_of(nodes[2])
+        dialect = driver._dialect
+        assembler = nodes[0].core.assembler
+        built = await assembler.assemble_on(nodes[0].chain.head, assembler.wishes(START + 2), 1.0)
+        block = driver.engine.candidate(built.body.encode_block(built.header.encode()))
+        scribes = [KeyScribe(dialect, key) for key in KEYS[:4]]
+        first = scribes[0].proposal(1, 0, block, None)
+        others = (1, 3) if engine == "ibft2" else (0, 1, 3)
+        prepares = tuple(scribes[index].prepare(1, 0, block.digest) for index in others)
+        proof = PreparedRound(0, block, prepares, first.signed)
+        changes = RoundChanges()
+        for index in (0, 1, 3):
+            changes.add(scribes[index].round_change(1, 1, proof))
+        again = scribes[0].with_round(block, 1)
+        header = rlp.split_list(again.encoded)[0]
+        poison = rlp.list_of([header, rlp.list_of([legacy_transaction(DEV_KEYS[0], 0)]), rlp.EMPTY_LIST])
+        poisoned = dialect.candidate(poison)
+        assert (poisoned.hash, poisoned.digest) == (block.hash, again.digest)
+        async with running(driver):
+            await asyncio.sleep(2.1)
+            driver.received(first.raw, KEYS[0].address)
+            await asyncio.sleep(0.1)
+            assert [type(message) for message in wires[2].sent] == [Prepare]
+            driver.received(scribes[1].proposal(1, 1, poisoned, changes.certificate(1)).raw, KEYS[1].address)
+            await asyncio.sleep(0.1)
+            assert [type(message) for message in wires[2].sent] == [Prepare], "no vote for what cannot be executed"
+            assert "transactions root" in driver.status().notes[-1]
+
+    told(tmp_path, engine, story, nodes=4)

@@ -15,7 +15,7 @@ from ophion.consensus.bft.messages import (
     RawMessage,
     RoundChange,
 )
-from ophion.consensus.bft.wire import MOST_SIGNATURES, SignedParts, WireStyle, candidate_of
+from ophion.consensus.bft.wire import MOST_SIGNATURES, SignedParts, WireStyle, candidate_of, check_body
 from ophion.native.crypto import keccak256
 
 _NEWCOMERS: Final = 10
@@ -57,6 +57,12 @@ class MessageCodec(ABC):
     def candidate(self, block: bytes) -> Candidate:
         """A block with its digest and hash."""
         return candidate_of(self, block)
+
+    def prepared_block(self, block: bytes) -> Candidate:
+        """The block that a round change carries; `DecodeError` when its body is not its own."""
+        found = candidate_of(self, block)
+        check_body(block)
+        return found
 
     def signed_parts(self) -> SignedParts:
         """Reader and writer of prepares and commits."""

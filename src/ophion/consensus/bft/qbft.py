@@ -111,7 +111,7 @@ class Qbft(MessageCodec):
     def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
         items = one_of(rlp.split_list(raw.data), (3, 4), "round change")
         signed = _read_signed_round_change(items[0], parts)
-        block = None if items[1] == rlp.EMPTY_LIST else self.candidate(items[1])
+        block = None if items[1] == rlp.EMPTY_LIST else self.prepared_block(items[1])
         return RoundChange(signed, block, parts.prepares(items[-1]), fingerprint, raw)
 
     def _read_proposal(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> Proposal:

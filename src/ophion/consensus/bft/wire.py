@@ -16,6 +16,8 @@ from ophion.consensus.bft.messages import Candidate, Commit, MessageKind, Prepar
 from ophion.consensus.bft.profiles import Profile
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
+from ophion.native.failures import NativeError
+from ophion.native.transactions import decode_block
 from ophion.primitives import rlp
 from ophion.primitives.block import Header
 from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
@@ -57,6 +59,22 @@ def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
         header_digest(codec, header, extra, ExtraForm.FOR_HASH),
         block,
     )
+
+
+def check_body(block: bytes) -> None:
+    """`DecodeError` when the body of a block is not the one its header stands for.
+
+    Digest and hash cover the header alone. A prepared block with another body would be passed on from round to round
+    under its good name, and everybody who has to execute it would refuse it.
+    """
+    try:
+        encoded, body = decode_block(block)
+    except NativeError as error:
+        raise DecodeError(str(error), _PLACE) from error
+    header = Header.decode(encoded)
+    promised = header.transactions_root, header.ommers_hash, header.withdrawals_root
+    if promised != (body.transactions_root, body.ommers_hash, body.withdrawals_root):
+        raise DecodeError("the body of the block is another one", _PLACE)
 
 
 def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -> Candidate:

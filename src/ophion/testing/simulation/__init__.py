@@ -2,7 +2,9 @@
 
     stand_ins     blocks, keys and signatures that cost nothing
     conditions    what a seed decides: delays, losses, partitions, outages, misbehaving members
-    world         members, messages and time: a heap of events around real `BftMachine`s
+    world         a network of real `BftMachine`s, moved by a seed or by hand
+    agenda, mail, driver, syncing
+                  what the world is made of: time, messages, what a node does for its machine, catching up
     byzantine     members that lie
     invariants    what must hold after every step, checked from outside
     trace         what happened, as lines and as a sequence diagram

@@ -12,6 +12,7 @@ from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.scribe import KeyScribe
 from ophion.errors import DecodeError
 from ophion.primitives import rlp
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.consensus.bft.golden import K1, K2, K3, K4, message_block
 
 both = pytest.mark.parametrize("dialect", [Ibft2(), Qbft()], ids=["ibft2", "qbft"])
@@ -56,3 +57,22 @@ def test_the_largest_honest_message_fits_and_a_flood_does_not(dialect: Ibft2 | Q
     if isinstance(dialect, Qbft):
         with pytest.raises(DecodeError, match="too many signatures"):
             dialect.decode(type(change)(change.code, flood), signatures_expected(4))
+
+
+@both
+def test_a_prepared_block_with_another_body_is_refused(dialect: Ibft2 | Qbft) -> None:
+    """Its digest is right, as that covers the header alone."""
+    block = message_block(dialect)
+    header = rlp.split_list(block.encoded)[0]
+    transaction = legacy_transaction(DEV_KEYS[0], 0)
+    poisoned = dialect.candidate(rlp.list_of([header, rlp.list_of([transaction]), rlp.EMPTY_LIST]))
+    assert (poisoned.digest, poisoned.hash) == (block.digest, block.hash)
+    signed = KeyScribe(dialect, K4).proposal(1, 0, block, None).signed
+    prepares = tuple(KeyScribe(dialect, key).prepare(1, 0, block.digest) for key in (K1, K2, K3))
+    for carried, is_good in ((block, True), (poisoned, False)):
+        change = KeyScribe(dialect, K2).round_change(1, 1, PreparedRound(0, carried, prepares, signed))
+        if is_good:
+            assert dialect.decode(change.raw).author == K2.address
+        else:
+            with pytest.raises(DecodeError, match="the body of the block is another one"):
+                dialect.decode(change.raw)
