@@ -152,6 +152,13 @@ def type_is_active(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     return None
 
 
+def signature_names_a_chain(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+    """Chain ids begin with 1: `v` of an old transaction is 27, 28 or at least 37."""
+    if not applicant.type and applicant.transaction.chain_id == 0:
+        return PoolRejected("malformed", "v of a signature is 27, 28 or at least 37")
+    return None
+
+
 def parts_are_there(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     """What a transaction of its type cannot do without, and must not have too much of."""
     if applicant.type < _BLOB_TYPE:
@@ -267,6 +274,7 @@ def nonce_is_new(applicant: Applicant, account: Account) -> PoolRejected | None:
 
 
 CHECKS: tuple[Check, ...] = (
+    signature_names_a_chain,
     type_is_active,
     parts_are_there,
     price_reaches_floor,

@@ -92,6 +92,11 @@ def test_a_nonce_below_the_accounts_is_too_low(world: Callable[..., State], head
     assert verdict(legacy_transaction(KEY, 3), used) is None
 
 
+def test_a_chain_id_of_zero_is_no_signature_at_all(head: PoolHead) -> None:
+    raw = legacy_transaction(KEY, 0, chain_id=0, gas_price=0)
+    assert verdict(raw, head) == ("malformed", "v of a signature is 27, 28 or at least 37")
+
+
 def test_the_last_nonce_is_never_used(head: PoolHead) -> None:
     assert verdict(legacy_transaction(KEY, 2**64 - 1), head) == ("nonce-overflow", "Nonce must be less than 2^64-1")
     assert verdict(legacy_transaction(KEY, 2**64 - 2), head) is None
