@@ -132,7 +132,7 @@ def pool_head(queries: Queries) -> PoolHead:
     limit = 2 * (spec.contract_size_limit or _CODE_SIZE_LIMIT)
     return PoolHead(
         fork=fork.name,
-        chain_id=spec.chain_id,
+        chain_id=spec.chain_id if fork.has(Milestone.SPURIOUS) else None,
         gas_limit=queries.head.header.gas_limit,
         base_fee=following.base_fee_per_gas or 0,
         init_code_limit=limit if fork.has(Milestone.SHANGHAI) else None,

@@ -58,6 +58,7 @@ class PoolHead:
     fork: str
     """Fork of the next block, as the extension names it."""
     chain_id: int | None
+    """None where transactions cannot name a chain yet (before EIP-155)."""
     gas_limit: int
     """Gas limit of the head."""
     base_fee: int

@@ -88,4 +88,7 @@ def test_the_pool_is_told_the_rules_of_the_next_block(tmp_path: Path) -> None:
     with open_core(tmp_path / "london", genesis=parse_genesis(ETHASH)) as core:
         head = pool_head(core.queries)
         assert (head.fork, head.base_fee, head.init_code_limit) == ("london", 875_000_000, None)
+        assert head.chain_id == 9
+    with open_core(tmp_path / "tangerine", genesis=parse_genesis(ETHASH.replace(b"london", b"eip150"))) as core:
+        assert pool_head(core.queries).chain_id is None, "EIP-155 comes with the next fork"
         assert head.blob_limit == 0
