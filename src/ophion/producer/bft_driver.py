@@ -50,6 +50,7 @@ from ophion.consensus.bft.messages import Candidate, RawMessage
 from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile
 from ophion.consensus.bft.scribe import Dialect, KeyScribe
 from ophion.consensus.bft.status import BftStatus, status_of
+from ophion.consensus.bft.timing import Timing
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, StorageError, UnknownParent
 from ophion.native.crypto import keccak256
@@ -140,6 +141,7 @@ class BftDriver:
         self._kept: dict[Hash32, _Kept] = {}
         self._problem: str | None = None
         self._was_validator: bool | None = None
+        self._timing: Timing | None = None
         self._dialect = engine.dialect(self._chain.head.number + 1)
         self._scribe, self._machine = self._enter(self._dialect, self._recall(self._dialect))
 
@@ -169,7 +171,6 @@ class BftDriver:
     async def run(self) -> None:
         """Take part in consensus until cancelled; the next run goes on from the head of that time."""
         ignore_chain = self._chain.events.listen(self._on_chain_event)
-        self._warn()
         self._post(self._chain.head)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -190,10 +191,6 @@ class BftDriver:
         """Leave consensus; the machine keeps its promises."""
         self._machine.handle(Suspended(), self._clock.now())
         self._timers.cancel_all()
-
-    def _warn(self) -> None:
-        for warning in self.engine.timing(self._chain.head).warnings(self._dialect.starts_on_block_timer):
-            log.warning("%s", warning)
 
     def _on_chain_event(self, event: ChainEvent) -> None:
         self._post(event.head)
@@ -231,9 +228,17 @@ class BftDriver:
             asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
             return Suspended()
         self._problem = None
+        self._warn(event.timing)
         self._assembler.check_clock(head)
         self._note_role(self._signer.address in event.validators, head.number + 1)
         return event
+
+    def _warn(self, timing: Timing) -> None:
+        """About periods and time-outs that do not go together, when they first hold: a transition may bring them."""
+        if timing != self._timing:
+            self._timing = timing
+            for warning in timing.warnings(self._dialect.starts_on_block_timer):
+                log.warning("%s", warning)
 
     def _ask_again(self, head: HashedHeader) -> None:
         if self._tasks is not None and self._chain.head.hash == head.hash:

@@ -33,7 +33,7 @@ def authority_genesis(
     engine: str,
     members: Sequence[Address],
     alloc: dict[str, Any] | None = None,
-    forks: dict[str, int] | None = None,
+    forks: dict[str, Any] | None = None,
     **parameters: Any,
 ) -> Genesis:
     """A network (of London, unless told) that begins with these members, at the time at which manual clocks begin."""

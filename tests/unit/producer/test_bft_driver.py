@@ -103,14 +103,15 @@ def told(
     validators: int | None = None,
     clock: ManualClock | None = None,
     alloc: dict[str, Any] | None = None,
-    forks: dict[str, int] | None = None,
+    forks: dict[str, Any] | None = None,
     keys: Sequence[int] = range(7),
+    members: Sequence[PrivateKey] | None = None,
     **parameters: Any,
 ) -> Any:
     """A story about nodes of the first validators; `keys` says which key each of the nodes has."""
     clock = clock or ManualClock()
     parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
-    members = KEYS[: nodes if validators is None else validators]
+    members = KEYS[: nodes if validators is None else validators] if members is None else members
     genesis = authority_genesis(engine, [key.address for key in members], alloc, forks, **parameters)
     with open_network(tmp_path, genesis, [KEYS[index] for index in keys[:nodes]], clock) as opened:
         return run_virtually(story(opened, clock), clock)  # type: ignore[arg-type]
@@ -343,17 +344,21 @@ def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
 
 
 @BOTH
-def test_i_18_a_time_out_that_does_not_exceed_the_period_is_warned_about_at_start(
-    tmp_path: Path, engine: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("since", [0, 3], ids=["from the start", "after a transition"])
+def test_i_18_a_time_out_that_does_not_exceed_the_period_is_warned_about_once(
+    tmp_path: Path, engine: str, since: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         async with running(driver_of(nodes[0])):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(60)
+        assert nodes[0].queries.head_number > 3
 
-    told(tmp_path, engine, story, blockperiodseconds=4, requesttimeoutseconds=4)
-    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    period = 2 if since else 6
+    forks = {"transitions": {engine: [{"block": since, "blockperiodseconds": 6}]}} if since else None
+    told(tmp_path, engine, story, forks=forks, blockperiodseconds=period, requesttimeoutseconds=6)
+    warned = [record.getMessage() for record in caplog.records if "does not exceed" in record.getMessage()]
     # QBFT counts the time-out from the moment the block is due
-    assert [("does not exceed blockperiodseconds" in line) for line in warned] == ([True] if engine == "ibft2" else [])
+    assert len(warned) == (1 if engine == "ibft2" else 0)
 
 
 @BOTH
@@ -729,3 +734,39 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
             assert "transactions root" in driver.status().notes[-1]
 
     told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: str) -> None:
+    """Another validator than genesis lists from block 1 on; later period, reward, beneficiary and a second validator."""
+    friend = bytes([9]) * 20
+    listed = ["0x" + key.address.hex() for key in KEYS[:2]]
+    transitions = [
+        {"block": 1, "validators": listed[:1]},
+        {"block": 3, "blockperiodseconds": 5, "blockreward": "0x64"},
+        {"block": 4, "miningbeneficiary": "0x" + friend.hex()},
+        {"block": 5, "validators": listed, "blockperiodseconds": 1},
+    ]
+
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        first, second = nodes
+        first.chain.events.listen(
+            lambda event: asyncio.ensure_future(follow(second, event.blocks)) and None  # type: ignore[func-returns-value]
+        )
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(18.5)
+        made = blocks(first)
+        assert [header.timestamp - START for header in made] == [2, 4, 9, 14, 15, 16, 17, 18]
+        assert [len(driver_of(first).engine.validators.extra(header.header).validators) for header in made] == (
+            [1] * 4 + [2] * 4
+        )
+        assert {header.header.coinbase for header in made[:4]} == {KEYS[0].address}
+        assert {header.header.coinbase for header in made[4:]} == {KEYS[0].address, KEYS[1].address}
+        state = first.queries.head_state
+        assert (state.balance(KEYS[0].address), state.balance(friend)) == (100, 5 * 100)
+        assert second.chain.head.hash == first.chain.head.hash
+
+    # genesis lists somebody who is not there; the transition at block 1 takes precedence
+    forks = {"transitions": {engine: transitions}}
+    told(tmp_path, engine, story, nodes=2, forks=forks, members=KEYS[6:], requesttimeoutseconds=10)
