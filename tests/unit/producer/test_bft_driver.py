@@ -738,7 +738,7 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
 
 @BOTH
 def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: str) -> None:
-    """Another validator than genesis lists from block 1 on; later period, reward, beneficiary and a second validator."""
+    """Another validator than genesis lists from block 1 on; later another period, reward, beneficiary and number."""
     friend = bytes([9]) * 20
     listed = ["0x" + key.address.hex() for key in KEYS[:2]]
     transitions = [
