@@ -141,7 +141,10 @@ def _parameters(parameters: Sequence[Parameter]) -> list[str]:
         return ["No parameters."]
     lines = ["| Parameter | | |", "| --- | --- | --- |"]
     for parameter in parameters:
-        need = "required" if parameter.default is REQUIRED else _default(parameter.default)
+        if parameter.is_repeated:
+            need = "any number of them"
+        else:
+            need = "required" if parameter.default is REQUIRED else _default(parameter.default)
         lines.append(f"| `{parameter.name}` | {parameter.wire.description} | {need} |")
     return lines
 

@@ -76,6 +76,8 @@ class Parameter:
     name: str
     wire: Wire
     default: Any = REQUIRED
+    is_repeated: bool = False
+    """Takes every position, however many are given (`*name` in the signature)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,9 @@ def _compile(spec: MethodSpec, context: Any) -> Invoke:
         return _compile_checked(spec, context)
     if not parameters:
         return lambda params, caller: function(context)
+    if parameters[0].is_repeated:
+        decode = _decoder(parameters[0])
+        return lambda params, caller: function(context, *(decode(value) for value in params))
     if len(parameters) == 1:
         return _compile_one(function, context, parameters[0])
     return _compile_more(function, context, parameters)
@@ -313,7 +318,11 @@ def _parameters(name: str, function: Handler, hints: Mapping[str, Any]) -> tuple
         wire = _wire(hints.get(parameter.name))
         if wire is None or wire.decode is None:
             raise TypeError(f"{name}: parameter {parameter.name} has no wire type that can be read")
-        parameters.append(Parameter(_camel(parameter.name), wire, parameter.default))
+        is_repeated = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        default = () if is_repeated else parameter.default
+        parameters.append(Parameter(_camel(parameter.name), wire, default, is_repeated))
+    if len(parameters) > 1 and any(parameter.is_repeated for parameter in parameters):
+        raise TypeError(f"{name}: a repeated parameter must be the only one")
     return tuple(parameters), takes_caller
 
 

@@ -56,6 +56,7 @@ class Interface:
             lanes=lanes,
             rendered=RenderedBlocks(chain.store, queries.with_total_difficulty),
             fees=node.core.fees,
+            bad_blocks=node.core.importer.bad_blocks,
             filters=filters,
             subscriptions=Subscriptions(
                 chain.store, chain.events, pool.events, lanes, queries.with_total_difficulty, lambda: b"false"

@@ -11,7 +11,7 @@ from ophion.errors import RpcError
 from ophion.primitives.types import BlockTag
 from ophion.rpc.methods import all_methods
 from ophion.rpc.registry import HTTP, WEBSOCKET, MethodSpec, Registry, group_names, method
-from ophion.rpc.wire_types import AddressParam, BlockParam, Quantity
+from ophion.rpc.wire_types import AddressParam, BlockParam, IntegerParam, Quantity
 from tests.unit.rpc.wire import Context, registry, table
 
 
@@ -47,6 +47,20 @@ def test_a_parameter_without_a_wire_type_fails_when_it_is_declared() -> None:
         @method("eth_bad")
         def bad(ctx: Any, x: int) -> Quantity:
             return x
+
+
+def test_a_parameter_may_take_all_positions_but_not_some() -> None:
+    @method("eth_sum")
+    def total(ctx: Any, *numbers: IntegerParam) -> Quantity:
+        return sum(numbers)
+
+    bound = Registry([spec_of(total)]).bind(Context(), ["eth"], HTTP)["eth_sum"]
+    assert (bound.invoke([], None), bound.invoke([1, 2, 3], None)) == (0, 6)
+    with pytest.raises(TypeError, match="eth_more: a repeated parameter"):
+
+        @method("eth_more")
+        def more(ctx: Any, first: IntegerParam, *others: IntegerParam) -> Quantity:
+            return first + sum(others)
 
 
 def test_a_result_without_a_wire_type_fails_when_it_is_declared() -> None:

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Final, TypeVar
 
 from ophion.chain.bad_blocks import BadBlock
 from ophion.chain.block import decode_block
-from ophion.errors import DecodeError
+from ophion.errors import DecodeError, RpcError
 from ophion.native.crypto import keccak256
 from ophion.native.executor import State, execute
 from ophion.native.tracing import TraceStream, trace_block, trace_call, trace_transaction
 from ophion.native.transactions import Body
+from ophion.pool.events import Admission, Admitted, Origin
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import ZERO_ADDRESS, BlockTag
@@ -19,7 +20,14 @@ from ophion.rpc.blocks import header_at, view_at
 from ophion.rpc.call_object import CallParam, decode_block_overrides, decode_state_overrides
 from ophion.rpc.calls import gas_for
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import ACCOUNT_NOT_FOUND, BLOCK_NOT_FOUND, INTERNAL_ERROR, PARENT_NOT_FOUND, invalid_params
+from ophion.rpc.errors import (
+    ACCOUNT_NOT_FOUND,
+    BLOCK_NOT_FOUND,
+    INTERNAL_ERROR,
+    PARENT_NOT_FOUND,
+    as_rpc_error,
+    invalid_params,
+)
 from ophion.rpc.registry import method
 from ophion.rpc.schemas import MetricsResult
 from ophion.rpc.tracing import (
@@ -42,12 +50,28 @@ from ophion.rpc.wire_types import (
     IntegerParam,
     SlotParam,
     Wire,
+    decode_data,
     object_result,
 )
 
 T = TypeVar("T")
 
 _NO_KEY: Final = bytes(32)
+
+
+def _raw_or_none(value: object) -> bytes | None:
+    """Bytes, or None for text that is not: one bad entry is no reason to refuse the others."""
+    if type(value) is not str:
+        raise invalid_params("transaction: a string is expected")
+    try:
+        return decode_data(value)
+    except RpcError:
+        return None
+
+
+RawTransactionParam = Annotated[
+    bytes | None, Wire("raw transaction", "signed transaction", {"type": "string"}, _raw_or_none)
+]
 IgnoredParam = Annotated[object, Wire("ignored", "not looked at", {}, lambda value: value)]
 _MOST_ENTRIES: Final = 100_000
 
@@ -87,6 +111,14 @@ AccountAtResult = Annotated[
 ]
 RawList = Annotated[
     list[str], object_result("list of data", "encodings", {"type": "array", "items": {"type": "string"}})
+]
+BatchResult = Annotated[
+    list[dict[str, Any]],
+    object_result(
+        "admissions",
+        "`index`, `success` and `errorMessage` of each transaction",
+        {"type": "array", "items": {"type": "object"}},
+    ),
 ]
 BadBlocksResult = Annotated[
     list[dict[str, Any]],
@@ -139,6 +171,18 @@ async def trace_raw_block(
     if ctx.queries.chain.header(decoded.header.parent_hash) is None:
         raise PARENT_NOT_FOUND()
     return await _trace_block(ctx, decoded.header, options, decoded.body)
+
+
+@method("debug_traceBadBlock", needs={"state", "bad_blocks"})
+async def trace_bad_block(
+    ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None
+) -> TraceResult | None:
+    """Trace every transaction of a block that broke a rule, as far as they can be run."""
+    assert ctx.bad_blocks is not None
+    bad = ctx.bad_blocks.get(hash)
+    if bad is None:
+        raise BLOCK_NOT_FOUND()
+    return await _trace_block(ctx, bad.header, options, bad.body)
 
 
 async def _trace_block(
@@ -309,6 +353,21 @@ def get_raw_transaction(ctx: RpcContext, hash: HashParam) -> Data | None:
     position = ctx.queries.transaction_position(hash)
     body = None if position is None else ctx.queries.store.body(position[0])
     return None if position is None or body is None else body.transactions[position[2]].raw
+
+
+@method("debug_batchSendRawTransaction", needs={"pool"})
+async def batch_send_raw_transaction(ctx: RpcContext, *transactions: RawTransactionParam) -> BatchResult:
+    """Put signed transactions into the pool, each for itself, and say what became of each."""
+    good = {index: raw for index, raw in enumerate(transactions) if raw is not None}
+    admitted = dict(zip(good, await ctx.pool.submit(tuple(good.values()), Origin.LOCAL), strict=True))
+    return [_status(index, admitted.get(index)) for index in range(len(transactions))]
+
+
+def _status(index: int, admission: Admission | None) -> dict[str, Any]:
+    if isinstance(admission, Admitted):
+        return {"index": index, "success": True}
+    error = invalid_params() if admission is None else as_rpc_error(admission.error)
+    return {"index": index, "success": False, "errorMessage": "" if error is None else error.message}
 
 
 @method("debug_metrics")

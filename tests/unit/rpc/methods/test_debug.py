@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ophion.chain.block import decode_block
+from ophion.errors import InvalidBlock
+from ophion.native.crypto import keccak256
+from ophion.primitives.block import HashedHeader
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface
 
@@ -259,6 +264,35 @@ def test_raw_encodings_are_those_that_were_hashed(sample: Interface) -> None:
     for name in ("debug_getRawHeader", "debug_getRawBlock", "debug_getRawReceipts"):
         assert sample.error(name, NOWHERE) == sample.error(name, "0x99999") == (-32000, "Block not found")
     assert sample.ask("debug_getRawTransaction", NOWHERE) is None
+
+
+def test_blocks_that_broke_a_rule_can_be_looked_at(dev: Interface) -> None:
+    raw = legacy_transaction(DEV_KEYS[0], 0, to=DEV_KEYS[1].address, value=1)
+    dev.run(dev.node.mine(raw))
+    good = bytes.fromhex(dev.ask("debug_getRawBlock", "latest")[2:])
+    decoded = decode_block(good, dev.context.queries.engine)
+    wrong = replace(decoded.header.header, gas_used=21001)
+    bad = HashedHeader(wrong, keccak256(wrong.encode()))
+    assert dev.context.bad_blocks is not None
+    dev.context.bad_blocks.add(bad, decoded.body, InvalidBlock("gas used", 21000, 21001))
+    (shown,) = dev.ask("debug_getBadBlocks")
+    assert shown["hash"] == shown["block"]["hash"] == "0x" + bad.hash.hex()
+    assert shown["block"]["gasUsed"] == hex(21001)
+    (traced,) = dev.ask("debug_traceBadBlock", shown["hash"], {"tracer": "callTracer"})
+    assert traced["result"]["gasUsed"] == "0x5208"
+    assert dev.ask("debug_traceBlock", shown["rlp"]) == dev.ask("debug_traceBadBlock", shown["hash"])
+    assert dev.error("debug_traceBadBlock", NOWHERE) == (-32000, "Block not found")
+
+
+def test_transactions_are_sent_together_and_judged_apart(dev: Interface) -> None:
+    good, late = (legacy_transaction(DEV_KEYS[0], nonce, value=1) for nonce in (0, 2**64 - 1))
+    answer = dev.ask("debug_batchSendRawTransaction", "0x" + good.hex(), "0xzz", "0x00", "0x" + late.hex())
+    assert answer[0] == {"index": 0, "success": True}
+    assert [(one["index"], one["success"]) for one in answer[1:]] == [(1, False), (2, False), (3, False)]
+    assert all(one["errorMessage"] for one in answer[1:])
+    assert dev.ask("txpool_status")["pending"] == "0x1"
+    assert dev.ask("debug_batchSendRawTransaction") == []
+    assert dev.error("debug_batchSendRawTransaction", 5)[0] == -32602
 
 
 def test_metrics_are_a_tree_that_is_empty_where_nothing_is_measured(dev: Interface) -> None:
