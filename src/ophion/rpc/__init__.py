@@ -9,6 +9,7 @@
     replies        what becomes of a request; batches, deadlines, request_ids, streaming
     errors         every code and text, and the one table from exceptions to them
     server         the HTTP service; http_connection, http_reader, http_answers, http_policy, http_wire, access, health
+    tls            certificates; tls_handshakes
     websocket      the WebSocket service; websocket_connection, subscriptions
     filters        polling filters; log_search
     context        what a method may use

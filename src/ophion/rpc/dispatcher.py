@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from types import CoroutineType, coroutine
+from types import CoroutineType
 from typing import Any, Final
 
 import orjson
@@ -51,6 +50,7 @@ from ophion.rpc.replies import (
 )
 from ophion.rpc.request_ids import keep_ids, text_of_id
 from ophion.rpc.streaming import Streamed, StreamedAnswer
+from ophion.runtime.driven import driven
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Dispatcher:
             value = invoke(params, caller)
             if may_wait:
                 if type(value) is CoroutineType:
-                    value = self._drive(value)
+                    value = driven(value, self._loop)
                 if isinstance(value, asyncio.Future):
                     return self._later(value, bound, id_text)
             result = encode(value)
@@ -162,14 +162,6 @@ class Dispatcher:
             return self._failed(METHOD_NOT_FOUND(), name, written)
         return self._call(bound, params or _NO_PARAMS, caller, written)
 
-    def _drive(self, started: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine up to its first wait: its result when it does not wait, otherwise a task for the rest."""
-        try:
-            awaited = started.send(None)
-        except StopIteration as stop:
-            return stop.value
-        return self._loop.create_task(_resume(started, awaited))
-
     def _later(self, future: asyncio.Future[Any], bound: Bound, id_text: bytes) -> Pending[Complete]:
         pending: Pending[Complete] = Pending(future.cancel)
 
@@ -210,19 +202,3 @@ class Dispatcher:
         if any(type(message) is dict and type(message.get("id")) is float for message in messages):
             keep_ids(messages, body)
         return Batch(self._request, self._turns, messages, caller, self._limits.max_response_bytes).start()
-
-
-@coroutine
-def _resume(started: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
-    """The rest of a coroutine that has been driven to its first wait, as something a task can run."""
-    while True:
-        try:
-            sent = yield awaited
-        except BaseException as error:  # noqa: BLE001  # cancellation travels into the handler
-            advance = partial(started.throw, error)
-        else:
-            advance = partial(started.send, sent)
-        try:
-            awaited = advance()
-        except StopIteration as stop:
-            return stop.value

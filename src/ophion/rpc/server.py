@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
 _BACKLOG: Final = 1024
-_TLS_HANDSHAKE_S: Final = 10.0
 _UP: Final = Response(200, (b'{"status":"UP"}',), JSON)
 _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
 
@@ -169,9 +168,10 @@ async def listen(
     """A listening socket; `ListenError` says in one line why there is none."""
     try:
         if tls is not None:
-            return await loop.create_server(
-                factory, host, port, backlog=_BACKLOG, ssl=tls, ssl_handshake_timeout=_TLS_HANDSHAKE_S
-            )
+            # loads the ssl module, which other services are spared
+            from ophion.rpc.tls_handshakes import Handshakes
+
+            factory = Handshakes(tls, factory).newcomer
         return await loop.create_server(factory, host, port, backlog=_BACKLOG)
     except OSError as error:
         raise ListenError(name, host, port, error.strerror or str(error)) from error

@@ -3,6 +3,7 @@
     clock        time and randomness, injected everywhere
     topic        broadcast of events, bounded
     lanes        threads for blocking Rust calls, bounded
+    driven       coroutines that begin at once
     supervisor   services: start order, orderly stop, fail-fast
     options      command line, environment and file, declared once
     operator_files  small files written by hand, and what was named by mistake

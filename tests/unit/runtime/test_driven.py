@@ -1,0 +1,60 @@
+"""Coroutines that begin at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ophion.runtime.driven import driven
+
+
+def test_one_that_does_not_wait_is_finished_at_once() -> None:
+    async def quick() -> int:
+        return 3
+
+    async def story() -> None:
+        assert driven(quick(), asyncio.get_running_loop()) == 3
+
+    asyncio.run(story())
+
+
+def test_one_that_waits_has_begun_and_becomes_a_task() -> None:
+    told: list[str] = []
+
+    async def slow() -> int:
+        told.append("begun")
+        await asyncio.sleep(0)
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            told.append("cancelled")
+            raise
+        return 3
+
+    async def story() -> None:
+        task = driven(slow(), asyncio.get_running_loop())
+        assert told == ["begun"]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert told == ["begun", "cancelled"]
+
+    asyncio.run(story())
+
+
+def test_errors_travel_both_ways() -> None:
+    async def fails(waits: bool) -> None:
+        if waits:
+            await asyncio.sleep(0)
+        raise ValueError("a bug")
+
+    async def story() -> None:
+        with pytest.raises(ValueError, match="a bug"):
+            driven(fails(False), asyncio.get_running_loop())
+        with pytest.raises(ValueError, match="a bug"):
+            await driven(fails(True), asyncio.get_running_loop())
+
+    asyncio.run(story())
