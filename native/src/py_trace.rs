@@ -19,7 +19,7 @@ use crate::precompiles::Precompiles;
 use crate::py_body::Body;
 use crate::py_state::{State, deadline_after};
 use crate::state::StateData;
-use crate::trace_flat::{FlatCallTracer, FlatTracer, Selection, separate, write_reward};
+use crate::trace_flat::{FlatCallOptions, FlatCallTracer, FlatTracer, Selection, separate, write_reward};
 use crate::trace_geth::{CallTracer, FourByteTracer, PrestateOptions, PrestateTracer};
 use crate::trace_parity::{ParityOptions, ParityTracer};
 use crate::trace_replay::{Block, Tracer, start, trace_one};
@@ -80,7 +80,7 @@ enum Kind {
     Call { only_top_call: bool, with_log: bool },
     Prestate(PrestateOptions),
     FourByte,
-    FlatCall { with_precompiles: bool },
+    FlatCall(FlatCallOptions),
     Parity(ParityOptions),
 }
 
@@ -133,9 +133,10 @@ impl TraceKind {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (*, precompiles=false))]
-    fn flat_calls(precompiles: bool) -> Self {
-        TraceKind { kind: Kind::FlatCall { with_precompiles: precompiles } }
+    #[pyo3(signature = (*, precompiles=false, trace_errors=false))]
+    fn flat_calls(precompiles: bool, trace_errors: bool) -> Self {
+        let options = FlatCallOptions { with_precompiles: precompiles, with_trace_errors: trace_errors };
+        TraceKind { kind: Kind::FlatCall(options) }
     }
 
     #[staticmethod]
@@ -158,7 +159,7 @@ fn with_tracer(kind: Kind, sink: &mut Sink, spec: SpecId, job: impl Job) -> Resu
         Kind::Call { only_top_call, with_log } => job.run(CallTracer::new(sink, only_top_call, with_log)),
         Kind::Prestate(options) => job.run(PrestateTracer::new(sink, options)),
         Kind::FourByte => job.run(FourByteTracer::new(sink)),
-        Kind::FlatCall { with_precompiles } => job.run(FlatCallTracer::new(sink, with_precompiles)),
+        Kind::FlatCall(options) => job.run(FlatCallTracer::new(sink, options)),
         Kind::Parity(options) => job.run(ParityTracer::new(sink, options, spec)),
     }
 }

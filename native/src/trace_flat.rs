@@ -1,5 +1,7 @@
 //! Flat traces: each call, creation and self-destruction as an entry of its own (json-rpc.md 7.3).
 
+use std::borrow::Cow;
+
 use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use revm::context::TxEnv;
@@ -15,7 +17,7 @@ use crate::trace_geth::record_frames;
 use crate::trace_listing::list as list_entries;
 use crate::trace_replay::{Place, Ran, Tracer};
 use crate::trace_sink::{Sink, halt};
-use crate::trace_text::{decimal, halt_phrase, text};
+use crate::trace_text::{decimal, text, trace_words};
 use crate::trace_turns::Turns;
 
 /// What happened.
@@ -70,7 +72,7 @@ pub struct Entry {
     pub address: Vec<usize>,
     pub subtraces: usize,
     /// An entry with an error shows no outcome.
-    pub error: Option<&'static str>,
+    pub error: Option<Cow<'static, str>>,
     pub revert_reason: Option<Bytes>,
     /// None for ends.
     pub outcome: Option<Outcome>,
@@ -97,6 +99,23 @@ impl Entry {
 }
 
 fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>) {
+    write_action(out, entry);
+    match (&entry.error, &entry.outcome) {
+        (Some(error), _) => text(out, ",\"error\":", error),
+        (None, Some(outcome)) => write_outcome(out, &entry.action, outcome),
+        (None, None) => raw(out, ",\"result\":null"),
+    }
+    if let Some(reason) = &entry.revert_reason {
+        data(out, ",\"revertReason\":", reason);
+    }
+    write_address(out, entry);
+    if let Some(place) = place {
+        write_place(out, place);
+    }
+    out.push(b'}');
+}
+
+fn write_action(out: &mut Vec<u8>, entry: &Entry) {
     match &entry.action {
         Action::Call { kind, from, to, input } => {
             raw(out, "{\"type\":\"call\",\"action\":{\"callType\":\"");
@@ -122,23 +141,18 @@ fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>) {
         wide(out, ",\"value\":", entry.value);
     }
     out.push(b'}');
-    match (&entry.error, &entry.outcome) {
-        (Some(error), _) => text(out, ",\"error\":", error),
-        (None, Some(outcome)) => write_outcome(out, &entry.action, outcome),
-        (None, None) => raw(out, ",\"result\":null"),
-    }
-    if let Some(reason) = &entry.revert_reason {
-        data(out, ",\"revertReason\":", reason);
-    }
+}
+
+fn write_address(out: &mut Vec<u8>, entry: &Entry) {
     decimal(out, ",\"subtraces\":", entry.subtraces as u64);
     list(out, ",\"traceAddress\":", &entry.address, |out, one| decimal(out, "", *one as u64));
-    if let Some(Place { block_hash, block_number, hash, index }) = place {
-        data(out, ",\"blockHash\":", block_hash);
-        decimal(out, ",\"blockNumber\":", *block_number);
-        data(out, ",\"transactionHash\":", hash);
-        decimal(out, ",\"transactionPosition\":", *index as u64);
-    }
-    out.push(b'}');
+}
+
+fn write_place(out: &mut Vec<u8>, Place { block_hash, block_number, hash, index }: &Place) {
+    data(out, ",\"blockHash\":", block_hash);
+    decimal(out, ",\"blockNumber\":", *block_number);
+    data(out, ",\"transactionHash\":", hash);
+    decimal(out, ",\"transactionPosition\":", *index as u64);
 }
 
 fn call_type(kind: Kind) -> &'static str {
@@ -313,16 +327,23 @@ pub fn write_reward(out: &mut Vec<u8>, author: &Address, value: U256, is_uncle: 
     raw(out, ",\"transactionPosition\":null,\"type\":\"reward\"}");
 }
 
-/// flatCallTracer: a call before the calls it makes, its end after them, each as an entry of one list.
+/// flatCallTracer: what the call tracer shows as a tree, each call before the calls it makes, as one list.
 pub struct FlatCallTracer<'s> {
     sink: &'s mut Sink,
     recorder: FrameRecorder,
-    with_precompiles: bool,
+    options: FlatCallOptions,
+}
+
+#[derive(Clone, Copy)]
+pub struct FlatCallOptions {
+    pub with_precompiles: bool,
+    /// Errors in the words of trace_* instead of the call tracer's.
+    pub with_trace_errors: bool,
 }
 
 impl<'s> FlatCallTracer<'s> {
-    pub fn new(sink: &'s mut Sink, with_precompiles: bool) -> Self {
-        FlatCallTracer { sink, recorder: FrameRecorder::new(false, false), with_precompiles }
+    pub fn new(sink: &'s mut Sink, options: FlatCallOptions) -> Self {
+        FlatCallTracer { sink, recorder: FrameRecorder::new(false, false), options }
     }
 }
 
@@ -338,38 +359,71 @@ impl Tracer for FlatCallTracer<'_> {
     }
 
     fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
-        let mut entries = Vec::new();
-        if !self.recorder.frames.is_empty() {
-            self.visit(0, &mut Vec::new(), &mut entries);
+        self.sink.out.push(b'[');
+        if let Some(root) = self.recorder.frames.first_mut() {
+            root.gas = ran.tx.gas_limit;
+            root.gas_used = ran.result.tx_gas_used();
+            self.write_frame(0, &mut Vec::new(), ran.place.as_ref());
         }
-        write_list(self.sink, &entries, ran.place.as_ref());
+        self.sink.out.push(b']');
+        self.sink.settle();
         Ok(())
     }
 }
 
 impl FlatCallTracer<'_> {
-    fn visit(&self, index: usize, address: &mut Vec<usize>, entries: &mut Vec<Entry>) {
-        let frame = &self.recorder.frames[index];
-        let is_listed = |frame: &Frame| frame.was_entered() && (self.with_precompiles || !frame.is_precompile);
-        let listed = || frame.children.iter().filter(|child| is_listed(&self.recorder.frames[**child]));
-        let count = listed().count();
-        let mut entry = entry_of(frame, address.clone());
-        entry.subtraces = count + usize::from(frame.end.is_some());
-        entries.push(entry);
-        for (at, child) in listed().enumerate() {
+    fn write_frame(&mut self, index: usize, address: &mut Vec<usize>, place: Option<&Place>) {
+        let frames = &self.recorder.frames;
+        let frame = &frames[index];
+        let is_listed = |child: &&usize| {
+            let child = &frames[**child];
+            let is_plain = matches!(child.kind, Kind::Call | Kind::StaticCall);
+            self.options.with_precompiles || !child.is_precompile || !is_plain
+        };
+        let children: Vec<usize> = frame.children.iter().filter(is_listed).copied().collect();
+        let end = frame.end;
+        let mut entry = entry_of(frame, address.clone(), self.options.with_trace_errors);
+        entry.subtraces = children.len() + usize::from(end.is_some());
+        self.write_entry(&entry, place);
+        let count = children.len();
+        for (at, child) in children.into_iter().enumerate() {
             address.push(at);
-            self.visit(*child, address, entries);
+            self.write_frame(child, address, place);
             address.pop();
         }
-        if let Some((contract, heir, balance)) = frame.end {
+        if let Some((contract, heir, balance)) = end {
+            let mut address = address.clone();
             address.push(count);
-            entries.push(Entry::new(Action::End { contract, heir, balance }, 0, U256::ZERO, address.clone()));
-            address.pop();
+            self.write_entry(&Entry::new(Action::End { contract, heir, balance }, 0, U256::ZERO, address), place);
         }
+    }
+
+    /// A call that stands in no block has the place of nothing.
+    fn write_entry(&mut self, entry: &Entry, place: Option<&Place>) {
+        let out = &mut self.sink.out;
+        if out.last() != Some(&b'[') {
+            out.push(b',');
+        }
+        write_action(out, entry);
+        if let Some(error) = &entry.error {
+            text(out, ",\"error\":", error);
+        }
+        if let Some(outcome) = &entry.outcome {
+            write_outcome(out, &entry.action, outcome);
+        }
+        write_address(out, entry);
+        match place {
+            Some(place) => write_place(out, place),
+            None => {
+                raw(out, ",\"blockHash\":null,\"blockNumber\":0,\"transactionHash\":null,\"transactionPosition\":0")
+            }
+        }
+        out.push(b'}');
+        self.sink.settle();
     }
 }
 
-fn entry_of(frame: &Frame, address: Vec<usize>) -> Entry {
+fn entry_of(frame: &Frame, address: Vec<usize>, with_trace_errors: bool) -> Entry {
     let mut outcome = Outcome { gas_used: frame.gas_used as i64, ..Outcome::default() };
     let action = if frame.kind.is_creation() {
         outcome.set_code(frame.output.clone());
@@ -384,8 +438,11 @@ fn entry_of(frame: &Frame, address: Vec<usize>) -> Entry {
         Action::Call { kind: frame.kind, from: frame.from, to: frame.to, input: frame.input.clone() }
     };
     let mut entry = Entry::new(action, frame.gas, frame.value, address);
-    entry.error = (!frame.is_ok()).then(|| halt_phrase(frame.result));
-    entry.revert_reason = (frame.result == InstructionResult::Revert).then(|| frame.output.clone());
-    entry.outcome = Some(outcome);
+    entry.error = frame.error.clone().map(|words| match with_trace_errors {
+        true => trace_words(&words).map_or(words.into(), Cow::Borrowed),
+        false => words.into(),
+    });
+    // What a frame reverted with is worth showing.
+    entry.outcome = (frame.is_ok() || frame.result == InstructionResult::Revert).then_some(outcome);
     entry
 }

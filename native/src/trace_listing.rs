@@ -79,7 +79,7 @@ impl Listing<'_> {
             _ => None,
         };
         if self.created.is_none() && self.has_reverting_end(0) {
-            entry.error = Some("Reverted");
+            entry.error = Some("Reverted".into());
         }
         self.push(entry, false);
     }
@@ -97,7 +97,7 @@ impl Listing<'_> {
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {
-                    entry.error = Some("Reverted");
+                    entry.error = Some("Reverted".into());
                 }
                 self.push(entry, false);
             }
@@ -121,13 +121,13 @@ impl Listing<'_> {
             Turn::Return { is_stop, output, code, refund } => self.close_well(step, *is_stop, output, code, *refund),
             Turn::SelfDestruct { heir, balance } if step.halt.is_none() => self.destroy(step, *heir, *balance),
             Turn::Revert => {
-                self.top().error = Some("Reverted");
+                self.top().error = Some("Reverted".into());
                 self.close();
             }
             _ => {}
         }
         if let Some(halt) = step.halt {
-            let error = Some(halt_phrase(halt));
+            let error = Some(halt_phrase(halt).into());
             if self.open.is_empty() {
                 self.entries.last_mut().expect("the outermost entry").error = error;
                 return;
@@ -207,7 +207,7 @@ impl Listing<'_> {
             output: Some(precompiled.output.clone()),
             ..Outcome::default()
         });
-        entry.error = (!precompiled.result.is_ok()).then(|| halt_phrase(precompiled.result));
+        entry.error = (!precompiled.result.is_ok()).then(|| halt_phrase(precompiled.result).into());
         self.entries.push(entry);
         self.top().subtraces += 1;
     }

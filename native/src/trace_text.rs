@@ -135,6 +135,21 @@ pub fn precompile_words(contract: &Address, input: &[u8]) -> &'static str {
     }
 }
 
+/// The words of the call tracer as trace_* says it; None where it has no words of its own.
+pub fn trace_words(words: &str) -> Option<&'static str> {
+    match words {
+        "execution reverted" => Some("Reverted"),
+        "out of gas" | "contract creation code storage out of gas" | "max code size exceeded" => Some("Out of gas"),
+        "invalid jump destination" => Some("Bad jump destination"),
+        "return data out of bounds" => Some("Out of bounds"),
+        "precompile failed" | "invalid input length" => Some("Built-in failed"),
+        _ if words.starts_with("stack limit reached") => Some("Out of stack"),
+        _ if words.starts_with("invalid opcode:") => Some("Bad instruction"),
+        _ if words.starts_with("stack underflow") => Some("Stack underflow"),
+        _ => None,
+    }
+}
+
 const ERROR_STRING: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
 const PANIC: [u8; 4] = [0x4e, 0x48, 0x7b, 0x71];
 

@@ -82,6 +82,7 @@ pub struct Step {
 }
 
 struct Live {
+    number: usize,
     recipient: Address,
     value: U256,
     gas: u64,
@@ -94,13 +95,14 @@ struct Live {
 }
 
 /// The last instruction that was no RETURN: where the refusal of a new contract's code is noted.
+#[derive(Clone, Copy, Default)]
 struct Plain {
-    /// The step that it is, or the place where it would stand.
-    at: usize,
+    /// Steps up to it; whether it is the last of them.
+    steps: usize,
     is_turn: bool,
     depth: usize,
-    recipient: Address,
-    value: U256,
+    /// Which of the frames seen.
+    frame: usize,
 }
 
 #[derive(Default)]
@@ -115,7 +117,9 @@ pub struct Turns {
     live: Vec<Live>,
     count: u64,
     spent: u64,
-    plain: Option<Plain>,
+    plain: Plain,
+    /// Recipient and value of every frame.
+    seen: Vec<(Address, U256)>,
     // of the instruction that runs
     opcode: u8,
     gas: u64,
@@ -137,10 +141,9 @@ impl Turns {
     /// Count an instruction, and remember it unless it is a RETURN.
     fn count(&mut self, is_return: bool, is_turn: bool) {
         self.count += 1;
-        if let (false, Some(frame)) = (is_return, self.live.last()) {
-            let at = self.steps.len() - usize::from(is_turn);
-            let (depth, recipient, value) = (self.live.len() - 1, frame.recipient, frame.value);
-            self.plain = Some(Plain { at, is_turn, depth, recipient, value });
+        if !is_return {
+            let frame = self.live.last().map_or(0, |frame| frame.number);
+            self.plain = Plain { steps: self.steps.len(), is_turn, depth: self.live.len() - 1, frame };
         }
     }
 
@@ -160,7 +163,19 @@ impl Turns {
         if caller.is_none() {
             self.root = (gas, recipient);
         }
-        self.live.push(Live { recipient, value, gas, input, code, caller, has_begun: false, has_ended_well: false });
+        let number = self.seen.len();
+        self.seen.push((recipient, value));
+        self.live.push(Live {
+            number,
+            recipient,
+            value,
+            gas,
+            input,
+            code,
+            caller,
+            has_begun: false,
+            has_ended_well: false,
+        });
     }
 
     fn leave(&mut self, result: &InterpreterResult, precompile_price: Option<u64>, is_creation: bool) {
@@ -217,13 +232,14 @@ impl Turns {
 
     /// The code that a creation returned is not accepted: the halt is put on the last instruction before the RETURN.
     fn refuse_code(&mut self, reason: InstructionResult) {
-        let Some(Plain { at, is_turn, depth, recipient, value }) = self.plain else { return };
+        let Plain { steps, is_turn, depth, frame } = self.plain;
         if is_turn {
-            self.steps[at].halt = Some(reason);
+            self.steps[steps - 1].halt = Some(reason);
         } else {
+            let (recipient, value) = self.seen[frame];
             let halted =
                 Step { turn: Turn::Other, depth, gas: 0, cost: 0, spent: 0, recipient, value, halt: Some(reason) };
-            self.steps.insert(at, halted);
+            self.steps.insert(steps, halted);
         }
     }
 }
@@ -273,6 +289,12 @@ impl Inspector<EvmContext> for Turns {
     #[inline]
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
+        if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
+            // Most instructions are no turn.
+            self.spent += self.gas.saturating_sub(left);
+            self.count(false, false);
+            return;
+        }
         let (mut halt, mut output, mut handed) = (None, Bytes::new(), 0);
         match interpreter.bytecode.action() {
             Some(InterpreterAction::Return(result)) if result.result.is_ok_or_revert() => {

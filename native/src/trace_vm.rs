@@ -229,11 +229,12 @@ impl VmWriter {
         self.opcode = interpreter.bytecode.opcode();
         self.gas = interpreter.gas.remaining();
         let stack = interpreter.stack.data();
-        self.memory = written(self.opcode, stack);
         if self.is_surveying {
-            self.note_continuation(interpreter);
+            let is_continuation = self.note_continuation(interpreter);
+            self.memory = if is_continuation || is_calling(self.opcode) { written(self.opcode, stack) } else { None };
             return;
         }
+        self.memory = written(self.opcode, stack);
         self.is_past_end = self.pc >= interpreter.bytecode.bytecode_len();
         self.whole_cost = self.costs.next(self.opcode, self.gas, interpreter, context);
         self.store = match &stack[..] {
@@ -242,17 +243,19 @@ impl VmWriter {
         };
     }
 
-    /// The caller goes on: what its call left in memory, and on the stack.
-    fn note_continuation(&mut self, interpreter: &Interpreter) {
-        let Some(frame) = self.frames.last_mut() else { return };
+    /// Whether the caller goes on after a call: then what that left in memory and on the stack.
+    fn note_continuation(&mut self, interpreter: &Interpreter) -> bool {
+        let Some(frame) = self.frames.last_mut() else { return false };
         if !std::mem::take(&mut frame.is_waiting) {
-            return;
+            return false;
         }
         let returned = interpreter.return_data.buffer().len();
         let range = frame.output.take().map(|range| range.start..range.start + range.len().min(returned));
-        let memory = range.and_then(|range| bytes_at(interpreter, range));
+        let all = interpreter.memory.context_memory();
+        let memory = range.and_then(|range| bytes_at(&all, range)).map(kept);
         let top = interpreter.stack.data().last().copied();
         self.continuation = Some(Continuation { index: self.index, gas: self.gas, top, memory });
+        true
     }
 
     pub fn step_end(&mut self, sink: &mut Sink, interpreter: &mut Interpreter) {
@@ -303,8 +306,9 @@ impl VmWriter {
         }
         if let Some(mut continuation) = self.continuation.take() {
             if !is_call && !has_halted && (shows_memory(self.opcode) || self.opcode == op::MCOPY) {
-                let own = range.clone().and_then(|range| bytes_at(interpreter, range));
-                continuation.memory = own.or(continuation.memory);
+                let all = interpreter.memory.context_memory();
+                let own = range.clone().and_then(|range| bytes_at(&all, range));
+                continuation.memory = own.map(kept).or(continuation.memory);
             }
             self.survey.continuations.entry((depth, self.pc)).or_default().push(continuation);
         }
@@ -344,35 +348,37 @@ impl VmWriter {
             Some(InstructionResult::StateChangeDuringStaticCall | InstructionResult::CallNotAllowedInsideStatic) => {
                 static_cost(self.opcode, self.gas, self.whole_cost)
             }
+            // Too little to go on with, though enough for the change itself.
+            Some(InstructionResult::ReentrancySentryOOG) if self.gas >= self.whole_cost => CALL_STIPEND,
             Some(_) => self.whole_cost,
             None => self.gas.saturating_sub(left).saturating_sub(handed),
         };
         let outputs = OpCode::new(self.opcode).map_or(0, |code| code.outputs()) as usize;
         let stack = interpreter.stack.data();
+        let own_code = &self.frames[depth].code;
+        let all = range.as_ref().map(|_| interpreter.memory.context_memory());
         let mut effects = Effects {
             used: self.gas as i64 - cost as i64,
-            push: stack[stack.len().saturating_sub(outputs)..].to_vec(),
-            memory: None,
+            push: &stack[stack.len().saturating_sub(outputs)..],
+            memory: range
+                .filter(|_| shows_memory(self.opcode) && halt.is_none())
+                .and_then(|range| bytes_at(all.as_ref()?, range)),
             store: self.store.take().filter(|_| halt.is_none()),
         };
-        if shows_memory(self.opcode) && halt.is_none() {
-            effects.memory = range.and_then(|range| bytes_at(interpreter, range));
-        }
-        let own_code = &self.frames[depth].code;
         let mut shown_cost = cost;
         let mut sub = Sub::None;
         let mut code = own_code;
         if is_calling(self.opcode) {
             let next = self.survey.continuation_after(depth, self.pc + 1, self.written);
             if matches!(self.opcode, op::CALL | op::DELEGATECALL) {
-                let returned = self.survey.return_after(depth, self.written);
-                effects.memory = returned.map(|output| (0, output.clone()));
+                effects.memory = self.survey.return_after(depth, self.written).map(|output| (0, &output[..]));
             }
             if let Some(next) = next {
                 effects.used = next.gas as i64;
-                effects.push = next.top.into_iter().collect();
-                if !matches!(self.opcode, op::CREATE | op::CREATE2) && next.memory.is_some() {
-                    effects.memory.clone_from(&next.memory);
+                effects.push = next.top.as_slice();
+                if let (Some((offset, bytes)), false) = (&next.memory, matches!(self.opcode, op::CREATE | op::CREATE2))
+                {
+                    effects.memory = Some((*offset, bytes));
                 }
             }
             // The code of the frame on top: the callee's, unless there is none.
@@ -386,26 +392,24 @@ impl VmWriter {
                     None if gives_gas && has_run => child_gas,
                     None => 0,
                 };
-                sub = Sub::Done(Bytes::new());
+                sub = Sub::Done(code);
             } else if has_run {
                 shown_cost += child_gas;
                 sub = Sub::Open;
             } else if depth == 0 {
                 shown_cost = self.gas.saturating_sub(next.map_or(0, |next| next.gas));
-                sub = Sub::Done(code.clone());
+                sub = Sub::Done(code);
             }
         }
-        let code = code.clone();
-        let ran_out = halt.is_some_and(is_lack_of_gas);
         let trace = self.open.last_mut().expect("the outermost trace is open");
         if trace.code.is_empty() {
-            trace.code = code;
+            trace.code = code.clone();
         }
         let out = &mut sink.out;
         decimal(out, if trace.operations > 0 { ",{\"cost\":" } else { "{\"cost\":" }, shown_cost);
         trace.operations += 1;
         decimal(out, ",\"pc\":", self.pc as u64);
-        if ran_out {
+        if halt.is_some_and(is_lack_of_gas) {
             raw(out, ",\"ex\":null");
         } else {
             effects.write(out);
@@ -413,7 +417,7 @@ impl VmWriter {
         match sub {
             Sub::None => raw(out, ",\"sub\":null}"),
             Sub::Done(code) => {
-                data(out, ",\"sub\":{\"code\":", &code);
+                data(out, ",\"sub\":{\"code\":", code);
                 raw(out, ",\"ops\":[]}}");
             }
             Sub::Open => {
@@ -434,25 +438,25 @@ struct NewFrame {
     handed: u64,
 }
 
-enum Sub {
+enum Sub<'a> {
     None,
-    Done(Bytes),
+    Done(&'a Bytes),
     Open,
 }
 
-struct Effects {
+struct Effects<'a> {
     used: i64,
-    push: Vec<U256>,
-    memory: Option<Written>,
+    push: &'a [U256],
+    memory: Option<(usize, &'a [u8])>,
     store: Option<(U256, U256)>,
 }
 
-impl Effects {
+impl Effects<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         raw(out, ",\"ex\":{\"used\":");
         raw(out, if self.used < 0 { "-" } else { "" });
         decimal(out, "", self.used.unsigned_abs());
-        list(out, ",\"push\":", &self.push, |out, item| wide(out, "", *item));
+        list(out, ",\"push\":", self.push, |out, item| wide(out, "", *item));
         match &self.memory {
             Some((offset, bytes)) => {
                 data(out, ",\"mem\":{\"data\":", bytes);
@@ -516,11 +520,17 @@ fn shows_memory(opcode: u8) -> bool {
     )
 }
 
-fn bytes_at(interpreter: &Interpreter, range: Range<usize>) -> Option<Written> {
-    let (start, is_empty) = (range.start, range.is_empty());
-    let memory = interpreter.memory.context_memory();
-    let bytes = memory.get(range).filter(|_| !is_empty)?;
-    Some((start, Bytes::copy_from_slice(bytes)))
+/// Bytes of memory and where they lie; None for no bytes.
+fn bytes_at(memory: &[u8], range: Range<usize>) -> Option<(usize, &[u8])> {
+    let (start, end) = (range.start, range.end);
+    if start >= end || end > memory.len() {
+        return None;
+    }
+    Some((start, &memory[range]))
+}
+
+fn kept((offset, bytes): (usize, &[u8])) -> Written {
+    (offset, Bytes::copy_from_slice(bytes))
 }
 
 /// Memory that an instruction writes, or that MLOAD reads.

@@ -161,7 +161,9 @@ _TRACERS: Final[Mapping[str, Callable[[Mapping[str, Any]], TraceKind]]] = {
         storage=not _flag(config, "disableStorage"),
         empty=_flag(config, "includeEmpty"),
     ),
-    "flatCallTracer": lambda config: TraceKind.flat_calls(precompiles=_flag(config, "includePrecompiles")),
+    "flatCallTracer": lambda config: TraceKind.flat_calls(
+        precompiles=_flag(config, "includePrecompiles"), trace_errors=_flag(config, "convertParityErrors")
+    ),
     "4byteTracer": lambda config: TraceKind.selectors(),
 }
 

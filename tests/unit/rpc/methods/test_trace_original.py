@@ -371,6 +371,37 @@ def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
     assert istanbul.ask("trace_filter", {**wanted, "fromAddress": [at(0xC0)]}) == []
 
 
+def test_the_flat_call_tracer_shows_the_tree_as_a_list(istanbul: Interface) -> None:
+    """Words, gas and failures are the call tracer's: the whole limit outside, and what a callee reverted with."""
+
+    def flat(to: int, **config: bool) -> list[dict[str, Any]]:
+        asked = {"from": SENDER, "to": at(to), "gas": hex(GAS)}
+        options = {"tracer": "flatCallTracer", "tracerConfig": config}
+        found: list[dict[str, Any]] = istanbul.ask("debug_traceCall", asked, "0x0", options)
+        return found
+
+    root, reverted = flat(ASKS_REVERTS)
+    assert root["action"]["gas"] == hex(GAS)
+    assert int(root["result"]["gasUsed"], 16) > INTRINSIC
+    assert (root["blockHash"], root["blockNumber"], root["transactionHash"], root["transactionPosition"]) == (
+        None,
+        0,
+        None,
+        0,
+    )
+    assert (reverted["error"], reverted["action"]["value"]) == ("execution reverted", "0x1")
+    assert reverted["result"] == {"gasUsed": hex(2 * PUSH), "output": "0x"}
+    assert flat(ASKS_REVERTS, convertParityErrors=True)[1]["error"] == "Reverted"
+    assert (len(flat(ASKS_IDENTITY)), len(flat(ASKS_IDENTITY, includePrecompiles=True))) == (1, 2)
+    _, invalid = flat(ASKS_INVALID, convertParityErrors=True)
+    assert (invalid["error"], "result" in invalid) == ("Bad instruction", False)
+    _, borrowed, end = flat(DELEGATES_HEIR)
+    assert (borrowed["subtraces"], end["type"], "result" in end) == (1, "suicide", False)
+    mined = istanbul.ask("debug_traceBlockByNumber", "0x1", {"tracer": "flatCallTracer"})[1]
+    assert [one["transactionPosition"] for one in mined["result"]] == [1, 1]
+    assert mined["result"][1]["action"]["creationMethod"] == "create"
+
+
 # --- refusals ------------------------------------------------------------------------------------
 
 
