@@ -186,3 +186,27 @@ def test_old_statuses_limits_and_methods_that_are_off(tmp_path: Path) -> None:
         status, answer = ask(b"[" + b",".join([BLOCK_NUMBER] * 3) + b"]")
         assert (status, answer["error"]["code"]) == (200, -32005)
         assert ask(b"x" * 1001)[0] == 413
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("eth_call", [{"data": "0x5b600056"}, "latest"]),
+        ("trace_call", [{"data": "0x5b600056"}, ["trace"], "latest"]),
+        ("debug_traceCall", [{"data": "0x5b600056"}, "latest", {"tracer": "callTracer"}]),
+    ],
+)
+def test_work_of_clients_that_have_gone_makes_way_for_others(method: str, params: list[Any], tmp_path: Path) -> None:
+    """Without gas and time limits an endless loop holds its thread for ever, and there are few threads."""
+    options = ("--network=dev", "--rpc-http-api=ETH,TRACE,DEBUG", "--rpc-gas-cap=0", "--http-timeout-seconds=3600")
+    endless = json.dumps({"id": 1, "method": method, "params": params}).encode()
+    with NodeProcess(tmp_path / "data", *options) as node:
+        waiting = [connect(node) for _ in range(8)]
+        for client in waiting:
+            client.sendall(post(endless))
+        for client in waiting:
+            client.close()
+        one = {"data": "0x602a60005260206000f3"}
+        assert node.rpc("debug_traceCall", one, "latest", {})["returnValue"].endswith("2a")
+        assert node.rpc("eth_call", {**one, "gas": hex(2**40)}, "latest").endswith("2a")
+        assert node.stop() == 0
