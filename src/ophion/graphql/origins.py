@@ -14,8 +14,11 @@ from ophion.rpc.access import ANY, NONE, OriginList
 class PageOrigins(OriginList):
     """The configured origins and the service's own."""
 
-    def __init__(self, origins: Sequence[str], hosts: Sequence[str], port: Callable[[], int]) -> None:
+    def __init__(
+        self, origins: Sequence[str], hosts: Sequence[str], port: Callable[[], int], is_encrypted: bool = False
+    ) -> None:
         super().__init__(origins)
+        self._scheme, self._usual_port = ("https", 443) if is_encrypted else ("http", 80)
         self._names = [name.lower() for name in hosts if name not in ANY and name != NONE]
         self._port = port
 
@@ -25,4 +28,5 @@ class PageOrigins(OriginList):
 
     def _is_own(self, origin: str) -> bool:
         port = self._port()
-        return any(origin == f"http://{name}:{port}" for name in (*self._names, "localhost", "127.0.0.1"))
+        end = "" if port == self._usual_port else f":{port}"  # browsers leave the usual one out
+        return any(origin == f"{self._scheme}://{name}{end}" for name in (*self._names, "localhost", "127.0.0.1"))

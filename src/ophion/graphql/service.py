@@ -78,7 +78,7 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
 
     limits = replace(settings.http, max_body_bytes=settings.limits.max_body_bytes)
     hosts = HostList(settings.hosts)
-    origins = PageOrigins(settings.origins, settings.hosts, lambda: service.port)
+    origins = PageOrigins(settings.origins, settings.hosts, lambda: service.port, settings.tls is not None)
     service = HttpService(
         "GraphQL service", settings.host, settings.port, hosts, origins, limits, application, settings.tls
     )

@@ -18,6 +18,8 @@ from ophion.runtime.driven import driven
 MOST: Final = 256
 """Handshakes at a time."""
 _TIMEOUT_S: Final = 10.0
+_GOODBYE_S: Final = 5.0
+"""How long a connection that is closed here is kept for a client that does not say goodbye too."""
 
 
 class Handshakes:
@@ -53,7 +55,12 @@ class Handshakes:
         loop = asyncio.get_running_loop()
         try:
             return await loop.start_tls(
-                transport, newcomer, self._context, server_side=True, ssl_handshake_timeout=_TIMEOUT_S
+                transport,
+                newcomer,
+                self._context,
+                server_side=True,
+                ssl_handshake_timeout=_TIMEOUT_S,
+                ssl_shutdown_timeout=_GOODBYE_S,
             )
         except OSError:  # also what the ssl module raises, and a time-out
             transport.abort()

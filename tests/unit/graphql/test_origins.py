@@ -26,6 +26,14 @@ def test_configured_origins_and_the_own_page_are_welcome(origin: bytes, is_welco
     assert origins.allows(origin) is is_welcome
 
 
+def test_the_own_page_comes_as_the_service_speaks() -> None:
+    secure = PageOrigins([], ["localhost"], lambda: 8547, is_encrypted=True)
+    assert secure.allows(b"https://localhost:8547")
+    assert not secure.allows(b"http://localhost:8547")
+    assert PageOrigins([], ["localhost"], lambda: 443, is_encrypted=True).allows(b"https://localhost")
+    assert PageOrigins([], ["localhost"], lambda: 80).allows(b"http://localhost")
+
+
 def test_any_host_makes_no_other_page_an_own_one() -> None:
     origins = PageOrigins([], ["*"], lambda: 8547)
     assert origins.allows(b"http://localhost:8547")
