@@ -2,8 +2,8 @@
 
 Measuring is decided when a service starts: a node without metrics has the plain table and pays nothing, not even the
 question. A call that waits is timed to its end, a streamed answer to its first piece. Of those that are answered at
-once, in microseconds, each is counted and one in sixteen is timed (`Durations`): the clock would cost more than the
-counting.
+once, in microseconds, each is counted and one in sixteen is timed (`Durations.sample`): the clock would cost more than
+the counting.
 """
 
 from __future__ import annotations

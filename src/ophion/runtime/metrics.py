@@ -47,7 +47,7 @@ class Category(Enum):
 
 
 _UNTIMED = 15
-"""Of frequent things one in sixteen is timed."""
+"""Of things that fall into the least bucket one in sixteen is timed."""
 _WIDEST = 2**53
 _UNPREFIXED = frozenset({Category.ETHEREUM, Category.PROCESS, Category.JVM, Category.PYTHON})
 
@@ -133,7 +133,8 @@ class Durations:
         """Note one duration that stands for those before it which were not timed as well."""
         self._add(seconds, self._share - self.untimed + 1)
         self._last = seconds
-        self._share = self.untimed = _UNTIMED
+        # beside what takes long the clock costs nothing
+        self._share = self.untimed = _UNTIMED if seconds <= BUCKETS[0] else 0
 
     @property
     def counts(self) -> list[int]:

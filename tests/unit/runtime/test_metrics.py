@@ -103,13 +103,21 @@ def test_a_timer_that_never_ran_is_not_shown() -> None:
 def test_one_timed_duration_stands_for_those_that_were_only_counted() -> None:
     durations = Durations()
     assert durations.untimed == 0, "the first is timed"
-    durations.sample(0.001)
-    assert (sum(durations.counts), durations.total) == (1, 0.001)
+    durations.sample(0.00001)
+    assert (sum(durations.counts), durations.total) == (1, 0.00001)
     durations.untimed -= 5
     assert sum(durations.counts) == 6, "all are counted whenever somebody looks"
     durations.untimed = 0
-    durations.sample(0.002)
+    durations.sample(0.00002)
     assert sum(durations.counts) == 17
-    assert durations.total == pytest.approx(0.001 * 6 + 0.002 * 11)
+    assert durations.total == pytest.approx(0.00001 * 6 + 0.00002 * 11)
     durations.record(1.0)
     assert sum(durations.counts) == 18
+
+
+def test_what_takes_long_is_timed_every_time() -> None:
+    durations = Durations()
+    for _ in range(3):
+        durations.sample(0.001)
+        assert durations.untimed == 0
+    assert (sum(durations.counts), durations.total) == (3, pytest.approx(0.003))
