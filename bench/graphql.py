@@ -1,10 +1,10 @@
 """GraphQL side by side: requests per second and CPU time per request, geth beside Ophion where there is one.
 
-    python bench/graphql.py [--seconds N] [--rounds N] [CHAIN]
+    GETH=/path/to/geth python bench/graphql.py [--seconds N] [--rounds N] [--chain FOLDER]
 
-CHAIN is a folder with genesis.json and blocks.rlp (default: ../shared/bench/clique-30k). Set GETH to a geth binary
-(1.13.15 is the last that knows Clique). Needs wrk. Only ratios between rows of one run mean anything; on a busy machine
-the CPU time per request says more than the rate.
+The chain has 120 blocks of 40 transactions, made anew (clique_chain.py), unless FOLDER has another (genesis.json and
+blocks.rlp). Of geth, 1.13.15 is the last that knows Clique. Needs wrk. Before anything is measured, the answers of both
+are compared. Only ratios between rows of one run mean anything; on a busy machine those of the CPU time say more.
 """
 
 from __future__ import annotations
@@ -24,15 +24,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-CHAIN = ROOT.parent / "shared" / "bench" / "clique-30k"
+from clique_chain import make_chain
+
 COMMAND = (sys.executable, "-m", "ophion")
+
+BLOCKS = 120
+TRANSACTIONS_EACH = 40
 
 TEN_FIELDS = (
     "number hash nonce timestamp gasUsed gasLimit stateRoot receiptsRoot transactionsRoot extraData"  # ten of them
 )
-TRANSACTIONS = "number transactions{hash index value gasPrice gas from{address} to{address} status gasUsed}"
+TRANSACTIONS = "hash nonce index value gasPrice gas inputData from{address} to{address}"
+RECEIPTS = "status gasUsed cumulativeGasUsed logs{topics data}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ class Work:
     name: str
     lua: str
     connections: int
+    document: str
+    """One that both peers must answer alike."""
+    wanted: float
+    """At least so many times as many requests as geth."""
     patience: int = 1
     """How many times as long as usual it is measured."""
 
@@ -54,12 +63,19 @@ def works(head: int, last: int) -> list[Work]:
         f'.. (n % {head}) .. "}}}}"'
     )
     shape = f'"{{\\"query\\":\\"{{a" .. n .. ":block(number:1){{{TEN_FIELDS}}}}}\\"}}"'
-    many = f'"{{\\"query\\":\\"{{blocks(from:1,to:{last}){{{TRANSACTIONS}}}}}\\"}}"'
+    one = f"{{block(number:1){{{TEN_FIELDS}}}}}"
+    bare = f"{{blocks(from:1,to:{last}){{number transactions{{{TRANSACTIONS}}}}}}}"
+    full = f"{{blocks(from:1,to:{last}){{number transactions{{{TRANSACTIONS} {RECEIPTS}}}}}}}"
+
+    def always(document: str) -> str:
+        return f'"{{\\"query\\":\\"{document}\\"}}"'
+
     return [
-        Work("one block, ten fields, literal number", literal, 32),
-        Work("the same with variables", variables, 32),
-        Work("the same, every document of a new shape", shape, 32),
-        Work(f"{last} blocks with transactions, senders and receipts", many, 2, patience=3),
+        Work("one block, ten fields, literal number", literal, 32, one, 1.5),
+        Work("the same with variables", variables, 32, one, 2.0),
+        Work("the same, every document of a new shape", shape, 32, one, 0.0),
+        Work(f"{last} blocks with transactions and senders", always(bare), 2, bare, 3.0),
+        Work(f"{last} blocks with transactions, senders and receipts", always(full), 2, full, 3.0, patience=2),
     ]
 
 
@@ -149,29 +165,63 @@ request = function() n = n + 1; return wrk.format(nil, "/graphql", nil, {work.lu
     return float(rate[1]), spent / max(1, int(found[1])) * 1e6
 
 
+def plain(value: Any) -> Any:
+    """An answer with all numbers as hex text, as geth has them."""
+    if isinstance(value, dict):
+        return {name: plain(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return hex(value) if isinstance(value, int) else value
+
+
+def compare_answers(peers: Sequence[Peer], works: Sequence[Work]) -> None:
+    """Whoever is fast must be right as well."""
+    for work in works:
+        answers = [plain(json.loads(peer.ask(work.document)[1])) for peer in peers]
+        if any(answer != answers[0] for answer in answers) or "errors" in answers[0]:
+            raise SystemExit(f"{work.name}: the answers differ")
+
+
+def compare_speed(peers: Sequence[Peer], work: Work, seconds: int, rounds: int) -> None:
+    """Print the medians of one kind of request; the peers take turns."""
+    figures: dict[str, list[tuple[float, float]]] = {peer.name: [] for peer in peers}
+    for _ in range(rounds):
+        for peer in peers:
+            figures[peer.name].append(measure(peer, work, seconds * work.patience))
+    medians = {
+        name: tuple(statistics.median(column) for column in zip(*rows, strict=True)) for name, rows in figures.items()
+    }
+    print(f"\n{work.name} ({len(peers[0].ask(work.document)[1]):,} bytes)")
+    for name, (rate, cost) in medians.items():
+        print(f"  {name:8} {rate:10,.1f} requests/s {cost:12,.1f} CPU microseconds each")
+    if "geth" in medians:
+        (rate, cost), (other_rate, other_cost) = medians["ophion"], medians["geth"]
+        print(f"  {rate / other_rate:.2f} times as many requests, {other_cost / cost:.2f} times as many per CPU second")
+        if work.wanted:
+            print(f"  at least {work.wanted} times are wanted")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("chain", nargs="?", type=Path, default=CHAIN)
+    parser.add_argument("--chain", type=Path)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     work = Path(tempfile.mkdtemp())
+    chain = options.chain or work / "chain"
     peers: list[Peer] = []
     try:
-        peers.append(ophion(options.chain, work))
+        if options.chain is None:
+            make_chain(chain, BLOCKS, TRANSACTIONS_EACH)
+        peers.append(ophion(chain, work))
         if "GETH" in os.environ:
-            peers.append(geth(options.chain, work))
+            peers.append(geth(chain, work))
         head = json.loads(peers[0].ask("{block{number}}")[1])["data"]["block"]["number"]
-        print(f"chain of {head} blocks, {options.rounds} rounds of {options.seconds} s, medians")
-        for one in works(head, min(head, 100)):
-            rates: dict[str, list[tuple[float, float]]] = {peer.name: [] for peer in peers}
-            for _ in range(options.rounds):
-                for peer in peers:
-                    rates[peer.name].append(measure(peer, one, options.seconds * one.patience))
-            print(f"\n{one.name}")
-            for name, figures in rates.items():
-                rate, cost = (statistics.median(column) for column in zip(*figures, strict=True))
-                print(f"  {name:8} {rate:10,.1f} requests/s {cost:12,.1f} CPU microseconds each")
+        kinds = works(head, min(head, 100))
+        compare_answers(peers, kinds)
+        print(f"chain of {head} blocks; medians of {options.rounds} rounds of {options.seconds} s")
+        for kind in kinds:
+            compare_speed(peers, kind, options.seconds, options.rounds)
     finally:
         for peer in peers:
             peer.stop()
