@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
                 Some(block) => block,
                 None => return Err(self.fail_with(node, INVALID_PARAMS)),
             },
-            (None, Some(block)) => block.clone(),
+            (None, Some(block)) => self.with_state(block)?,
             (None, None) => self.head_block()?,
         };
         Ok(Account { address, block })

@@ -212,6 +212,18 @@ impl<'a> Run<'a> {
         found.ok_or_else(|| Stop::Broken(Error::damaged("the head has no header")))
     }
 
+    /// The block in whose state accounts and calls of a block are shown. The state of an ommer was never kept, so that of
+    /// the canonical block beside it stands for it.
+    pub(super) fn with_state(&mut self, block: &Rc<Loaded<'a>>) -> std::result::Result<Rc<Loaded<'a>>, Stop> {
+        if !block.is_ommer {
+            return Ok(block.clone());
+        }
+        match self.canonical(block.header.number)? {
+            Some(beside) => Ok(beside),
+            None => self.head_block(),
+        }
+    }
+
     /// A block that exists but that the node has not announced yet.
     pub(super) fn is_ahead(&self, block: &Loaded<'_>) -> Result<bool> {
         Ok(block.header.number > self.head.1 && self.snapshot.canonical_hash(block.header.number)? == Some(block.hash))

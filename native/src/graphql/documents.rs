@@ -12,7 +12,8 @@ use super::sources::{Source, Unfit};
 /// The errors of a document.
 pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for diagnostic in found.iter().take(MOST_ERRORS) {
+    let has_unknown_type = found.iter().any(|one| one.error.unstable_error_name() == Some("UndefinedDefinition"));
+    for diagnostic in found.iter() {
         let shown = diagnostic.to_json();
         let place = shown.locations.first().map(|location| (location.line, location.column));
         let words = diagnostic.error.to_string();
@@ -31,6 +32,8 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
             Some("RecursionError" | "RecursionLimitError" | "DeeplyNestedType") => {
                 Entry::aborted("maximum query depth exceeded".into())
             }
+            // A variable of an unknown type fits nowhere.
+            Some("DisallowedVariableUsage") if has_unknown_type => continue,
             Some(name) => match of_rule(name, &words, place, document, source) {
                 Some(entry) => entry,
                 None => continue,
@@ -38,7 +41,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
         };
         let is_last = matches!(entry.classification, "InvalidSyntax" | "ExecutionAborted");
         entries.push(entry);
-        if is_last {
+        if is_last || entries.len() >= MOST_ERRORS {
             break;
         }
     }

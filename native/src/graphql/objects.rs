@@ -118,11 +118,18 @@ impl<'a> Run<'a> {
                 let Value::Address(address) = *self.argument(node, 0) else {
                     return Err(self.fail_with(node, INVALID_PARAMS));
                 };
-                self.account_object(node, &Account { address, block: block.clone() })
+                let block = self.with_state(block)?;
+                self.account_object(node, &Account { address, block })
             }
-            Field::BlockCall => self.call(node, Some(block.hash)),
-            Field::BlockEstimateGas => self.estimate(node, Some(block.hash)),
-            Field::BlockRaw if block.is_ommer => self.nothing(),
+            Field::BlockCall => {
+                let block = self.with_state(block)?;
+                self.call(node, Some(block.hash))
+            }
+            Field::BlockEstimateGas => {
+                let block = self.with_state(block)?;
+                self.estimate(node, Some(block.hash))
+            }
+            Field::BlockRaw if block.is_ommer => self.bytes([]),
             Field::BlockRaw => self.bytes(encode_block(&block.rlp, block.payload()?)),
             _ => match block.withdrawals()? {
                 Some(withdrawals) => {

@@ -60,6 +60,8 @@ pub struct Node {
     /// Position of its first argument among those of the plan.
     pub first_argument: usize,
     pub is_nullable: bool,
+    /// It is a list, and an item that fails is null without taking the list along.
+    pub has_nullable_items: bool,
     /// Name of the type it belongs to.
     pub type_name: Box<str>,
     pub at: usize,

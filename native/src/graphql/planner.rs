@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use apollo_compiler::ast::Value as Ast;
+use apollo_compiler::ast::{Type, Value as Ast};
 use apollo_compiler::executable::{Field as Selected, Operation, OperationType, Selection, SelectionSet};
 use apollo_compiler::validation::Valid;
 use apollo_compiler::{ExecutableDocument, Node as Shared};
@@ -211,6 +211,7 @@ impl<'a> Planner<'a> {
             name: name.into(),
             first_argument,
             is_nullable: !first.definition.ty.is_non_null(),
+            has_nullable_items: matches!(&first.definition.ty, Type::List(item) | Type::NonNullList(item) if !item.is_non_null()),
             type_name: type_name.into(),
             at,
             children,

@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A list of objects; `may_be_null` where a single item may be missing.
+    /// A list of objects.
     pub fn list<T>(
         &mut self,
         node: &'a Node,
@@ -222,9 +222,16 @@ impl<'a> Run<'a> {
             if at > 0 {
                 self.out.push(b',');
             }
+            let (start, depth) = (self.out.len(), self.path.len());
             self.path.push(Step::Index(at));
-            write(self, item)?;
-            self.path.pop();
+            match write(self, item) {
+                Err(Stop::Null) if node.has_nullable_items && self.errors.len() < complaints::MOST_ERRORS => {
+                    self.out.truncate(start);
+                    self.null();
+                }
+                written => written?,
+            }
+            self.path.truncate(depth);
         }
         self.out.push(b']');
         self.path.pop();

@@ -53,14 +53,6 @@ def test_each_block_is_called_in_its_own_state(client: Client) -> None:
         assert one["call"]["data"] == client.rpc.ask("eth_call", call, hex(one["number"]))
 
 
-def test_a_call_in_an_ommer_has_no_state(client: Client) -> None:
-    for number in range(33):
-        block = client.ask("{block(number:" + str(number) + "){ommerCount}}")["block"]
-        if block["ommerCount"]:
-            text = "{block(number:" + str(number) + "){ommerAt(index:0){number call(data:{}){status}}}}"
-            assert client.ask(text)["block"]["ommerAt"]["call"] is None
-
-
 def test_transactions_are_sent_in_their_order(dev: Client) -> None:
     key = DEV_KEYS[0]
     raws = ["0x" + legacy_transaction(key, nonce, value=1).hex() for nonce in range(3)]
