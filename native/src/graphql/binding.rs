@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use serde_json::value::RawValue;
 
 use super::kinds::Kind;
 use super::plan::{Argument, Plan, Variable};
 use super::scalars::{self, Given};
-use super::sources::{Source, Texts, Unfit};
+use super::sources::{Source, Texts, Unfit, Variables};
 
 /// An argument ready for use.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,20 +57,8 @@ pub struct BadValue {
     pub at: usize,
 }
 
-type Variables = std::collections::HashMap<String, Box<RawValue>>;
-
-/// JSON text of the variables as its members.
-pub fn read_variables(text: Option<&str>) -> Result<Variables, String> {
-    match text.map(str::trim) {
-        None | Some("" | "null") => Ok(Variables::new()),
-        Some(text) => {
-            serde_json::from_str(text).map_err(|cause| format!("the variables are not a JSON object: {cause}"))
-        }
-    }
-}
-
 /// Values of the declared variables, in their order.
-pub fn variables(plan: &Plan, given: &Variables, texts: &Texts<'_>) -> Result<Vec<Value>, BadValue> {
+pub fn variables(plan: &Plan, given: &Variables<'_>, texts: &Texts<'_>) -> Result<Vec<Value>, BadValue> {
     let mut values = Vec::with_capacity(plan.variables.len());
     for variable in &plan.variables {
         values.push(variable_value(variable, given, texts)?);
@@ -79,7 +66,7 @@ pub fn variables(plan: &Plan, given: &Variables, texts: &Texts<'_>) -> Result<Ve
     Ok(values)
 }
 
-fn variable_value(variable: &Variable, given: &Variables, texts: &Texts<'_>) -> Result<Value, BadValue> {
+fn variable_value(variable: &Variable, given: &Variables<'_>, texts: &Texts<'_>) -> Result<Value, BadValue> {
     let Variable { name, kind, type_name, at, .. } = variable;
     let wrong = |source: &str, unfit: Unfit| {
         let Unfit { path, plain, complaint, .. } = unfit;

@@ -4,6 +4,7 @@ use super::shape::line_and_column;
 
 /// More errors than this are not listed.
 pub const MOST_ERRORS: usize = 50;
+const LONGEST_MESSAGE: usize = 1_000;
 
 /// One entry of `errors`.
 #[derive(Debug)]
@@ -30,7 +31,11 @@ impl Entry {
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"message\":");
-        text(out, &self.message);
+        // A request may have names of megabytes, and mention them in every mistake.
+        match self.message.char_indices().nth(LONGEST_MESSAGE) {
+            Some((end, _)) => text(out, &format!("{}...", &self.message[..end])),
+            None => text(out, &self.message),
+        }
         if let Some((line, column)) = self.place {
             out.extend_from_slice(format!(",\"locations\":[{{\"line\":{line},\"column\":{column}}}]").as_bytes());
         }

@@ -18,12 +18,14 @@ use super::fields::Field;
 use super::plan::Plan;
 use super::planner::{Limits, Planner, Refusal, has_variable_conditions};
 use super::shape::{Literal, line_and_column, moved, shape_of};
-use super::sources::Texts;
+use super::sources::{self, Texts, Variables};
 use crate::errors::{Error, Result};
 
 /// Documents that are kept, and the longest of them; what was kept goes when there are too many.
 const DOCUMENTS_KEPT: usize = 512;
 const LONGEST_KEPT: usize = 16 * 1024;
+/// Values of the schema that are looked up by the thread which serves everybody.
+const INTROSPECTED_AT_ONCE: usize = 500;
 
 pub struct Engine {
     pub schema: Valid<Schema>,
@@ -102,7 +104,7 @@ impl Engine {
     pub fn prepare(&self, text: String, operation: Option<&str>, variables: Option<&str>) -> Refused<Query> {
         let shape = shape_of(&text);
         let compiled = self.compiled(&text, &shape.key, &shape.literals, shape.is_plain)?;
-        let given = binding::read_variables(variables).map_err(|message| vec![Entry::validation(message, None)])?;
+        let given = sources::read_variables(variables).map_err(|message| vec![Entry::validation(message, None)])?;
         let literals = if compiled.is_shared { shape.literals } else { Vec::new() };
         let texts = Texts { document: &text, literals: &literals };
         let chosen = compiled.document.operations.get(operation).map_err(|_| {
@@ -151,11 +153,13 @@ impl Engine {
         let document = Arc::new(document);
         // Whether other literals could make the document invalid shows in the plans of its operations.
         let mut is_shared = is_plain;
+        let mut introspected = 0;
         for operation in document.operations.iter() {
             let literals = is_plain.then_some(literals);
             let planner =
                 Planner { document: &document, operation, literals, limits: &self.limits, condition: &|_| true };
             let plan = planner.plan().map_err(refused)?;
+            introspected = introspected.max(plan.introspected);
             is_shared &=
                 !plan.is_fragile && plan.introspection.is_none() && !has_variable_conditions(&document, operation);
         }
@@ -163,7 +167,7 @@ impl Engine {
             document,
             literals: if is_shared { literals.to_vec() } else { Vec::new() },
             plans: Mutex::default(),
-            is_heavy: AtomicBool::new(false),
+            is_heavy: AtomicBool::new(introspected > INTROSPECTED_AT_ONCE),
             last_bytes: AtomicUsize::new(0),
             is_shared,
         })
@@ -174,7 +178,7 @@ impl Engine {
         compiled: &Compiled,
         operation: &Shared<Operation>,
         name: Option<&str>,
-        given: &HashMap<String, Box<serde_json::value::RawValue>>,
+        given: &Variables<'_>,
     ) -> Refused<Arc<Plan>> {
         if let Some((_, plan)) =
             compiled.plans.lock().expect("no panic while locked").iter().find(|(known, _)| known.as_deref() == name)
@@ -212,6 +216,9 @@ fn exact_key(text: &str) -> Vec<u8> {
 fn refused(refusal: Refusal) -> Vec<Entry> {
     let message = match refusal {
         Refusal::TooManyFields(most) => format!("maximum query complexity exceeded: more than {most} fields"),
+        Refusal::TooMuchOfTheSchema(most) => {
+            format!("maximum query complexity exceeded: more than about {most} values of the schema")
+        }
         Refusal::TooDeep(most) => format!("maximum query depth exceeded: more than {most} levels"),
     };
     vec![Entry::aborted(message)]

@@ -76,6 +76,8 @@ pub struct Plan {
     pub needs: Needs,
     /// Kept where the document asks about the schema itself.
     pub introspection: Option<(Arc<Valid<ExecutableDocument>>, Shared<Operation>)>,
+    /// How many values that is, roughly.
+    pub introspected: usize,
     /// The same name stands for several selections with arguments, so other literals might make them contradict.
     pub is_fragile: bool,
 }

@@ -20,7 +20,11 @@ use super::shape::Literal;
 pub enum Refusal {
     TooManyFields(usize),
     TooDeep(usize),
+    TooMuchOfTheSchema(usize),
 }
+
+/// Values that a document may ask of the schema itself, roughly: three times what tools ask for.
+const MOST_INTROSPECTED: usize = 60_000;
 
 pub struct Limits {
     pub max_fields: usize,
@@ -71,6 +75,7 @@ struct Draft {
     variables: Vec<Variable>,
     needs: Needs,
     has_introspection: bool,
+    introspected: usize,
     is_fragile: bool,
     fields: usize,
 }
@@ -82,6 +87,7 @@ impl<'a> Planner<'a> {
             variables: Vec::new(),
             needs: Needs::default(),
             has_introspection: false,
+            introspected: 0,
             is_fragile: false,
             fields: 0,
         };
@@ -109,6 +115,7 @@ impl<'a> Planner<'a> {
             variables: draft.variables,
             needs: draft.needs,
             introspection,
+            introspected: draft.introspected,
             is_fragile: draft.is_fragile,
         })
     }
@@ -195,7 +202,11 @@ impl<'a> Planner<'a> {
         let field = self.field(type_name, first, draft);
         let at = offset(first.name.location().filter(|_| first.alias.is_none()).or_else(|| first.location()));
         let first_argument = draft.arguments.len();
-        if field != Field::Introspection {
+        if field == Field::Introspection {
+            for selected in &group.fields {
+                self.introspect(&selected.selection_set, 1, &mut draft.introspected)?;
+            }
+        } else {
             self.arguments(first, &path, at, draft);
         }
         let sets: Vec<&SelectionSet> =
@@ -216,6 +227,37 @@ impl<'a> Planner<'a> {
             at,
             children,
         })
+    }
+
+    /// Count what a document asks of the schema, which others work out; lists count by about as many items as they have.
+    fn introspect(&self, set: &SelectionSet, times: usize, total: &mut usize) -> Result<(), Refusal> {
+        for selection in &set.selections {
+            *total = total.saturating_add(times);
+            if *total > MOST_INTROSPECTED {
+                return Err(Refusal::TooMuchOfTheSchema(MOST_INTROSPECTED));
+            }
+            match selection {
+                Selection::Field(field) => {
+                    let items = match field.name.as_str() {
+                        "types" => 30,
+                        "fields" => 8,
+                        "enumValues" => 6,
+                        "directives" | "locations" => 5,
+                        "inputFields" => 4,
+                        "args" => 2,
+                        _ => 1,
+                    };
+                    self.introspect(&field.selection_set, times.saturating_mul(items), total)?;
+                }
+                Selection::InlineFragment(inline) => self.introspect(&inline.selection_set, times, total)?,
+                Selection::FragmentSpread(spread) => {
+                    if let Some(fragment) = self.document.fragments.get(&spread.fragment_name) {
+                        self.introspect(&fragment.selection_set, times, total)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn field(&self, type_name: &str, selected: &Selected, draft: &mut Draft) -> Field {

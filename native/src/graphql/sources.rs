@@ -1,5 +1,7 @@
 //! Values before their type is looked at, whether they come from the document or from the variables.
 
+use std::collections::{BTreeMap, HashMap};
+
 use apollo_compiler::ast::Value as Ast;
 use serde_json::value::RawValue;
 
@@ -9,6 +11,11 @@ use super::plan::Written;
 use super::scalars::Given;
 use super::shape::Literal;
 
+/// Variables of one request, and values that one of them may hold.
+const MOST_VARIABLES: usize = 1_000;
+const MOST_VALUES: usize = 10_000;
+/// Levels of lists and objects in a variable; the schema has no more than four.
+const DEEPEST: usize = 16;
 /// Longest text of a value that is repeated in a complaint.
 const LONGEST_SHOWN: usize = 256;
 
@@ -29,6 +36,21 @@ pub enum Source<'a> {
 pub struct Texts<'a> {
     pub document: &'a str,
     pub literals: &'a [Literal],
+}
+
+/// The variables of a request, or the members of one of them.
+pub type Variables<'a> = HashMap<String, &'a RawValue>;
+
+/// JSON text of the variables as its members.
+pub fn read_variables(text: Option<&str>) -> Result<Variables<'_>, String> {
+    match text.map(str::trim) {
+        None | Some("" | "null") => Ok(Variables::new()),
+        Some(text) => {
+            let read: Result<Variables<'_>, _> = serde_json::from_str(text);
+            let read = read.map_err(|cause| format!("the variables are not a JSON object: {cause}"))?;
+            if read.len() > MOST_VARIABLES { Err(format!("more than {MOST_VARIABLES} variables")) } else { Ok(read) }
+        }
+    }
 }
 
 /// Why a value does not fit.
@@ -83,8 +105,21 @@ impl<'a> Source<'a> {
 
     /// JSON. Numbers stay text, so that none loses digits.
     pub fn of_json(text: &'a str) -> Result<Self, String> {
+        let mut values = MOST_VALUES;
+        Self::of_json_inside(text, DEEPEST, &mut values)
+    }
+
+    fn of_json_inside(text: &'a str, levels: usize, values: &mut usize) -> Result<Self, String> {
         let text = text.trim();
         let broken = |cause: serde_json::Error| cause.to_string();
+        let mut inside = |count: usize| match (levels.checked_sub(1), values.checked_sub(count)) {
+            (None, _) => Err(format!("it has more than {DEEPEST} levels")),
+            (_, None) => Err(format!("it has more than {MOST_VALUES} values")),
+            (Some(levels), Some(left)) => {
+                *values = left;
+                Ok(levels)
+            }
+        };
         Ok(match text.as_bytes().first() {
             Some(b'n') => Source::Null,
             Some(b't') => Source::Boolean(true),
@@ -95,12 +130,16 @@ impl<'a> Source<'a> {
             },
             Some(b'[') => {
                 let items: Vec<&RawValue> = serde_json::from_str(text).map_err(broken)?;
-                Source::List(items.into_iter().map(|item| Self::of_json(item.get())).collect::<Result<_, _>>()?)
+                let levels = inside(items.len())?;
+                let items = items.into_iter().map(|item| Self::of_json_inside(item.get(), levels, values));
+                Source::List(items.collect::<Result<_, _>>()?)
             }
             Some(b'{') => {
-                let members: std::collections::BTreeMap<String, &RawValue> =
-                    serde_json::from_str(text).map_err(broken)?;
-                let members = members.into_iter().map(|(name, value)| Ok((name, Self::of_json(value.get())?)));
+                let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(broken)?;
+                let levels = inside(members.len())?;
+                let members = members
+                    .into_iter()
+                    .map(|(name, value)| Ok((name, Self::of_json_inside(value.get(), levels, values)?)));
                 Source::Object(members.collect::<Result<_, String>>()?)
             }
             _ => Source::Scalar(Given::Number(text)),

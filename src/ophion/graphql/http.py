@@ -35,8 +35,8 @@ SEND_PERMISSION: Final = "eth_sendRawTransaction"
 _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
 _PAGE_PATH: Final = b"/graphql/ui"
 _LOGIN_PATH: Final = b"/login"
-_LARGE_BODY: Final = 64 * 1024
-"""A document longer than this is read in the lane."""
+_LONG_REQUEST: Final = 8 * 1024
+"""A request longer than this is read in the lane: checking a bad one may take many milliseconds."""
 _MOST_ROUNDS: Final = 128
 """Requests with calls that may be open at the same time."""
 _UNAUTHORIZED: Final = Response(
@@ -130,23 +130,23 @@ class GraphqlApplication:
             fields.get(name, [None])[-1] for name in ("query", "operationName", "variables")
         )
         read = self._engine.read_parts
-        return self._read(request, lambda: read(document or "", operation or None, variables))
+        return self._read(request, len(request.query), lambda: read(document or "", operation or None, variables))
 
     def _post(self, request: Request) -> Result:
         body = request.body
         kind = request.headers.get(b"content-type", b"")
         if kind.partition(b";")[0].strip().lower() == b"application/json":
-            return self._read(request, lambda: self._engine.read(body))
+            return self._read(request, len(body), lambda: self._engine.read(body))
         try:
             document = body.decode()
         except UnicodeDecodeError:
             return _bad("the document is not UTF-8 text")
-        return self._read(request, lambda: self._engine.read_parts(document, None, None))
+        return self._read(request, len(body), lambda: self._engine.read_parts(document, None, None))
 
-    def _read(self, request: Request, read: Callable[[], GraphqlQuery | bytes]) -> Result:
+    def _read(self, request: Request, size: int, read: Callable[[], GraphqlQuery | bytes]) -> Result:
         if self._guard is not None and not self._guard(request.headers.get(b"authorization"), QUERY_PERMISSION):
             return _UNAUTHORIZED
-        if len(request.body) > _LARGE_BODY:
+        if size > _LONG_REQUEST:
             return self._later(self._read_and_run(request, read))
         return self._checked(request, read())
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ophion.graphql.limits import GraphqlLimits
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from tests.unit.graphql.client import Client, original_chain
+from tests.unit.graphql.client import JSON_TYPE, Client, original_chain, parsed
 
 QUICK_S = 0.5
 """A tenth of a second on a quiet machine, and some room for a busy one."""
@@ -31,6 +33,13 @@ HOSTILE = {
     "the same field": "{" + "chainID " * 20_000 + "}",
     "directives": "{chainID " + "@include(if:true) " * 3000 + "}",
     "introspection that nests": "{__schema{types{fields{type{fields{type{fields{type{name}}}}}}}}}",
+    "introspection again and again": "{"
+    + " ".join(f"s{at}:__schema{{types{{name fields{{name}}}}}}" for at in range(300))
+    + "}",
+    "introspection in fragments that double": "{__schema{...F0}} "
+    + " ".join(f"fragment F{at} on __Schema{{...F{at + 1} ...F{at + 1}}}" for at in range(40))
+    + " fragment F40 on __Schema{types{name}}",
+    "a long name": "{" + "a" * 3_000_000 + "}",
     "many calls": "{block{" + " ".join(f"c{at}:call(data:{{}}){{status}}" for at in range(200)) + "}}",
 }
 
@@ -51,6 +60,43 @@ def test_a_hostile_request_is_refused_at_once(client: Client, name: str) -> None
     assert (status, next(iter(answer))) == (400, "errors")
     assert len(answer["errors"]) <= 50
     assert client.ask("{block{number}}") == {"block": {"number": 32}}
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"to":', "}")])
+@pytest.mark.parametrize(
+    ("kind", "use"),
+    [
+        ("Long", "miner(block:$v){address}"),
+        ("CallData!", "call(data:$v){status}"),
+        ("[[Bytes32!]!]", "logs(filter:{topics:$v}){index}"),
+    ],
+)
+def test_variables_that_nest_are_refused(client: Client, opening: str, closing: str, kind: str, use: str) -> None:
+    document = "query($v:" + kind + "){block{" + use + "}}"
+    nested = opening * 100_000 + "1" + closing * 100_000
+    body = json.dumps({"query": document, "variables": {"v": 0}}).replace('"v": 0', '"v": ' + nested)
+    status, answer = parsed(client.respond(b"POST", headers={b"content-type": JSON_TYPE}, body=body.encode()))
+    assert (status, answer["errors"][0]["message"]) == (
+        400,
+        "Variable 'v' has an invalid value: it has more than 16 levels",
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({f"v{at}": at for at in range(1001)}, "more than 1000 variables"),
+        ({"v": [["0x1"]] * 10_001}, "Variable 'v' has an invalid value: it has more than 10000 values"),
+    ],
+    ids=["variables", "values"],
+)
+def test_variables_are_bounded(client: Client, variables: dict[str, Any], message: str) -> None:
+    document = "query($v:[[Bytes32!]!]){logs(filter:{topics:$v}){index}}"
+    assert client.error(document, variables)["message"] == message
+
+
+def test_messages_do_not_repeat_long_names(client: Client) -> None:
+    assert all(len(error["message"]) < 1100 for error in client.errors(HOSTILE["a long name"]))
 
 
 def test_answers_that_multiply_are_stopped(dev: Client) -> None:
