@@ -14,7 +14,7 @@ use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
 use revm::context::TxEnv;
 use revm::context_interface::result::{EVMError, ExecutionResult};
 use revm::handler::{ExecuteCommitEvm, ExecuteEvm, SystemCallCommitEvm};
-use revm::inspector::InspectCommitEvm;
+use revm::inspector::InspectEvm;
 use revm::primitives::hardfork::SpecId;
 
 use crate::account::Account;
@@ -28,6 +28,7 @@ use crate::receipts::{self, Outcome, ReceiptData};
 use crate::state::StateData;
 use crate::store::FlatChanges;
 use crate::trie::Trie;
+use crate::watch;
 use crate::{dao, requests};
 
 pub struct ExecutionData {
@@ -74,6 +75,8 @@ pub struct Run<'a> {
     gas_used: u64,
     blobs: u64,
     keep_revert_data: bool,
+    /// Transactions may be left at a deadline; never while a block is verified.
+    is_watched: bool,
 }
 
 /// Why a transaction cannot stand at this place of the block.
@@ -84,6 +87,8 @@ pub enum Refusal {
     NonceTooHigh,
     /// The block has no room for it.
     NoRoom,
+    /// It was still running when time was up.
+    TooLong,
     Fatal(Error),
 }
 
@@ -106,6 +111,7 @@ impl<'a> Run<'a> {
             gas_used: 0,
             blobs: 0,
             keep_revert_data,
+            is_watched: false,
         };
         if env.dao_fork {
             dao::move_balances(evm::db(&mut run.evm))?;
@@ -119,6 +125,17 @@ impl<'a> Run<'a> {
             }
         }
         Ok(run)
+    }
+
+    /// Leave transactions that are still running then, as if they had not been begun.
+    fn watch(&mut self, deadline: Instant) {
+        watch::install(&mut self.evm.instruction);
+        watch::set_deadline(deadline);
+        self.is_watched = true;
+    }
+
+    fn is_late(&self) -> bool {
+        self.is_watched && watch::has_expired()
     }
 
     /// Call a contract of the protocol; nothing happens where it is not deployed. Whether it may fail is the caller's
@@ -163,6 +180,7 @@ impl<'a> Run<'a> {
         let result = match self.run(evm::tx_env(tx, sender)) {
             Ok(result) => result,
             Err(EVMError::Database(cause)) => return Err(Refusal::Fatal(cause)),
+            Err(_) if self.is_late() => return Err(Refusal::TooLong),
             Err(EVMError::Transaction(revm::context_interface::result::InvalidTransaction::NonceTooHigh {
                 ..
             })) => {
@@ -180,20 +198,25 @@ impl<'a> Run<'a> {
         if !evm::db(&mut self.evm).has_odd_account() {
             let result = self.evm.transact_one(tx.clone());
             if !evm::db(&mut self.evm).has_odd_account() {
-                match result {
-                    Ok(result) => {
-                        self.evm.commit_inner();
-                        return Ok(result);
-                    }
-                    Err(cause) => {
-                        self.evm.finalize();
-                        return Err(cause);
-                    }
-                }
+                return self.conclude(result);
             }
             self.evm.finalize();
         }
-        self.evm.inspect_tx_commit(tx)
+        let result = self.evm.inspect_one_tx(tx);
+        self.conclude(result)
+    }
+
+    /// Keep what a transaction changed, unless it failed to run or had to be left.
+    fn conclude(
+        &mut self,
+        result: std::result::Result<ExecutionResult, EVMError<Error>>,
+    ) -> std::result::Result<ExecutionResult, EVMError<Error>> {
+        let result = if self.is_late() { Err(EVMError::Custom("out of time".into())) } else { result };
+        match result {
+            Ok(_) => self.evm.commit_inner(),
+            Err(_) => drop(self.evm.finalize()),
+        }
+        result
     }
 
     fn receive(&mut self, tx: &Tx, result: ExecutionResult) -> Result<()> {
@@ -321,6 +344,7 @@ pub fn execute(
             Err(Refusal::Invalid(reason)) => return broken(&reason),
             Err(Refusal::NonceTooHigh) => return broken("its nonce is too high"),
             Err(Refusal::NoRoom) => return broken("it needs more gas or blobs than the block has left"),
+            Err(Refusal::TooLong) => return broken("it took too long"),
         }
     }
     run.finish(body.withdrawals.as_deref(), rewards)
@@ -339,7 +363,8 @@ pub struct BuiltData {
     pub skipped: Vec<(usize, String)>,
 }
 
-/// Fill a block from candidates in the order given until gas or time ends it.
+/// Fill a block from candidates in the order given until gas or time ends it. What is running when time is up waits for
+/// the next block, unless it had all the time there is: no block will ever hold it.
 pub fn build(
     parent: &StateData,
     env: &BlockEnv,
@@ -350,6 +375,7 @@ pub fn build(
     deadline: Instant,
 ) -> Result<BuiltData> {
     let mut run = Run::start(parent, env, keep_revert_data)?;
+    run.watch(deadline);
     let mut included = Vec::with_capacity(candidates.len());
     let mut skipped = Vec::new();
     for (index, candidate) in candidates.iter().enumerate() {
@@ -361,8 +387,16 @@ pub fn build(
             Err(Refusal::Fatal(cause)) => return Err(cause),
             Err(Refusal::Invalid(reason)) => skipped.push((index, reason)),
             Err(Refusal::NonceTooHigh | Refusal::NoRoom) => {}
+            Err(Refusal::TooLong) => {
+                if included.is_empty() {
+                    skipped.push((index, "it runs longer than a block may take to build".into()));
+                }
+                break;
+            }
         }
     }
+    run.is_watched = false;
+    watch::stop();
     let chosen = || included.iter().map(|index| &candidates[*index]);
     let txs = chosen().map(|one| Tx { envelope: one.tx.envelope.clone(), raw: one.tx.raw.clone() }).collect();
     let known = chosen().map(|one| one.known).collect();

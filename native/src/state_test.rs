@@ -88,6 +88,7 @@ fn run_one(case: &Value, post: &Value, fork: Fork) -> Result<Option<String>> {
             Err(Refusal::Invalid(reason)) => Err(Error::InvalidBody(reason)),
             Err(Refusal::NonceTooHigh) => Err(Error::InvalidBody("nonce too high".into())),
             Err(Refusal::NoRoom) => Err(Error::InvalidBody("no room in the block".into())),
+            Err(Refusal::TooLong) => Err(Error::Timeout("it took too long".into())),
         }
     });
     // The vectors credit the miner with nothing, which still touches its account.

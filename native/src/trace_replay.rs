@@ -114,6 +114,7 @@ fn refused(at: usize, refusal: Refusal) -> Error {
         Refusal::Invalid(reason) => Error::InvalidBody(format!("transaction {at}: {reason}")),
         Refusal::NonceTooHigh => Error::InvalidBody(format!("transaction {at}: its nonce is too high")),
         Refusal::NoRoom => Error::InvalidBody(format!("transaction {at}: it needs more gas or blobs than are left")),
+        Refusal::TooLong => Error::Timeout(format!("transaction {at}: it took too long")),
     }
 }
 

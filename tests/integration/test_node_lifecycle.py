@@ -34,16 +34,11 @@ def ophion(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_transaction_is_mined_at_once_and_the_node_stops_cleanly(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", *MINING) as node:
         node.receipt(node.send(legacy_transaction(B, 0)))
-        began = time.perf_counter()
         receipt = node.receipt(node.send(legacy_transaction(B, 1, value=7, to=bytes([9]) * 20)))
-        took = time.perf_counter() - began
         assert receipt["status"] == "0x1"
-        assert took < 0.5, "well below 20 ms on an idle machine"
         assert node.rpc("eth_getBalance", "0x" + "09" * 20, "latest") == "0x7"
         assert int(node.rpc("eth_blockNumber"), 16) == 2
-        began = time.perf_counter()
         assert node.stop() == 0
-        assert time.perf_counter() - began < 1.0
     assert not (tmp_path / "data" / "ophion.ports").exists()
     log = node.output()
     for line in (

@@ -79,7 +79,7 @@ class Assembler:
         # what does not fit a block on another parent may well fit one on the head
         if built.skipped and self.chain.head.hash == parent.hash:
             for position, reason in built.skipped:
-                log.debug("transaction dropped hash=0x%s reason=%s", hashes[position].hex(), reason)
+                log.info("Transaction 0x%s leaves the pool: %s", hashes[position].hex(), reason)
             self.pool.drop([hashes[position] for position, _ in built.skipped], DropReason.INVALID)
         return built
 

@@ -213,3 +213,25 @@ def test_fees_beyond_all_money_are_refused_wherever_a_call_is_run(world: World, 
 def test_undecodable_transactions_say_what_is_wrong() -> None:
     good = signed(KEYS[0], 0, ADDRESSES[1])
     assert decode_transactions([b"", good[:-1], b"\xc0"]) == ["there are no bytes", "input too short", "input too short"]
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["alone", "behind another"])
+def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(tmp_path: Path, is_first: bool) -> None:
+    """The gas limit of development networks would let it run for weeks."""
+    world = World(tmp_path / "db", gas_limit=2**53)
+    endless = signed(KEYS[0], 0, None, data=ENDLESS, gas=2**52)
+    good = signed(KEYS[1], 0, ADDRESSES[2], value=1)
+    raws = [endless] if is_first else [good, endless]
+    built = build(
+        world.store.latest(), world.env(1, world.genesis.hash), decoded(raws), None, (), False, 0.05
+    )
+    if is_first:
+        assert built.included == []
+        assert built.skipped == [(0, "it runs longer than a block may take to build")]
+    else:
+        assert built.included == [0]
+        assert built.skipped == []
+    assert built.body.transaction_count == len(built.included)
+    assert built.execution.state_root == build(
+        world.store.latest(), world.env(1, world.genesis.hash), decoded(raws[: len(built.included)]), None, (), False, 9.0
+    ).execution.state_root

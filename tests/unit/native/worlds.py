@@ -68,6 +68,7 @@ class World:
 
     path: Path
     fork: str = "shanghai"
+    gas_limit: int = 30_000_000
     store: Store = field(init=False)
     genesis: Built = field(init=False)
 
@@ -95,7 +96,7 @@ class World:
             logs_bloom=execution.logs_bloom,
             difficulty=1,
             number=number,
-            gas_limit=30_000_000,
+            gas_limit=self.gas_limit,
             gas_used=execution.gas_used,
             timestamp=number,
             extra_data=salt,
@@ -112,7 +113,7 @@ class World:
             number=number,
             timestamp=number,
             beneficiary=ADDRESSES[4],
-            gas_limit=30_000_000,
+            gas_limit=self.gas_limit,
             difficulty=1,
             mix_hash=b"\x00" * 32,
             base_fee=0,
