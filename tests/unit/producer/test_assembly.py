@@ -70,7 +70,7 @@ def test_a_clock_far_behind_the_head_is_named(tmp_path: Path, caplog: pytest.Log
         core.core.assembler.check_clock(head)
         core.clock.advance(-9)
         core.core.assembler.check_clock(head)
-        assert caplog.text == ""
+        assert "clock" not in caplog.text
         core.clock.advance(-51)
         core.core.assembler.check_clock(head)
     assert "The clock of this node is 60 s behind block 1; no block is made until it has caught up" in caplog.text
