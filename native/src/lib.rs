@@ -41,6 +41,7 @@ mod trace_geth;
 mod trace_listing;
 mod trace_parity;
 mod trace_precompile;
+mod trace_prestate;
 mod trace_replay;
 mod trace_sink;
 mod trace_standard;

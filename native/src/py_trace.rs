@@ -20,8 +20,9 @@ use crate::py_body::Body;
 use crate::py_state::{State, deadline_after};
 use crate::state::StateData;
 use crate::trace_flat::{FlatCallOptions, FlatCallTracer, FlatTracer, Selection, separate, write_reward};
-use crate::trace_geth::{CallTracer, FourByteTracer, PrestateOptions, PrestateTracer};
+use crate::trace_geth::{CallTracer, FourByteTracer};
 use crate::trace_parity::{ParityOptions, ParityTracer};
+use crate::trace_prestate::{PrestateOptions, PrestateTracer};
 use crate::trace_replay::{Block, Tracer, start, trace_one};
 use crate::trace_sink::Sink;
 use crate::trace_standard::{OpcodeSet, StandardOptions, StandardTracer};
@@ -157,7 +158,7 @@ fn with_tracer(kind: Kind, sink: &mut Sink, spec: SpecId, job: impl Job) -> Resu
         Kind::Struct(options) => job.run(StructTracer::new(sink, options, spec)),
         Kind::Standard(options) => job.run(StandardTracer::new(sink, options, spec)),
         Kind::Call { only_top_call, with_log } => job.run(CallTracer::new(sink, only_top_call, with_log)),
-        Kind::Prestate(options) => job.run(PrestateTracer::new(sink, options)),
+        Kind::Prestate(options) => job.run(PrestateTracer::new(sink, options, spec)),
         Kind::FourByte => job.run(FourByteTracer::new(sink)),
         Kind::FlatCall(options) => job.run(FlatCallTracer::new(sink, options)),
         Kind::Parity(options) => job.run(ParityTracer::new(sink, options, spec)),

@@ -120,6 +120,7 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
         R::NonceOverflow => "nonce uint64 overflow".into(),
         R::CallTooDeep => "max call depth exceeded".into(),
         R::OutOfFunds => "insufficient balance for transfer".into(),
+        R::ReentrancySentryOOG => "out of gas: not enough gas for reentrancy sentry".into(),
         _ => "out of gas".into(),
     }
 }

@@ -32,6 +32,10 @@ CODES = {
     HALTS: "60011f",
 }
 STOP = "00"
+BENEFICIARY = "0x" + "00" * 20
+GONE = {"codeHash": "0x" + "00" * 32}
+"""An account that does not exist after the transaction, in the state after: geth since 1.16 tells no code hash from
+that of no code, and the present line of the original client answers the same byte for byte."""
 _BLOCKS = ["homestead", "eip150", "eip155", "eip158", "byzantium", "constantinople", "petersburg", "istanbul"]
 ISTANBUL = {f"{name}Block": 0 for name in _BLOCKS} | {"ethash": {"fixeddifficulty": 100}}
 CANCUN = {f"{name}Block": 0 for name in [*_BLOCKS, "berlin", "london"]} | {
@@ -194,7 +198,7 @@ def test_accounts_that_held_nothing_show_only_when_asked_for(node: Interface) ->
     assert NOBODY not in trace(node, code, "prestateTracer")
     empty = trace(node, code, "prestateTracer", includeEmpty=True)
     assert empty[NOBODY] == {"balance": "0x0"}
-    assert set(empty) > {SENDER, ROOT, NOBODY, "0x" + "00" * 20}  # the last one is the beneficiary
+    assert set(empty) > {SENDER, ROOT, NOBODY, BENEFICIARY}
 
 
 def test_code_can_be_left_out_and_its_hash_cannot(node: Interface) -> None:
@@ -223,14 +227,32 @@ def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) ->
     # Since EIP-6780 only a contract of the same transaction goes; any other gives away its ether.
     with open_interface(tmp_path / "cancun", genesis(CANCUN)) as node:
         changes = trace(node, code, "prestateTracer", value=1, diffMode=True)
-        assert set(changes["post"]) == {SENDER, HEIR}
+        assert set(changes["post"]) == {SENDER, HEIR, BENEFICIARY}
         again = trace(node, create(f"73{HEIR[2:]}ff", 1) + STOP, "prestateTracer", value=1, diffMode=True)
-        assert set(again["post"]) == {SENDER, ROOT, HEIR}
+        assert set(again["post"]) == {SENDER, ROOT, HEIR, BENEFICIARY}
+
+
+def test_accounts_that_do_not_exist_have_no_code_hash(node: Interface) -> None:
+    """Those that a creation in vain, a look at a balance or a call named, and nobody made."""
+    looks = f"73{NOBODY[2:]}3150" + call("0x" + "00" * 19 + "02")
+    changes = trace(node, looks + create("60006000fd") + create("00", 9) + STOP, "prestateTracer", diffMode=True)
+    unborn = {address for address, after in changes["post"].items() if after == GONE}
+    assert unborn > {NOBODY, BENEFICIARY, "0x" + "00" * 19 + "02"}
+    assert len(unborn) == 5  # and the addresses of two contracts
+    assert not unborn & changes["pre"].keys()
+
+
+def test_an_instruction_that_cannot_begin_names_nothing(node: Interface) -> None:
+    poor = call("0x" + "d9" * 20, gas="6064") + STOP
+    overrides = {"0x" + "d9" * 20: {"code": f"0x73{NOBODY[2:]}31"}, ROOT: {"code": "0x" + poor}}
+    options = {"tracer": "prestateTracer", "tracerConfig": {"includeEmpty": True}, "stateOverrides": overrides}
+    asked = {"from": SENDER, "to": ROOT, "gas": "0xf4240"}
+    assert NOBODY not in node.ask("debug_traceCall", asked, "latest", options)
 
 
 def test_a_new_contract_is_in_the_state_after_alone(node: Interface) -> None:
     changes = trace(node, create("6001600155600160005360016000f3") + STOP, "prestateTracer", diffMode=True)
-    (created,) = changes["post"].keys() - changes["pre"].keys()
+    (created,) = changes["post"].keys() - changes["pre"].keys() - {BENEFICIARY}
     code_hash = node.ask("web3_sha3", "0x01")
     slot = "0x" + f"{1:064x}"
     assert changes["post"][created] == {"nonce": 1, "code": "0x01", "codeHash": code_hash, "storage": {slot: slot}}
