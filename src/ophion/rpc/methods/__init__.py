@@ -6,8 +6,8 @@ eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estima
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
 poa          clique_*                          txpool     txpool_*
 bft          ibft_*, qbft_*
-debug        debug_*                           trace      trace_*
-simulate     eth_simulateV1
+debug        debug_*                           debug_trace  debug_trace*
+trace        trace_*                           simulate   eth_simulateV1
 """
 
 from ophion.rpc.methods import (
@@ -15,6 +15,7 @@ from ophion.rpc.methods import (
     bft,
     client,
     debug,
+    debug_trace,
     eth_blocks,
     eth_filters,
     eth_node,
@@ -39,6 +40,7 @@ def all_methods() -> Registry:
             bft,
             client,
             debug,
+            debug_trace,
             eth_blocks,
             eth_filters,
             eth_node,

@@ -1,0 +1,118 @@
+"""debug_trace*: transactions and calls run again with somebody looking on (json-rpc.md 5.9, 7.1, 7.3)."""
+
+from __future__ import annotations
+
+from ophion.chain.block import decode_block
+from ophion.errors import DecodeError
+from ophion.native.tracing import TraceStream, trace_block, trace_call, trace_transaction
+from ophion.native.transactions import Body
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import BlockTag
+from ophion.rpc.blocks import header_at, view_at
+from ophion.rpc.call_object import CallParam, decode_block_overrides, decode_state_overrides
+from ophion.rpc.calls import gas_for
+from ophion.rpc.context import RpcContext
+from ophion.rpc.errors import BLOCK_NOT_FOUND, PARENT_NOT_FOUND, invalid_params
+from ophion.rpc.registry import method
+from ophion.rpc.tracing import (
+    PLAIN,
+    TraceOptions,
+    TraceOptionsParam,
+    TraceResult,
+    streamed,
+    traced_block,
+    transaction_at,
+)
+from ophion.rpc.wire_types import BlockNumberParam, BlockParam, DataParam, HashParam
+
+
+@method("debug_traceTransaction", needs={"state"})
+async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None) -> TraceResult | None:
+    """Run a mined transaction again, after those before it, and write down every step.
+
+    Without a `tracer` the answer has a row for each instruction; null for a transaction that is not mined.
+    """
+
+    def start() -> TraceStream:
+        block, index = transaction_at(ctx, hash)
+        return trace_transaction(block, index, (options or PLAIN).kind, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)
+
+
+@method("debug_traceBlockByNumber", needs={"state"})
+async def trace_by_number(
+    ctx: RpcContext, block: BlockNumberParam, options: TraceOptionsParam | None = None
+) -> TraceResult | None:
+    """Trace every transaction of a block; null for genesis and for blocks that are not there."""
+    return await _trace_block(ctx, header_at(ctx, block), options)
+
+
+@method("debug_traceBlockByHash", needs={"state"})
+async def trace_by_hash(
+    ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None
+) -> TraceResult | None:
+    """Trace every transaction of a block; null for genesis and for blocks that are not there."""
+    return await _trace_block(ctx, ctx.queries.header(hash), options)
+
+
+@method("debug_traceBlock", needs={"state"})
+async def trace_raw_block(
+    ctx: RpcContext, block: DataParam, options: TraceOptionsParam | None = None
+) -> TraceResult | None:
+    """Trace every transaction of a block given as RLP; only its parent must be known."""
+    try:
+        decoded = decode_block(block, ctx.queries.engine)
+    except DecodeError as error:
+        raise invalid_params(f"block: {error}") from error
+    if ctx.queries.chain.header(decoded.header.parent_hash) is None:
+        raise PARENT_NOT_FOUND()
+    return await _trace_block(ctx, decoded.header, options, decoded.body)
+
+
+@method("debug_traceBadBlock", needs={"state", "bad_blocks"})
+async def trace_bad_block(
+    ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None
+) -> TraceResult | None:
+    """Trace every transaction of a block that broke a rule, as far as they can be run."""
+    assert ctx.bad_blocks is not None
+    bad = ctx.bad_blocks.get(hash)
+    if bad is None:
+        raise BLOCK_NOT_FOUND()
+    return await _trace_block(ctx, bad.header, options, bad.body)
+
+
+async def _trace_block(
+    ctx: RpcContext, header: HashedHeader | None, wanted: TraceOptions | None, body: Body | None = None
+) -> TraceResult | None:
+    options = wanted or PLAIN
+
+    def start() -> TraceStream:
+        return trace_block(traced_block(ctx, header, body), options.kind, options.is_named, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)
+
+
+@method("debug_traceCall", needs={"state"})
+async def trace_a_call(
+    ctx: RpcContext, call: CallParam, block: BlockParam = BlockTag.LATEST, options: TraceOptionsParam | None = None
+) -> TraceResult | None:
+    """Trace a call on the state after a block; `stateOverrides` and `blockOverrides` are members of the options.
+
+    The caller need not own what the call costs, nor pay the base fee, unless the call says `strict`.
+    """
+    wanted = options or PLAIN
+    accounts = wanted.members.get("stateOverrides")
+    fields = wanted.members.get("blockOverrides")
+    overrides = () if accounts is None else decode_state_overrides(accounts)
+    env_overrides = None if fields is None else decode_block_overrides(fields)
+
+    def start() -> TraceStream:
+        view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
+        if view is None:
+            raise BLOCK_NOT_FOUND()
+        env = view.env if env_overrides is None else view.env_with(env_overrides)
+        request = call.request(gas_for(ctx, call, view.header.gas_limit), strict=False)
+        return trace_call(view.state, env, request, overrides, wanted.kind, ctx.limits.timeout_s)
+
+    return await streamed(ctx, start)

@@ -1,0 +1,214 @@
+"""Traces in the original's form, and what named tracers have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.rpc.interface import Interface
+
+FIRST, SECOND = "0x" + "c1" * 20, "0x" + "c2" * 20
+SENDER = "0x" + DEV_KEYS[0].address.hex()
+NOWHERE = "0x" + "ab" * 32
+
+STORES = "602a600755"  # SSTORE(7, 42)
+STOPS = "00"
+REVERTS = "60005460aa6000526020601ffd"  # SLOAD, then REVERT(31, 32)
+CALLS_SECOND = f"6000600060006000600073{SECOND[2:]}61ffff" + "f1"
+DIES = f"73{SECOND[2:]}ff"
+
+
+def word(number: int) -> str:
+    return f"{number:064x}"
+
+
+def trace(interface: Interface, codes: dict[str, str], options: dict[str, Any] | None = None, **call: Any) -> Any:
+    """Trace a call to FIRST with these codes in place."""
+    overrides = {address: {"code": "0x" + code} for address, code in codes.items()}
+    asked = {"from": SENDER, "to": FIRST, "gas": "0xf4240", **call}
+    return interface.ask("debug_traceCall", asked, "latest", {**(options or {}), "stateOverrides": overrides})
+
+
+def ops(result: Any) -> list[str]:
+    return [row["op"] for row in result["structLogs"]]
+
+
+def test_a_transfer_is_one_row(dev: Interface) -> None:
+    raw = legacy_transaction(DEV_KEYS[0], 0, to=DEV_KEYS[1].address, value=1)
+    _, (hash,) = dev.run(dev.node.mine(raw))
+    row = {
+        "pc": 0,
+        "op": "STOP",
+        "gas": 0,
+        "gasCost": 0,
+        "depth": 1,
+        "stack": [],
+        "memory": [],
+        "storage": {},
+        "reason": None,
+    }
+    expected = {"gas": 21000, "failed": False, "returnValue": "", "structLogs": [row]}
+    assert dev.ask("debug_traceTransaction", "0x" + hash.hex()) == expected
+    nothing = {"disableStorage": True, "disableMemory": True, "disableStack": True}
+    bare = dev.ask("debug_traceTransaction", "0x" + hash.hex(), nothing)
+    assert bare["structLogs"] == [{**row, "stack": None, "memory": None, "storage": None}]
+    number = dev.ask("eth_blockNumber")
+    assert dev.ask("debug_traceBlockByNumber", number) == [expected]
+    block = dev.ask("eth_getBlockByNumber", number)["hash"]
+    assert dev.ask("debug_traceBlockByHash", block) == [expected]
+    assert dev.ask("debug_traceBlock", dev.ask("debug_getRawBlock", number)) == [expected]
+    assert dev.ask("debug_getRawTransaction", "0x" + hash.hex()) == "0x" + raw.hex()
+    named = dev.ask("debug_traceBlockByNumber", number, {"tracer": "callTracer"})
+    assert named[0]["txHash"] == "0x" + hash.hex()
+    assert named[0]["result"]["gas"] == named[0]["result"]["gasUsed"] == "0x5208"
+
+
+def test_storage_shows_after_and_the_rest_before_the_instruction(dev: Interface) -> None:
+    result = trace(dev, {FIRST: STORES + "6001600052" + STOPS})
+    rows = result["structLogs"]
+    assert ops(result) == ["PUSH1", "PUSH1", "SSTORE", "PUSH1", "PUSH1", "MSTORE", "STOP"]
+    assert rows[1]["storage"] == {}
+    assert rows[1]["stack"] == [word(42)]
+    assert rows[2]["stack"] == [word(42), word(7)]
+    assert rows[2]["storage"] == rows[6]["storage"] == {word(7): word(42)}
+    assert rows[5]["memory"] == []
+    assert rows[6]["memory"] == [word(1)]
+
+
+def test_what_a_callee_gets_is_not_a_cost_of_the_call(dev: Interface) -> None:
+    result = trace(dev, {FIRST: CALLS_SECOND + STOPS, SECOND: "5b" + STOPS})
+    call = next(row for row in result["structLogs"] if row["op"] == "CALL")
+    inner = [row for row in result["structLogs"] if row["depth"] == 2]
+    assert (call["gasCost"], inner[0]["gas"]) == (2600, 0xFFFF)
+    assert [row["op"] for row in inner] == ["JUMPDEST", "STOP"]
+
+
+def test_a_call_to_nobody_shows_one_row_and_a_precompile_none(dev: Interface) -> None:
+    nobody = trace(dev, {FIRST: CALLS_SECOND + STOPS})
+    assert ops(nobody)[-3:] == ["CALL", "STOP", "STOP"]
+    identity = "6000600060006000600060045af1" + STOPS
+    assert ops(trace(dev, {FIRST: identity}))[-2:] == ["CALL", "STOP"]
+
+
+def test_a_revert_gives_its_reason_on_its_row(dev: Interface) -> None:
+    result = trace(dev, {FIRST: REVERTS})
+    rows = result["structLogs"]
+    assert result["failed"]
+    assert result["returnValue"] == ""
+    assert rows[-1]["reason"] == "aa" + "00" * 31
+    assert "error" not in rows[-1]
+    assert {row["reason"] for row in rows[:-1]} == {None}
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "cost"),
+    [
+        ("fe", "INVALID_OPERATION", 0),
+        ("0c", "INVALID_OPERATION", 0),
+        ("50", "INSUFFICIENT_STACK_ITEMS", 0),
+        ("600356", "INVALID_JUMP_DESTINATION", 8),
+        ("63ffffffff51", "INSUFFICIENT_GAS", 3 + 3 * (2**27 + 1) + (2**27 + 1) ** 2 // 512),
+    ],
+)
+def test_an_exceptional_halt_is_named(dev: Interface, code: str, error: str, cost: int) -> None:
+    result = trace(dev, {FIRST: code})
+    last = result["structLogs"][-1]
+    assert result["failed"]
+    assert last["error"] == [error]
+    assert last["gasCost"] == cost
+
+
+def test_writes_of_a_failed_call_are_forgotten(dev: Interface) -> None:
+    code = (
+        "3615601057" + "6005600255" + "60006000fd" + "00" + "5b" + "6001600155" + "60006000600160006000305af1" + STOPS
+    )
+    result = trace(dev, {FIRST: code})
+    inner = [row for row in result["structLogs"] if row["depth"] == 2]
+    assert inner[-1]["storage"] == {word(1): word(1), word(2): word(5)}
+    assert result["structLogs"][-1]["storage"] == {word(1): word(1)}
+
+
+def test_the_call_tracer_shows_the_tree(dev: Interface) -> None:
+    tree = trace(dev, {FIRST: CALLS_SECOND + DIES, SECOND: REVERTS}, {"tracer": "callTracer"})
+    assert (tree["type"], tree["from"], tree["to"], tree["gas"]) == ("CALL", SENDER, FIRST, "0xf4240")
+    failed, end = tree["calls"]
+    assert failed["error"] == "execution reverted"
+    assert failed["output"] == "0xaa" + "00" * 31
+    assert (end["type"], end["from"], end["to"], end["value"]) == ("SELFDESTRUCT", FIRST, SECOND, "0x0")
+    top = trace(
+        dev, {FIRST: CALLS_SECOND, SECOND: STOPS}, {"tracer": "callTracer", "tracerConfig": {"onlyTopCall": True}}
+    )
+    assert "calls" not in top
+    logging = "60aa60006000a100"
+    logs = trace(dev, {FIRST: logging}, {"tracer": "callTracer", "tracerConfig": {"withLog": True}})["logs"]
+    assert logs == [{"address": FIRST, "topics": ["0x" + word(0xAA)], "data": "0x", "position": "0x0"}]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("0c", "invalid opcode: opcode 0xc not defined"),
+        ("6001" + "01", "stack underflow (1 <=> 2)"),
+        ("600056", "invalid jump destination"),
+        ("5b600056", "out of gas"),
+    ],
+)
+def test_the_call_tracer_says_what_went_wrong(dev: Interface, code: str, words: str) -> None:
+    assert trace(dev, {FIRST: code}, {"tracer": "callTracer"})["error"] == words
+
+
+def test_the_prestate_tracer_shows_before_and_changes(dev: Interface) -> None:
+    before = trace(dev, {FIRST: STORES}, {"tracer": "prestateTracer"})
+    assert before[FIRST]["code"] == "0x" + STORES
+    assert before[FIRST]["storage"] == {"0x" + word(7): "0x" + word(0)}
+    assert SENDER in before
+    changes = trace(dev, {FIRST: STORES}, {"tracer": "prestateTracer", "tracerConfig": {"diffMode": True}})
+    assert changes["post"][FIRST] == {"storage": {"0x" + word(7): "0x" + word(42)}}
+    assert changes["post"][SENDER]["nonce"] == changes["pre"][SENDER].get("nonce", 0) + 1
+    assert set(changes["pre"]) == {FIRST, SENDER}
+
+
+def test_selectors_and_flat_calls(dev: Interface) -> None:
+    called = trace(dev, {FIRST: STOPS}, {"tracer": "4byteTracer"}, data="0x27dc297e" + "00" * 8)
+    assert called == {"0x27dc297e-8": 1}
+    flat = trace(dev, {FIRST: CALLS_SECOND, SECOND: STOPS}, {"tracer": "flatCallTracer"})
+    assert [entry["traceAddress"] for entry in flat] == [[], [0]]
+
+
+def test_options_and_blocks_that_make_no_sense(dev: Interface) -> None:
+    assert dev.error("debug_traceCall", {}, "latest", {"tracer": "nobody"})[0] == -32602
+    assert dev.error("debug_traceBlockByNumber", "latest", {"tracer": 5})[0] == -32602
+    assert dev.error("debug_traceBlock", "0x00")[0] == -32602
+    assert dev.error("debug_traceBlock", "0x0")[0] == -32602
+    assert dev.ask("debug_traceTransaction", NOWHERE) is None
+    assert dev.ask("debug_traceBlockByNumber", "0x0") is None
+    assert dev.ask("debug_traceBlockByNumber", "0x99999") is None
+    assert dev.ask("debug_traceBlockByHash", NOWHERE) is None
+
+
+def test_a_block_whose_parent_is_unknown(dev: Interface, sample: Interface) -> None:
+    assert dev.error("debug_traceBlock", sample.ask("debug_getRawBlock", "0x5")) == (-32000, "Parent block not found")
+
+
+def test_a_call_that_breaks_a_rule_is_refused_like_any_call(dev: Interface) -> None:
+    assert dev.error("debug_traceCall", {"from": SENDER, "to": FIRST, "gas": "0x1"})[0] == -32003
+
+
+def test_a_traced_call_need_not_be_affordable(dev: Interface) -> None:
+    """The original client allows it here, and nowhere else; with `strict` a call is checked like any other."""
+    costly = {"from": "0x" + "99" * 20, "to": FIRST, "value": "0x5", "gasPrice": "0x1"}
+    assert dev.ask("debug_traceCall", costly, "latest", {"tracer": "callTracer"})["value"] == "0x5"
+    assert dev.error("debug_traceCall", {**costly, "strict": True})[0] == -32004
+    assert dev.error("eth_call", costly)[0] == -32004
+    most = {"to": FIRST, "value": hex(2**256 - 1)}
+    assert dev.error("debug_traceCall", most)[0] == -32004
+    base_fee = {"blockOverrides": {"baseFeePerGas": "0xa"}, "tracer": "callTracer"}
+    assert dev.ask("debug_traceCall", costly, "latest", base_fee)["gasUsed"] == "0x5208"
+    assert dev.error("debug_traceCall", {**costly, "strict": True, "from": SENDER}, "latest", base_fee)[0] == -32009
+
+
+def test_a_call_on_a_block_that_is_not_there_is_an_error(dev: Interface) -> None:
+    assert dev.error("debug_traceCall", {"to": FIRST}, "0x99999") == (-32000, "Block not found")
+    assert dev.error("debug_traceCall", {"to": FIRST}, NOWHERE) == (-32000, "Block not found")
