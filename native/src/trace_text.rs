@@ -74,6 +74,11 @@ pub fn halt_name(result: InstructionResult) -> &'static str {
     }
 }
 
+pub fn is_lack_of_gas(halt: InstructionResult) -> bool {
+    use InstructionResult as R;
+    matches!(halt, R::OutOfGas | R::MemoryOOG | R::MemoryLimitOOG | R::InvalidOperandOOG | R::ReentrancySentryOOG)
+}
+
 /// The same as flat traces say it.
 pub fn halt_phrase(result: InstructionResult) -> &'static str {
     use InstructionResult as R;

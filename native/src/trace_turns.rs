@@ -18,6 +18,7 @@ use crate::evm::EvmContext;
 use crate::trace_frames::Kind;
 use crate::trace_precompile::price;
 use crate::trace_struct::CALL_STIPEND;
+use crate::trace_text::is_lack_of_gas;
 
 /// What the first instruction of a callee finds.
 pub struct Child {
@@ -311,7 +312,8 @@ impl Inspector<EvmContext> for Turns {
             _ => {}
         }
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
-        self.spent += cost;
+        // Only the lack of gas is a halt that costs something; how much there is missing does not matter here.
+        self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
         let call = |kind| Turn::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());
         let turn = match self.opcode {

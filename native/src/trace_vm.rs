@@ -18,7 +18,7 @@ use crate::json_text::{data, list, raw, wide};
 use crate::trace_cost::Costs;
 use crate::trace_sink::Sink;
 use crate::trace_struct::CALL_STIPEND;
-use crate::trace_text::decimal;
+use crate::trace_text::{decimal, is_lack_of_gas};
 
 /// Bytes of memory and where they lie.
 type Written = (usize, Bytes);
@@ -497,11 +497,6 @@ fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end
         Some(halt) => is_lack_of_gas(halt),
         None => !is_past_end,
     }
-}
-
-fn is_lack_of_gas(halt: InstructionResult) -> bool {
-    use InstructionResult as R;
-    matches!(halt, R::OutOfGas | R::MemoryOOG | R::MemoryLimitOOG | R::InvalidOperandOOG | R::ReentrancySentryOOG)
 }
 
 /// What an instruction is said to cost that a static call does not allow.

@@ -86,7 +86,7 @@ DELEGATES_HEIR, ASKS_INVALID, OVERDRAWS, STARVES, CREATES, OVERDRAWN_CREATE, STA
     0x20C,
     0x999,
 )
-ASKS_NOBODY, TWO_CREATE2, LONG_RETURN, ASKS_LONG = 0x20D, 0x20E, 0x20F, 0x210
+ASKS_NOBODY, TWO_CREATE2, LONG_RETURN, ASKS_LONG, TWICE_OVERDRAWN = 0x20D, 0x20E, 0x20F, 0x210, 0x211
 IDENTITY = 4
 
 CONTRACTS = {
@@ -115,6 +115,7 @@ CONTRACTS = {
     TWO_CREATE2: create(ONE_BYTE, kind="f5") + "50" + create(ONE_BYTE, kind="f5") + "5000",
     LONG_RETURN: "61ffff6000f3",
     ASKS_LONG: call(LONG_RETURN) + "5000",
+    TWICE_OVERDRAWN: call(INVALID, gas=50) + "50" + (create(ONE_BYTE, value=10**6) + "50") * 2 + "00",
 }
 
 
@@ -246,6 +247,15 @@ def test_a_creation_refused_at_the_door_takes_the_end_of_its_creator(istanbul: I
     assert refused["action"]["init"] == "0x" + CONTRACTS[OVERDRAWN_CREATE]
     assert (refused["result"]["address"], refused["result"]["code"]) == (at(OVERDRAWN_CREATE), "0x")
     assert (root["subtraces"], refused["action"]["value"]) == (1, "0x0")
+
+
+def test_an_entry_that_nothing_closes_shows_what_was_spent_before_it(istanbul: Interface) -> None:
+    """As a number below zero, in 64 bits. An invalid instruction takes its frame's gas but costs nothing."""
+    _, invalid, first, second = traced(istanbul, TWICE_OVERDRAWN)
+    assert (invalid["error"], first["traceAddress"], second["traceAddress"]) == ("Bad instruction", [1], [1, 0])
+    spent = 7 * PUSH + CALL + POP + 5 * PUSH + 6 + CREATE
+    assert first["result"]["gasUsed"] == hex(2**64 - spent)
+    assert "error" not in second
 
 
 def test_a_creation_without_gas_is_an_entry_of_its_own(istanbul: Interface) -> None:
