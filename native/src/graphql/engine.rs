@@ -24,6 +24,7 @@ use crate::errors::{Error, Result};
 /// Documents that are kept, and the longest of them; what was kept goes when there are too many.
 const DOCUMENTS_KEPT: usize = 512;
 const LONGEST_KEPT: usize = 16 * 1024;
+const LONGEST_NAME: usize = 256;
 /// Values of the schema that are looked up by the thread which serves everybody.
 const INTROSPECTED_AT_ONCE: usize = 500;
 
@@ -103,6 +104,10 @@ impl Engine {
     /// Check a request completely; what can be wrong with it after this depends on the chain.
     pub fn prepare(&self, text: String, operation: Option<&str>, variables: Option<&str>) -> Refused<Query> {
         let shape = shape_of(&text);
+        if shape.longest_name > LONGEST_NAME {
+            let message = format!("maximum query size exceeded: a name of more than {LONGEST_NAME} letters");
+            return Err(vec![Entry::aborted(message)]);
+        }
         let compiled = self.compiled(&text, &shape.key, &shape.literals, shape.is_plain)?;
         let given = sources::read_variables(variables).map_err(|message| vec![Entry::validation(message, None)])?;
         let literals = if compiled.is_shared { shape.literals } else { Vec::new() };
@@ -215,11 +220,11 @@ fn exact_key(text: &str) -> Vec<u8> {
 
 fn refused(refusal: Refusal) -> Vec<Entry> {
     let message = match refusal {
-        Refusal::TooManyFields(most) => format!("maximum query complexity exceeded: more than {most} fields"),
-        Refusal::TooMuchOfTheSchema(most) => {
+        Refusal::Fields(most) => format!("maximum query complexity exceeded: more than {most} fields"),
+        Refusal::Schema(most) => {
             format!("maximum query complexity exceeded: more than about {most} values of the schema")
         }
-        Refusal::TooDeep(most) => format!("maximum query depth exceeded: more than {most} levels"),
+        Refusal::Depth(most) => format!("maximum query depth exceeded: more than {most} levels"),
     };
     vec![Entry::aborted(message)]
 }

@@ -15,12 +15,12 @@ use super::kinds::Kind;
 use super::plan::{Argument, Needs, Node, Plan, Variable, Written};
 use super::shape::Literal;
 
-/// Why a document that is valid is not run.
+/// Why a document that is valid is not run: it has more than so many of these.
 #[derive(Debug)]
 pub enum Refusal {
-    TooManyFields(usize),
-    TooDeep(usize),
-    TooMuchOfTheSchema(usize),
+    Fields(usize),
+    Depth(usize),
+    Schema(usize),
 }
 
 /// Values that a document may ask of the schema itself, roughly: three times what tools ask for.
@@ -128,7 +128,7 @@ impl<'a> Planner<'a> {
         draft: &mut Draft,
     ) -> Result<Vec<Node>, Refusal> {
         if depth > self.limits.max_depth {
-            return Err(Refusal::TooDeep(self.limits.max_depth));
+            return Err(Refusal::Depth(self.limits.max_depth));
         }
         let mut groups: Vec<(&'a str, Group<'a>)> = Vec::new();
         let mut places = HashMap::new();
@@ -150,7 +150,7 @@ impl<'a> Planner<'a> {
         for selection in &set.selections {
             draft.fields += 1;
             if draft.fields > self.limits.max_fields {
-                return Err(Refusal::TooManyFields(self.limits.max_fields));
+                return Err(Refusal::Fields(self.limits.max_fields));
             }
             if !self.is_wanted(selection) {
                 continue;
@@ -234,7 +234,7 @@ impl<'a> Planner<'a> {
         for selection in &set.selections {
             *total = total.saturating_add(times);
             if *total > MOST_INTROSPECTED {
-                return Err(Refusal::TooMuchOfTheSchema(MOST_INTROSPECTED));
+                return Err(Refusal::Schema(MOST_INTROSPECTED));
             }
             match selection {
                 Selection::Field(field) => {

@@ -8,6 +8,7 @@ pub struct Shape {
     /// The text with every number as `0` and every string as `""`.
     pub key: Vec<u8>,
     pub literals: Vec<Literal>,
+    pub longest_name: usize,
     /// Strings with escapes, block strings and fractions stay in the text: such documents are not shared.
     pub is_plain: bool,
 }
@@ -36,14 +37,19 @@ fn while_is(text: &[u8], at: usize, fits: impl Fn(u8) -> bool) -> usize {
 
 pub fn shape_of(document: &str) -> Shape {
     let text = document.as_bytes();
-    let mut shape = Shape { key: Vec::with_capacity(text.len()), literals: Vec::new(), is_plain: true };
+    let mut shape =
+        Shape { key: Vec::with_capacity(text.len()), literals: Vec::new(), longest_name: 0, is_plain: true };
     let mut at = 0;
     while at < text.len() {
         let end = match text[at] {
             b'"' => shape.string(text, at),
             b'-' | b'0'..=b'9' => shape.number(text, at),
             b'#' => shape.copy(text, at, while_is(text, at, |byte| byte != b'\n' && byte != b'\r')),
-            byte if is_name(byte) => shape.copy(text, at, while_is(text, at, is_name)),
+            byte if is_name(byte) => {
+                let end = while_is(text, at, is_name);
+                shape.longest_name = shape.longest_name.max(end - at);
+                shape.copy(text, at, end)
+            }
             _ => shape.copy(text, at, at + 1),
         };
         at = end;
