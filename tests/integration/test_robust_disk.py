@@ -132,7 +132,9 @@ def test_something_else_in_the_place_of_a_file(tmp_path: Path, place: str) -> No
     else:
         (data / place).mkdir(parents=True)
     done = import_small(data).failed(str(data))
-    assert len(done.err.strip().splitlines()) == 1
+    # a data path that cannot be one is a mistake of the command line, which is followed by its usage
+    said = done.err.partition("\n\nUsage: ")[0] if not place else done.err
+    assert len(said.strip().splitlines()) == 1
 
 
 def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:

@@ -53,9 +53,10 @@ class DataConfig:
             # the database wants its path as text
             yield f"The data path {str(self.data_path)!a} cannot be used: its name is not UTF-8."
         else:
-            if self.data_path.is_file():
+            # not Path.is_file, which fails where nobody may look
+            if os.path.isfile(self.data_path):
                 yield f"The data path {self.data_path} cannot be used: {_IS_A_FILE}."
-        if self.node_private_key_file is not None and self.node_private_key_file.exists():
+        if self.node_private_key_file is not None and os.path.exists(self.node_private_key_file):
             try:
                 load_key(self.node_private_key_file)
             except KeyFileError as error:
