@@ -82,6 +82,7 @@ COINBASE_UNKNOWN: Final = Fault(SERVER_ERROR_CODE, "Coinbase must be explicitly 
 ACCOUNT_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Account not found")
 STATE_UNAVAILABLE: Final = Fault(SERVER_ERROR_CODE, "World state unavailable")
 BLOCK_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Block not found")
+GENESIS_NOT_TRACEABLE: Final = Fault(SERVER_ERROR_CODE, "Genesis block is not traceable")
 PARENT_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Parent block not found")
 INVALID_INPUT: Final = Fault(SERVER_ERROR_CODE, "Invalid input")
 UNKNOWN_BLOCK: Final = Fault(-39001, "Unknown block")

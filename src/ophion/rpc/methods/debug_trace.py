@@ -12,7 +12,7 @@ from ophion.rpc.blocks import header_at, view_at
 from ophion.rpc.call_object import CallParam, decode_block_overrides, decode_state_overrides
 from ophion.rpc.calls import gas_for
 from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import BLOCK_NOT_FOUND, PARENT_NOT_FOUND, invalid_params
+from ophion.rpc.errors import BLOCK_NOT_FOUND, GENESIS_NOT_TRACEABLE, PARENT_NOT_FOUND, invalid_params
 from ophion.rpc.registry import method
 from ophion.rpc.tracing import (
     PLAIN,
@@ -44,7 +44,10 @@ async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam
 async def trace_by_number(
     ctx: RpcContext, block: BlockNumberParam, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Trace every transaction of a block; null for genesis and for blocks that are not there."""
+    """Trace every transaction of a block; null for blocks that are not there.
+
+    Genesis is null too, or an error where a tracer is named.
+    """
     return await _trace_block(ctx, header_at(ctx, block), options)
 
 
@@ -52,7 +55,10 @@ async def trace_by_number(
 async def trace_by_hash(
     ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Trace every transaction of a block; null for genesis and for blocks that are not there."""
+    """Trace every transaction of a block; null for blocks that are not there.
+
+    Genesis is null too, or an error where a tracer is named.
+    """
     return await _trace_block(ctx, ctx.queries.header(hash), options)
 
 
@@ -86,6 +92,9 @@ async def _trace_block(
     ctx: RpcContext, header: HashedHeader | None, wanted: TraceOptions | None, body: Body | None = None
 ) -> TraceResult | None:
     options = wanted or PLAIN
+    # Who names a tracer is answered as today's clients answer; the original's form has null here (json-rpc.md 5.9).
+    if options.is_named and header is not None and header.number == 0:
+        raise GENESIS_NOT_TRACEABLE()
 
     def start() -> TraceStream:
         return trace_block(traced_block(ctx, header, body), options.kind, options.is_named, ctx.limits.timeout_s)

@@ -184,6 +184,12 @@ def test_options_and_blocks_that_make_no_sense(dev: Interface) -> None:
     assert dev.error("debug_traceBlock", "0x0")[0] == -32602
     assert dev.ask("debug_traceTransaction", NOWHERE) is None
     assert dev.ask("debug_traceBlockByNumber", "0x0") is None
+    genesis = dev.ask("eth_getBlockByNumber", "0x0")["hash"]
+    # Today's clients, whose tracers these are, call it an error.
+    refused = (-32000, "Genesis block is not traceable")
+    assert dev.error("debug_traceBlockByNumber", "0x0", {"tracer": "callTracer"}) == refused
+    assert dev.error("debug_traceBlockByHash", genesis, {"tracer": "callTracer"}) == refused
+    assert dev.ask("debug_traceBlockByNumber", "0x99999", {"tracer": "callTracer"}) is None
     assert dev.ask("debug_traceBlockByNumber", "0x99999") is None
     assert dev.ask("debug_traceBlockByHash", NOWHERE) is None
 
