@@ -138,7 +138,7 @@ fn decode_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> PyResu
         Ok(Transaction { known: Known { hash: tx.hash(), sender }, tx: Arc::new(tx) })
     };
     let decoded: Vec<Result<Transaction>> =
-        py.detach(|| if raws.len() < 8 { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() });
+        py.detach(|| if raws.len() <= 8 { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() });
     let list = PyList::empty(py);
     for result in decoded {
         match result {

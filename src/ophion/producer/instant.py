@@ -25,8 +25,8 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.assembly import Assembler
 
 _BUILD_DEADLINE_S = 1.0
-_MANY = 8
-_PACE_S = 0.025
+_PACES = ((64, 0.05), (8, 0.025))
+"""From so many transactions in a block on, blocks begin at least so many seconds apart."""
 _PATIENCE_S = 0.5
 """How long somebody is kept waiting for a block."""
 _HURRY_S = 0.002
@@ -85,9 +85,10 @@ class InstantSealer:
         if not built.body.transaction_count:
             return False
         await self._assembler.commit(built.header, built, started_at)
-        if built.body.transaction_count >= _MANY:
+        pace_s = next((pace_s for many, pace_s in _PACES if built.body.transaction_count >= many), 0.0)
+        if pace_s:
             self._tell_progress()
-            await asyncio.sleep(started_at + _PACE_S - self._clock.monotonic())
+            await asyncio.sleep(started_at + pace_s - self._clock.monotonic())
         return True
 
     # --- those who wait for a block -------------------------------------------------------------

@@ -52,14 +52,14 @@ def test_what_arrives_while_a_batch_is_decoded_forms_the_next() -> None:
     async def story() -> None:
         lane = ThreadLane("admit", 1, None)
         intake = Intake(lane, desk.admit)
-        first = intake.submit(RAWS[:10], True)
+        first = intake.submit(RAWS[:12], True)
         await asyncio.sleep(0)
-        later = [intake.submit([raw], True) for raw in RAWS[10:15]]
-        assert await asyncio.gather(first, *later) == [10, 1, 1, 1, 1, 1]
+        later = [intake.submit([raw], True) for raw in RAWS[12:20]]
+        assert await asyncio.gather(first, *later) == [12, *[1] * 8]
         lane.close()
 
     asyncio.run(story())
-    assert desk.batches == [list(range(10)), list(range(10, 15))]
+    assert desk.batches == [list(range(12)), list(range(12, 20))]
 
 
 def test_one_that_is_decoded_at_once_does_not_overtake_a_batch() -> None:
@@ -68,13 +68,13 @@ def test_one_that_is_decoded_at_once_does_not_overtake_a_batch() -> None:
     async def story() -> None:
         lane = ThreadLane("admit", 1, None)
         intake = Intake(lane, desk.admit)
-        batch = intake.submit(RAWS[:10], True)
+        batch = intake.submit(RAWS[:12], True)
         await asyncio.sleep(0)
-        await asyncio.gather(batch, intake.submit(RAWS[10:11], True))
+        await asyncio.gather(batch, intake.submit(RAWS[12:13], True))
         lane.close()
 
     asyncio.run(story())
-    assert desk.batches == [list(range(10)), [10]]
+    assert desk.batches == [list(range(12)), [12]]
 
 
 def test_a_single_transaction_needs_no_thread_and_a_closed_lane_is_an_error() -> None:
