@@ -35,7 +35,7 @@ GAS_LIMIT = 0x1FFFFFFFFFFFFF
 """As on the dev network: the machine is the limit, not the block."""
 MOST_WAITING = 20_000
 """Transactions sent and not mined at which the client waits."""
-MOST_RATE = 8_000
+MOST_RATE = 14_000
 """Transactions signed beforehand, per second of load."""
 
 
