@@ -230,9 +230,11 @@ def geth(path: str, steps: int, transactions: int) -> None:
             call = {"from": sender, "to": contract, "gas": hex(8_000_000)}
             traced = client.receipt(client.rpc("eth_sendTransaction", call))
             hashes = []
+            nonce = int(client.rpc("eth_getTransactionCount", sender, "pending"), 16)
             for number in range(transactions):
                 transfer = {"from": sender, "to": "0x" + (0x1000 + number).to_bytes(20, "big").hex(), "value": "0x1"}
-                hashes.append(client.rpc("eth_sendTransaction", {**transfer, "gas": "0x5208"}))
+                order = {"gas": "0x5208", "nonce": hex(nonce + number)}
+                hashes.append(client.rpc("eth_sendTransaction", {**transfer, **order}))
             blocks: dict[str, int] = {}
             for hash in hashes[:: max(1, transactions // 200)]:
                 number = client.receipt(hash)["blockNumber"]
