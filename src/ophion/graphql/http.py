@@ -238,31 +238,21 @@ class GraphqlApplication:
 
     async def _made(self, make: Callable[[], Made]) -> Made:
         """Let the read lane make an answer, as soon as there is room for one."""
-        room, is_wanted = self._room, True
+        room = self._room
         await room.enter()
 
-        def job() -> Made | None:
-            return make() if is_wanted else None
-
-        def leave(done: asyncio.Future[Made | None]) -> None:
+        def leave(done: asyncio.Future[Made]) -> None:
             result = None if done.cancelled() or done.exception() is not None else done.result()
             text = result[1] if isinstance(result, tuple) else None
             room.leave(text if isinstance(text, GraphqlText) else None)
 
         try:
-            future = self._context.lanes.read.submit(job)
+            future = self._context.lanes.read.submit(make)
         except LaneFull:
             room.leave(None)
             raise
         future.add_done_callback(leave)
-        try:
-            # a job that runs cannot be stopped: it leaves the room when it has ended, not when it is given up
-            made = await asyncio.shield(future)
-        except asyncio.CancelledError:
-            is_wanted = False
-            raise
-        assert made is not None, "it is wanted"
-        return made
+        return await future  # cancelled with its client: the lane then ends the job within moments
 
     def _syncing(self) -> tuple[int, int, int] | None:
         status = self._context.sync_status()
