@@ -29,12 +29,13 @@ ASKED = {
         {"disableMemory": True, "stateOverrides": {CONTRACT: {"code": LOOP}}},
     ],
 }
+PORTS = ("--rpc-ws-port=0", "--graphql-http-port=0")
 ROWS = 1 + 10_000 * 7 + 1
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    groups = ("--rpc-http-api=ETH,DEBUG", "--rpc-ws-enabled", "--rpc-ws-api=ETH,DEBUG", "--rpc-ws-port=0")
+    groups = ("--rpc-http-api=ETH,DEBUG", "--rpc-ws-enabled", "--rpc-ws-api=ETH,DEBUG", *PORTS)
     with NodeProcess(tmp_path_factory.mktemp("tracing") / "data", *groups, command=("dev",)) as started:
         yield started
 
