@@ -62,13 +62,18 @@ impl TraceStream {
 #[pymethods]
 impl TraceStream {
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let chunk = py.detach(|| self.receive())?;
+        let chunk = py.detach(|| self.receive());
+        // Closed meanwhile: whoever did so could not take the channel, and the worker would wait for room in it.
+        if self.is_closed.load(Ordering::SeqCst) {
+            self.close();
+        }
+        let chunk = chunk?;
         Ok(chunk.map(|chunk| PyBytes::new(py, &chunk)))
     }
 
     fn close(&self) {
-        self.is_closed.store(true, Ordering::Relaxed);
-        // Somebody in `next` holds the lock; the worker then stops by the flag alone.
+        self.is_closed.store(true, Ordering::SeqCst);
+        // Somebody in `next` may hold the lock, and looks at the flag after it.
         if let Ok(mut channel) = self.channel.try_lock() {
             *channel = None;
         }
