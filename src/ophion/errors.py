@@ -12,7 +12,7 @@
     │   └── InvalidHeader       ... and its header alone shows it
     ├── UnknownParent           a block whose parent is not in the database
     ├── PoolRejected            a transaction the pool does not take
-    ├── PeerMisbehaved          a peer broke the protocol and is disconnected
+    ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/reasons.py)
     ├── EnclaveError            the privacy enclave refused or did not answer
     └── RpcError                an answer with a JSON-RPC error code
 
@@ -155,10 +155,6 @@ class PoolRejected(OphionError):
         self.reason = reason
         self.transient = transient
         super().__init__(message)
-
-
-class PeerMisbehaved(OphionError):
-    """A peer that broke the protocol."""
 
 
 class EnclaveError(OphionError):

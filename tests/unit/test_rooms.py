@@ -36,6 +36,7 @@ ELSEWHERE = {
     "native/tracing.py": "names of the extension, passed on; used by the tests of debug_* and trace_*",
     "native/transactions.py": "names of the extension, passed on; used by the tests of chain and pool",
     "native/vectors.py": "tests/integration/test_cli_evm.py",
+    "peers/subprotocol.py": "two protocols without code; what they promise is tested with connections",
     "pool/events.py": "plain records; used by the tests of pool",
     "pool/options.py": "declarations; tests/unit/node/test_config.py reads every option",
     "node/build.py": "tests/integration/test_node_lifecycle.py",

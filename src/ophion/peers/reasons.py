@@ -1,0 +1,47 @@
+"""Why a connection ends, as peers tell each other (networking.md 1.8)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from ophion.errors import OphionError
+
+
+class DisconnectReason(IntEnum):
+    """The reasons of the p2p protocol; the value is what stands on the wire."""
+
+    REQUESTED = 0x00
+    """An operator removed the peer, or a permission was withdrawn."""
+    TCP_ERROR = 0x01
+    """Never sent: the socket ended without a word."""
+    BREACH = 0x02
+    """Undecodable or unsolicited messages, invalid blocks, a message before its time."""
+    USELESS = 0x03
+    """Nothing in common, or a peer that cannot serve what it announced."""
+    TOO_MANY_PEERS = 0x04
+    ALREADY_CONNECTED = 0x05
+    INCOMPATIBLE_VERSION = 0x06
+    """Never sent: every version is accepted."""
+    NULL_IDENTITY = 0x07
+    CLIENT_QUITTING = 0x08
+    UNEXPECTED_IDENTITY = 0x09
+    CONNECTED_TO_SELF = 0x0A
+    TIMEOUT = 0x0B
+    INVALID_RECEIPT = 0x0F
+    """Never sent; one client's own."""
+    SUBPROTOCOL = 0x10
+    """Another network, genesis or fork; other clients use it for every error of a handler."""
+
+    @property
+    def label(self) -> str:
+        """How the reason is written in logs and metrics."""
+        return self.name.lower()
+
+
+class PeerMisbehaved(OphionError):
+    """A peer that broke a rule. Whoever handles its messages raises this; its connection ends with the reason."""
+
+    def __init__(self, reason: DisconnectReason, text: str) -> None:
+        self.reason = reason
+        self.text = text
+        super().__init__(f"{text} ({reason.label})")
