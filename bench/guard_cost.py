@@ -31,14 +31,15 @@ from random import Random
 import uvloop
 from rpc_transport import BODIES, Context, Service, block_number, get_balance
 
-from ophion.rpc.access import HostList, OriginList
+from ophion.metrics.requests import RequestMetrics
 from ophion.rpc.auth.gate import Gate
 from ophion.rpc.auth.tokens import TokenIssuer
-from ophion.rpc.dispatcher import Dispatcher, DispatchLimits
-from ophion.rpc.http_connection import HttpConnection
-from ophion.rpc.http_policy import HttpLimits, HttpPolicy, PlainHeads
-from ophion.rpc.measured import RequestMetrics
-from ophion.rpc.registry import HTTP, Bound, Registry
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.language.registry import HTTP, Bound, Registry
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.metrics import MetricsRegistry
 from ophion.testing.process import COMMAND, NodeProcess, environment

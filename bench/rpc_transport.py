@@ -18,14 +18,14 @@ from itertools import cycle
 import uvloop
 
 from ophion.primitives.types import BlockTag
-from ophion.rpc.access import HostList, OriginList
-from ophion.rpc.dispatcher import Dispatcher
-from ophion.rpc.http_connection import HttpConnection
-from ophion.rpc.http_policy import HttpLimits, HttpPolicy, PlainHeads, Result
-from ophion.rpc.http_wire import Request, Response
-from ophion.rpc.registry import HTTP, Registry, method
-from ophion.rpc.replies import Reply
-from ophion.rpc.wire_types import AddressParam, BlockParam, Quantity
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.language.registry import HTTP, Registry, method
+from ophion.rpc.language.wire_types import AddressParam, BlockParam, Quantity
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
+from ophion.rpc.transport.http.wire import Request, Response
+from ophion.rpc.transport.replies import Reply
 
 BODIES = {
     "eth_blockNumber": b'{"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}',

@@ -16,7 +16,7 @@ import pytest
 from websockets.sync.client import connect
 
 from ophion.testing.process import COMMAND, NodeProcess, environment
-from tests.unit.rpc.test_tls import identity, pem_file
+from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from ophion.errors import MissingStateError, RpcError
 from ophion.native.executor import BlockEnv, CallOutcome, State, call
 from ophion.native.graphql import GraphqlAsk, GraphqlReply
 from ophion.pool.events import Admitted, Origin
-from ophion.rpc.call_object import Call
-from ophion.rpc.calls import failure_of, gas_for, run_estimate
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import INTERNAL_ERROR, REVERTED_CODE, as_rpc_error, invalid_params
+from ophion.rpc.questions.call_object import Call
+from ophion.rpc.questions.calls import failure_of, gas_for, run_estimate
+from ophion.rpc.questions.context import RpcContext
 
 _MOST_FEE_BITS = 128
 

@@ -19,11 +19,11 @@ from ophion.graphql.asks import replies_to
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.page import PAGE_FILES
 from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, GraphqlText
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import STOPS, as_rpc_error
-from ophion.rpc.http_policy import Result
-from ophion.rpc.http_wire import Request, Response
-from ophion.rpc.replies import Pending, Reply
+from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.transport.http.policy import Result
+from ophion.rpc.transport.http.wire import Request, Response
+from ophion.rpc.transport.replies import Pending, Reply
 from ophion.runtime.lanes import LaneFull
 
 logger = logging.getLogger(__name__)

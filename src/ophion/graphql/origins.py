@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ophion.rpc.access import ANY, NONE, OriginList
+from ophion.rpc.transport.access import ANY, NONE, OriginList
 
 
 class PageOrigins(OriginList):

@@ -11,10 +11,10 @@ from ophion.graphql.http import GraphqlApplication
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.origins import PageOrigins
 from ophion.native.graphql import GraphqlEngine
-from ophion.rpc.access import HostList
-from ophion.rpc.context import PROTOCOL_VERSION, RpcContext
-from ophion.rpc.http_policy import HttpLimits
-from ophion.rpc.server import HttpService
+from ophion.rpc.questions.context import PROTOCOL_VERSION, RpcContext
+from ophion.rpc.transport.access import HostList
+from ophion.rpc.transport.http.policy import HttpLimits
+from ophion.rpc.transport.http.service import HttpService
 
 if TYPE_CHECKING:
     import ssl

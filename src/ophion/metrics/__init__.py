@@ -6,6 +6,7 @@
 options      what is switched on
 families     chain, pool, interface and lanes as metrics
 process      what the operating system and the interpreter know of this process
+requests     method tables that count and time what passes through them
 node_metrics  all of these for one node
 server       `GET /metrics`
 push         a gateway is told at intervals, and told at the end to forget

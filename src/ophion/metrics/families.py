@@ -14,10 +14,10 @@ from ophion.chain.queries import Queries
 from ophion.pool.events import Added, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
-from ophion.rpc.filters import Filters
-from ophion.rpc.server import HttpService
-from ophion.rpc.subscriptions import Subscriptions
-from ophion.rpc.websocket import WebSocketService
+from ophion.rpc.questions.filters import Filters
+from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
 

@@ -9,12 +9,12 @@ from ophion.chain.chain import Chain
 from ophion.chain.queries import Queries
 from ophion.metrics.families import declare_chain, declare_interface, declare_lanes, declare_network, declare_pool
 from ophion.metrics.process import declare_process
+from ophion.metrics.requests import RequestMetrics
 from ophion.pool.pool import TxPool
-from ophion.rpc.filters import Filters
-from ophion.rpc.measured import RequestMetrics
-from ophion.rpc.server import HttpService
-from ophion.rpc.subscriptions import Subscriptions
-from ophion.rpc.websocket import WebSocketService
+from ophion.rpc.questions.filters import Filters
+from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import MetricsRegistry, Nested

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from ophion.metrics.options import MetricsConfig
-from ophion.rpc.access import HostList, OriginList
-from ophion.rpc.http_policy import HttpLimits, Result
-from ophion.rpc.http_wire import TEXT, Request, Response
-from ophion.rpc.replies import Reply
-from ophion.rpc.server import HttpService
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.policy import HttpLimits, Result
+from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.http.wire import TEXT, Request, Response
+from ophion.rpc.transport.replies import Reply
 from ophion.runtime.metrics import MetricsRegistry
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ophion.errors import OphionError
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
-from ophion.rpc.tls import TlsSettings, server_context
+from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
 from ophion.runtime.options import option
 
 

@@ -15,17 +15,18 @@ from ophion.node.config import NodeConfig
 from ophion.node.open_files import allow_open_files
 from ophion.node.security_options import AuthConfig, TlsConfig
 from ophion.primitives.enode import Enode
-from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
-from ophion.rpc.filters import Filters
-from ophion.rpc.health import Health
-from ophion.rpc.http_policy import HttpLimits
-from ophion.rpc.rendered import RenderedBlocks
-from ophion.rpc.server import HttpService
-from ophion.rpc.services import HttpSettings, WebSocketSettings, http_service, websocket_service
-from ophion.rpc.streaming import Streams
-from ophion.rpc.subscriptions import Subscriptions
-from ophion.rpc.tls import server_context
-from ophion.rpc.websocket import WebSocketLimits, WebSocketService
+from ophion.rpc.endpoints.health import Health
+from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
+from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits
+from ophion.rpc.questions.filters import Filters
+from ophion.rpc.questions.rendered import RenderedBlocks
+from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.transport.http.policy import HttpLimits
+from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.streaming import Streams
+from ophion.rpc.transport.tls.certificates import server_context
+from ophion.rpc.transport.websocket.policy import WebSocketLimits
+from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.supervisor import Service
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.metrics.push import PushService
+    from ophion.metrics.requests import RequestMetrics
     from ophion.rpc.auth.door import Door
-    from ophion.rpc.measured import RequestMetrics
 
 _MESSAGE_FRAMES = 4
 """A WebSocket message may be as long as this many frames."""

@@ -1,4 +1,4 @@
-"""Every error answer of the JSON-RPC interface, and the one table from exceptions to them.
+"""Every error answer of the interface, and the one table from exceptions to them; GraphQL uses the same codes.
 
 Codes and texts are those of json-rpc.md 2 and are exact; several conditions share -32000. Handlers raise domain
 errors or one of the `Fault`s below. Whatever leaves a handler goes through `as_rpc_error`, so an exception has one
@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 from ophion.chain.queries import UnknownBlock
 from ophion.errors import DecodeError, MissingStateError, OphionError, PoolRejected, RpcError, StorageError
 from ophion.native import failures
 from ophion.runtime.lanes import DeadlineExceeded, LaneFull
 
+NULL: Final = b"null"
+"""The id of a request that has none."""
 STOPS: Final = (KeyboardInterrupt, SystemExit)
 """What ends the process. Everything else ends a request, also a panic of the extension, which is no `Exception`."""
 
@@ -193,3 +197,11 @@ def as_rpc_error(error: BaseException) -> RpcError | None:
         if isinstance(error, kind):
             return answer(error)
     return None
+
+
+def failure(id_text: bytes, error: RpcError) -> bytes:
+    """An error as an answer; `data` only where there is some."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id_text, orjson.dumps(body))

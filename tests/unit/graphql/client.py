@@ -15,8 +15,8 @@ from ophion.graphql.http import GraphqlApplication, Guard
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.service import graphql_engine
 from ophion.node.config import NodeConfig
-from ophion.rpc.http_wire import Request, Response
-from ophion.rpc.replies import Pending
+from ophion.rpc.transport.http.wire import Request, Response
+from ophion.rpc.transport.replies import Pending
 from ophion.testing.core import DEV_CONFIG
 from tests.conftest import DATA
 from tests.unit.rpc.interface import Interface, import_chain, open_interface

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ophion.metrics.node_metrics import NodeMetrics, Watched
-from ophion.rpc.health import Health
-from ophion.rpc.services import HttpSettings, WebSocketSettings, http_service, websocket_service
+from ophion.rpc.endpoints.health import Health
+from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.runtime.metrics import Category
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.conftest import ROOT

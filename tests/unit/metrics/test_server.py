@@ -10,7 +10,7 @@ import pytest
 from ophion.metrics.options import MetricsConfig
 from ophion.metrics.server import metrics_service
 from ophion.runtime.metrics import Category, MetricsRegistry
-from tests.unit.rpc.test_services import exchange, serving
+from tests.unit.rpc.endpoints.test_services import exchange, serving
 
 
 def registry() -> MetricsRegistry:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ophion.rpc.dispatcher import Dispatcher
-from ophion.rpc.replies import Complete, Pending, Reply
-from ophion.rpc.streaming import StreamedAnswer
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.transport.replies import Complete, Pending, Reply
+from ophion.rpc.transport.streaming import StreamedAnswer
 from tests.unit.rpc.wire import Context, dispatcher
 
 

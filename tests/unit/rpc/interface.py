@@ -17,15 +17,15 @@ from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.registry import engine_for
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
-from ophion.rpc.context import Endpoint, NodeInfo, RpcContext, RpcLimits
-from ophion.rpc.dispatcher import Dispatcher
-from ophion.rpc.filters import Filters
-from ophion.rpc.registry import HTTP, Caller
-from ophion.rpc.rendered import RenderedBlocks
-from ophion.rpc.replies import Answer, Pending
-from ophion.rpc.services import method_table
-from ophion.rpc.streaming import StreamedAnswer, collected
-from ophion.rpc.subscriptions import Subscriptions
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.endpoints.services import method_table
+from ophion.rpc.language.registry import HTTP, Caller
+from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits
+from ophion.rpc.questions.filters import Filters
+from ophion.rpc.questions.rendered import RenderedBlocks
+from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.transport.replies import Answer, Pending
+from ophion.rpc.transport.streaming import StreamedAnswer, collected
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core

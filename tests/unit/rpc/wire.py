@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 from ophion.primitives.types import BlockTag
-from ophion.rpc.dispatcher import Dispatcher, DispatchLimits
-from ophion.rpc.registry import HTTP, Bound, Caller, Registry, method
-from ophion.rpc.wire_types import AddressParam, BlockParam, Boolean, Data, Quantity, Text, TextParam
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.language.registry import HTTP, Bound, Caller, Registry, method
+from ophion.rpc.language.wire_types import AddressParam, BlockParam, Boolean, Data, Quantity, Text, TextParam
 
 
 class MemoryTransport(asyncio.Transport):

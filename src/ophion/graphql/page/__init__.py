@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Final
 
-from ophion.rpc.http_wire import Response
+from ophion.rpc.transport.http.wire import Response
 
 _HEADERS: Final = (
     b"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

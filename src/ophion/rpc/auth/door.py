@@ -12,11 +12,11 @@ from ophion.rpc.auth.gate import Gate
 from ophion.rpc.auth.login import Login
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
 from ophion.rpc.auth.tokens import TokenIssuer, TokenReader, reader_from_file
-from ophion.rpc.dispatcher import DispatchLimits
-from ophion.rpc.http_policy import Result
-from ophion.rpc.http_wire import TEXT, Request, Response
-from ophion.rpc.registry import Bound
-from ophion.rpc.replies import Reply
+from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.language.registry import Bound
+from ophion.rpc.transport.http.policy import Result
+from ophion.rpc.transport.http.wire import TEXT, Request, Response
+from ophion.rpc.transport.replies import Reply
 
 _NO_LOGIN: Final = Response(400, reason=b"Authentication not enabled")
 _NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP requests",), TEXT)

@@ -16,11 +16,12 @@ from typing import Final
 
 from ophion.rpc.auth.permissions import allows, permitted_table
 from ophion.rpc.auth.tokens import TokenReader
-from ophion.rpc.dispatcher import Dispatcher, DispatchLimits
-from ophion.rpc.errors import UNAUTHORIZED
-from ophion.rpc.http_policy import PlainHeads, SessionUser
-from ophion.rpc.registry import Bound, Caller
-from ophion.rpc.replies import Answer, Reply, failure
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.errors import UNAUTHORIZED, failure
+from ophion.rpc.language.registry import Bound, Caller
+from ophion.rpc.transport.http.policy import PlainHeads, SessionUser
+from ophion.rpc.transport.replies import Answer, Reply
 from ophion.runtime.clock import Clock
 
 _MAX_SESSIONS: Final = 256

@@ -16,8 +16,8 @@ import orjson
 
 from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, read_users
 from ophion.rpc.auth.tokens import TokenIssuer
-from ophion.rpc.http_wire import Response
-from ophion.rpc.replies import Answer, Complete, Pending
+from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.replies import Answer, Complete, Pending
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import LaneFull, ThreadLane
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ophion.rpc.errors import UNAUTHORIZED
-from ophion.rpc.registry import Bound
+from ophion.rpc.language.registry import Bound
 
 EVERYTHING: Final = "*:*"
 

@@ -10,6 +10,7 @@ debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 """
 
+from ophion.rpc.language.registry import Registry
 from ophion.rpc.methods import (
     admin,
     bft,
@@ -27,7 +28,6 @@ from ophion.rpc.methods import (
     trace,
     txpool,
 )
-from ophion.rpc.registry import Registry
 
 __all__ = ["all_methods"]
 

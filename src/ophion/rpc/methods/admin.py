@@ -6,13 +6,13 @@ from typing import Annotated
 
 from ophion.primitives.enode import Enode, EnodeError, NodeIdError
 from ophion.primitives.hexcodec import data
-from ophion.rpc import render
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import INVALID_NODE_ID, P2P_NOT_RUNNING, PARSE_ERROR, invalid_params
+from ophion.rpc.language import render
+from ophion.rpc.language.registry import Example, method
+from ophion.rpc.language.schemas import NodeInfoResult, PeersResult
+from ophion.rpc.language.wire_types import Boolean, Text, TextParam, Wire, decode_text
 from ophion.rpc.methods.client import local_enode, require_p2p
-from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import NodeInfoResult, PeersResult
-from ophion.rpc.wire_types import Boolean, Text, TextParam, Wire, decode_text
+from ophion.rpc.questions.context import RpcContext
 from ophion.runtime.logs import LogLevel, set_level
 
 

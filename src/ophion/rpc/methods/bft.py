@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address, BlockTag
-from ophion.rpc.blocks import header_at
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import METHOD_NOT_ENABLED
+from ophion.rpc.language.registry import method
+from ophion.rpc.language.schemas import (
+    AddressList,
+    ConsensusStatusResult,
+    ProposalsResult,
+    SecondsResult,
+    SignerMetricsResult,
+)
+from ophion.rpc.language.wire_types import AddressParam, BlockNumberParam, Boolean, BooleanParam, HashParam
 from ophion.rpc.methods.poa import metrics_of
-from ophion.rpc.registry import method
-from ophion.rpc.schemas import AddressList, ConsensusStatusResult, ProposalsResult, SecondsResult, SignerMetricsResult
-from ophion.rpc.wire_types import AddressParam, BlockNumberParam, Boolean, BooleanParam, HashParam
+from ophion.rpc.questions.blocks import header_at
+from ophion.rpc.questions.context import RpcContext
 
 if TYPE_CHECKING:
     from ophion.consensus.voting import LocalProposals

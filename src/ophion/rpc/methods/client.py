@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ophion.native.crypto import keccak256
 from ophion.primitives.enode import Enode
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import P2P_DISABLED, invalid_params
-from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import Discovered, ModulesResult, ServicesResult
-from ophion.rpc.wire_types import Boolean, HashResult, Quantity, Text, TextParam, decode_data
+from ophion.rpc.language.registry import Example, method
+from ophion.rpc.language.schemas import Discovered, ModulesResult, ServicesResult
+from ophion.rpc.language.wire_types import Boolean, HashResult, Quantity, Text, TextParam, decode_data
+from ophion.rpc.questions.context import RpcContext
 
 _VERSION = "1.0"
 

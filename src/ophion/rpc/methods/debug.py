@@ -13,9 +13,6 @@ from ophion.pool.events import Admission, Admitted, Origin
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import ZERO_ADDRESS
-from ophion.rpc import render
-from ophion.rpc.blocks import header_at
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import (
     ACCOUNT_NOT_FOUND,
     BLOCK_NOT_FOUND,
@@ -23,9 +20,10 @@ from ophion.rpc.errors import (
     as_rpc_error,
     invalid_params,
 )
-from ophion.rpc.registry import method
-from ophion.rpc.schemas import MetricsResult
-from ophion.rpc.wire_types import (
+from ophion.rpc.language import render
+from ophion.rpc.language.registry import method
+from ophion.rpc.language.schemas import MetricsResult
+from ophion.rpc.language.wire_types import (
     AddressParam,
     BlockId,
     BlockParam,
@@ -37,6 +35,8 @@ from ophion.rpc.wire_types import (
     decode_data,
     object_result,
 )
+from ophion.rpc.questions.blocks import header_at
+from ophion.rpc.questions.context import RpcContext
 
 T = TypeVar("T")
 

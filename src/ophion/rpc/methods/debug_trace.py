@@ -8,13 +8,14 @@ from ophion.native.tracing import TraceStream, trace_block, trace_call, trace_tr
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import BlockTag
-from ophion.rpc.blocks import header_at, view_at
-from ophion.rpc.call_object import CallParam, decode_block_overrides, decode_state_overrides
-from ophion.rpc.calls import gas_for
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import BLOCK_NOT_FOUND, GENESIS_NOT_TRACEABLE, PARENT_NOT_FOUND, invalid_params
-from ophion.rpc.registry import method
-from ophion.rpc.tracing import (
+from ophion.rpc.language.registry import method
+from ophion.rpc.language.wire_types import BlockNumberParam, BlockParam, DataParam, HashParam
+from ophion.rpc.questions.blocks import header_at, view_at
+from ophion.rpc.questions.call_object import CallParam, decode_block_overrides, decode_state_overrides
+from ophion.rpc.questions.calls import gas_for
+from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.tracing import (
     PLAIN,
     TraceOptions,
     TraceOptionsParam,
@@ -23,7 +24,6 @@ from ophion.rpc.tracing import (
     traced_block,
     transaction_at,
 )
-from ophion.rpc.wire_types import BlockNumberParam, BlockParam, DataParam, HashParam
 
 
 @method("debug_traceTransaction", needs={"state"})

@@ -7,12 +7,10 @@ from collections.abc import Awaitable
 from ophion.primitives import block as blocks
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import BlockTag, Hash32
-from ophion.rpc import render
-from ophion.rpc.blocks import header_at
-from ophion.rpc.context import RpcContext
-from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import BlockJson, ReceiptJson, ReceiptsJson, TransactionJson
-from ophion.rpc.wire_types import (
+from ophion.rpc.language import render
+from ophion.rpc.language.registry import Example, method
+from ophion.rpc.language.schemas import BlockJson, ReceiptJson, ReceiptsJson, TransactionJson
+from ophion.rpc.language.wire_types import (
     AddressParam,
     BlockNumberParam,
     BlockParam,
@@ -22,6 +20,8 @@ from ophion.rpc.wire_types import (
     Quantity,
     QuantityParam,
 )
+from ophion.rpc.questions.blocks import header_at
+from ophion.rpc.questions.context import RpcContext
 
 
 @method("eth_getBlockByNumber", needs={"chain"})

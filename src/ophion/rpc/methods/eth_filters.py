@@ -6,15 +6,15 @@ from collections.abc import Awaitable
 from typing import Annotated, Any, cast
 
 from ophion.primitives.hexcodec import HexError, data, parse_number
-from ophion.rpc import log_search
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import INVALID_REQUEST
-from ophion.rpc.filters import FilterKind, LogChanges
-from ophion.rpc.log_query import LogQueryParam, LogSearchParam
-from ophion.rpc.registry import WEBSOCKET, Caller, Example, method
-from ophion.rpc.schemas import FilterChangesJson, LogsJson
-from ophion.rpc.subscriptions import Subscriber
-from ophion.rpc.wire_types import Boolean, Quantity, Text, TextParam, Wire, encode_json
+from ophion.rpc.language.registry import WEBSOCKET, Caller, Example, method
+from ophion.rpc.language.schemas import FilterChangesJson, LogsJson
+from ophion.rpc.language.wire_types import Boolean, Quantity, Text, TextParam, Wire, encode_json
+from ophion.rpc.questions import log_search
+from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.filters import FilterKind, LogChanges
+from ophion.rpc.questions.log_query import LogQueryParam, LogSearchParam
+from ophion.rpc.questions.subscriptions import Subscriber
 
 AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
 

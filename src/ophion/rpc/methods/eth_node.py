@@ -6,14 +6,14 @@ from typing import Annotated, Final
 
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import BlockTag
-from ophion.rpc import render
-from ophion.rpc.blocks import header_at
-from ophion.rpc.context import PROTOCOL_VERSION, RpcContext
 from ophion.rpc.errors import METHOD_NOT_FOUND, invalid_params
-from ophion.rpc.fork_config import fork_config
-from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import AddressList, CapabilitiesResult, FeeHistoryResult, ForkConfigResult, SyncResult
-from ophion.rpc.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
+from ophion.rpc.language import render
+from ophion.rpc.language.registry import Example, method
+from ophion.rpc.language.schemas import AddressList, CapabilitiesResult, FeeHistoryResult, ForkConfigResult, SyncResult
+from ophion.rpc.language.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
+from ophion.rpc.methods.fork_config import fork_config
+from ophion.rpc.questions.blocks import header_at
+from ophion.rpc.questions.context import PROTOCOL_VERSION, RpcContext
 
 MAX_BLOCKS: Final = 1024
 MAX_PERCENTILES: Final = 100

@@ -9,12 +9,10 @@ from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError, RpcError
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, BlockTag, Hash32
-from ophion.rpc.blocks import read_at
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, STATE_UNAVAILABLE, invalid_params
-from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import ProofResult, StorageValuesResult
-from ophion.rpc.wire_types import (
+from ophion.rpc.language.registry import Example, method
+from ophion.rpc.language.schemas import ProofResult, StorageValuesResult
+from ophion.rpc.language.wire_types import (
     AddressParam,
     AddressTextParam,
     BlockParam,
@@ -27,6 +25,8 @@ from ophion.rpc.wire_types import (
     decode_slot,
     encode_quantity,
 )
+from ophion.rpc.questions.blocks import read_at
+from ophion.rpc.questions.context import RpcContext
 
 _MAX_VALUES = 1024
 

@@ -10,8 +10,12 @@ from ophion.errors import MissingStateError, RpcError
 from ophion.native.executor import quick_call
 from ophion.pool.events import Admission, Admitted, Origin
 from ophion.primitives.types import BlockTag
-from ophion.rpc.blocks import view_at
-from ophion.rpc.call_object import (
+from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
+from ophion.rpc.language.registry import Example, method
+from ophion.rpc.language.schemas import AccessListResult
+from ophion.rpc.language.wire_types import BlockId, BlockParam, Data, DataParam, Quantity, Text, Wire, encode_data
+from ophion.rpc.questions.blocks import view_at
+from ophion.rpc.questions.call_object import (
     BlockOverridesParam,
     Call,
     CallObjectParam,
@@ -19,12 +23,8 @@ from ophion.rpc.call_object import (
     StateOverridesParam,
     decode_call,
 )
-from ophion.rpc.calls import INLINE_S, list_access, run_call, run_estimate
-from ophion.rpc.context import RpcContext
-from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
-from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import AccessListResult
-from ophion.rpc.wire_types import BlockId, BlockParam, Data, DataParam, Quantity, Text, Wire, encode_data
+from ophion.rpc.questions.calls import INLINE_S, list_access, run_call, run_estimate
+from ophion.rpc.questions.context import RpcContext
 
 
 def _encode_admission(admissions: list[Admission]) -> bytes:

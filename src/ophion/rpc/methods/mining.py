@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ophion.primitives.hexcodec import data
 from ophion.producer.control import CoinbaseFixed, CoinbaseNotSet
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import COINBASE_NOT_SET, COINBASE_UNKNOWN, INVALID_REQUEST, NO_WORK, invalid_params
-from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import WorkResult
-from ophion.rpc.wire_types import (
+from ophion.rpc.language.registry import Example, method
+from ophion.rpc.language.schemas import WorkResult
+from ophion.rpc.language.wire_types import (
     AddressParam,
     AddressResult,
     Boolean,
@@ -18,6 +17,7 @@ from ophion.rpc.wire_types import (
     Quantity,
     QuantityParam,
 )
+from ophion.rpc.questions.context import RpcContext
 
 _NONCE_BYTES = 8
 

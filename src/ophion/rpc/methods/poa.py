@@ -6,12 +6,12 @@ from ophion.consensus.signer_metrics import EmptyRange, signer_metrics
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import ZERO_ADDRESS, BlockTag
-from ophion.rpc.blocks import header_at
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import INTERNAL_ERROR, INVALID_REQUEST, invalid_params
-from ophion.rpc.registry import method
-from ophion.rpc.schemas import AddressList, ProposalsResult, SignerMetricsResult
-from ophion.rpc.wire_types import AddressParam, BlockNumberParam, Boolean, BooleanParam, HashParam
+from ophion.rpc.language.registry import method
+from ophion.rpc.language.schemas import AddressList, ProposalsResult, SignerMetricsResult
+from ophion.rpc.language.wire_types import AddressParam, BlockNumberParam, Boolean, BooleanParam, HashParam
+from ophion.rpc.questions.blocks import header_at
+from ophion.rpc.questions.context import RpcContext
 
 
 @method("clique_getSigners", needs={"chain", "clique"})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from ophion.primitives.types import BlockTag
-from ophion.rpc.blocks import view_at
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import BLOCK_NOT_FOUND
-from ophion.rpc.registry import method
-from ophion.rpc.simulation import Simulation, Simulator, decode_simulation
-from ophion.rpc.wire_types import BlockParam, Wire, spliced_result
+from ophion.rpc.language.registry import method
+from ophion.rpc.language.wire_types import BlockParam, Wire, spliced_result
+from ophion.rpc.questions.blocks import view_at
+from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.simulation import Simulation, Simulator, decode_simulation
 
 _SCHEMA: Final = {
     "type": "object",

@@ -23,14 +23,9 @@ from ophion.native.tracing import (
 )
 from ophion.native.transactions import Body, decode_transactions
 from ophion.primitives.types import Address, BlockTag
-from ophion.rpc.blocks import header_at, view_at
-from ophion.rpc.call_object import Call, CallParam, decode_call
-from ophion.rpc.calls import gas_for
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import BLOCK_NOT_FOUND, INTERNAL_ERROR, RANGE_TOO_LARGE, invalid_params
-from ophion.rpc.registry import method
-from ophion.rpc.tracing import TraceResult, streamed, traced_block, transaction_at
-from ophion.rpc.wire_types import (
+from ophion.rpc.language.registry import method
+from ophion.rpc.language.wire_types import (
     BlockId,
     BlockNumberParam,
     BlockParam,
@@ -42,6 +37,11 @@ from ophion.rpc.wire_types import (
     decode_index,
     spliced_result,
 )
+from ophion.rpc.questions.blocks import header_at, view_at
+from ophion.rpc.questions.call_object import Call, CallParam, decode_call
+from ophion.rpc.questions.calls import gas_for
+from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.tracing import TraceResult, streamed, traced_block, transaction_at
 
 _EVERYTHING: Final = (1 << 64) - 1
 _EMPTY: Final = b"[]"

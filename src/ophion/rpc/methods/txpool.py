@@ -10,11 +10,10 @@ import orjson
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.hexcodec import quantity
 from ophion.primitives.types import Address
-from ophion.rpc import render
-from ophion.rpc.context import RpcContext
 from ophion.rpc.errors import invalid_params
-from ophion.rpc.registry import Example, method
-from ophion.rpc.schemas import (
+from ophion.rpc.language import render
+from ophion.rpc.language.registry import Example, method
+from ophion.rpc.language.schemas import (
     PendingListResult,
     PoolContentResult,
     PoolEntriesResult,
@@ -23,7 +22,8 @@ from ophion.rpc.schemas import (
     PoolTextResult,
     SenderContentResult,
 )
-from ophion.rpc.wire_types import AddressParam, IntegerParam, Wire, decode_address, decode_gas
+from ophion.rpc.language.wire_types import AddressParam, IntegerParam, Wire, decode_address, decode_gas
+from ophion.rpc.questions.context import RpcContext
 
 Show = Callable[[PooledTransaction], Any]
 Condition = Callable[[PooledTransaction], bool]

@@ -17,13 +17,13 @@ from websockets.exceptions import ConnectionClosedError
 from ophion.errors import ConfigError, OphionError
 from ophion.rpc.auth.door import Door, check
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
-from ophion.rpc.health import Health
+from ophion.rpc.endpoints.health import Health
+from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, method_table, websocket_service
+from ophion.rpc.language.registry import HTTP, WEBSOCKET
 from ophion.rpc.methods import all_methods
-from ophion.rpc.registry import HTTP, WEBSOCKET
-from ophion.rpc.services import HttpSettings, WebSocketSettings, http_service, method_table, websocket_service
 from ophion.runtime.clock import ManualClock
+from tests.unit.rpc.endpoints.test_services import exchange, serving
 from tests.unit.rpc.interface import Interface
-from tests.unit.rpc.test_services import exchange, serving
 
 GROUPS = tuple(sorted({spec.group for spec in all_methods().specs}))
 HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4, b"2a")).decode()

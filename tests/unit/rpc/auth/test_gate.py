@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from ophion.rpc.access import HostList, OriginList
 from ophion.rpc.auth.gate import Gate
 from ophion.rpc.auth.tokens import TokenIssuer
-from ophion.rpc.dispatcher import DispatchLimits
-from ophion.rpc.http_connection import HttpConnection
-from ophion.rpc.http_policy import HttpLimits, HttpPolicy, PlainHeads
-from ophion.rpc.http_wire import Response
-from ophion.rpc.registry import HTTP, Registry
-from ophion.rpc.replies import Answer
+from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.language.registry import HTTP, Registry
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.replies import Answer
 from ophion.runtime.clock import ManualClock
 from tests.unit.rpc.wire import Context, MemoryTransport, block_number
 

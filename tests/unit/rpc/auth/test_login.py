@@ -10,8 +10,8 @@ import bcrypt
 
 from ophion.rpc.auth.login import Login
 from ophion.rpc.auth.tokens import TokenIssuer
-from ophion.rpc.http_wire import Response
-from ophion.rpc.replies import Answer, Pending
+from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.replies import Answer, Pending
 from ophion.runtime.clock import ManualClock
 
 HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4, b"2a")).decode()

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ophion.rpc.dispatcher import Dispatcher
-from ophion.rpc.registry import HTTP
-from ophion.rpc.services import method_table
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.endpoints.services import method_table
+from ophion.rpc.language.registry import HTTP
 from tests.unit.rpc.interface import VERSION, Interface
 
 P2P_OFF = (-32000, "P2P has been disabled. This functionality is not available")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ophion.node.interface_options import AccessConfig
-from ophion.rpc import render
-from ophion.rpc.context import RpcLimits
-from ophion.rpc.replies import Pending
+from ophion.rpc.language import render
+from ophion.rpc.questions.context import RpcLimits
+from ophion.rpc.transport.replies import Pending
 from ophion.testing.core import DEV_CONFIG
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import REVERTING, deploying

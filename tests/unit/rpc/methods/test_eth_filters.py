@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ophion.rpc.dispatcher import Dispatcher
-from ophion.rpc.registry import HTTP, WEBSOCKET
-from ophion.rpc.services import method_table
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.endpoints.services import method_table
+from ophion.rpc.language.registry import HTTP, WEBSOCKET
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import LOGGING, deploying
 from tests.unit.rpc.interface import Interface

@@ -10,10 +10,10 @@ import pytest
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.node.config import NodeConfig
-from ophion.rpc.context import SyncStatus
-from ophion.rpc.dispatcher import Dispatcher
-from ophion.rpc.registry import HTTP
-from ophion.rpc.services import method_table
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.endpoints.services import method_table
+from ophion.rpc.language.registry import HTTP
+from ophion.rpc.questions.context import SyncStatus
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface, open_interface
 

@@ -1,0 +1,113 @@
+"""Method tables that count and time what passes through them.
+
+Measuring is decided when a service starts: a node without metrics has the plain table and pays nothing, not even the
+question. A call that waits is timed to its end, a streamed answer to its first piece. Of those that are answered at
+once, in microseconds, each is counted and one in sixteen is timed (`Durations.sample`): the clock would cost more than
+the counting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from time import perf_counter
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+from ophion.rpc.errors import INTERNAL_ERROR_CODE, as_rpc_error
+from ophion.runtime.metrics import Category, Counter, Durations, MetricsRegistry, Timer
+
+if TYPE_CHECKING:
+    from ophion.rpc.language.registry import Bound, Invoke
+
+
+class RequestMetrics:
+    """How often and how long each method is called, on all transports."""
+
+    def __init__(self, registry: MetricsRegistry) -> None:
+        self.times: Timer = registry.timer(
+            Category.RPC, "request_time", "Seconds from request to answer of JSON-RPC methods.", "methodName"
+        )
+        self.errors: Counter = registry.counter(
+            Category.RPC, "errors_total", "JSON-RPC requests answered with an error.", "methodName", "code"
+        )
+
+    def measured(self, table: Mapping[str, Bound]) -> dict[str, Bound]:
+        """The same methods, measured; names that are not offered stay as they are."""
+        return {name: self._measured(bound) if bound.name else bound for name, bound in table.items()}
+
+    def _measured(self, bound: Bound) -> Bound:
+        durations, failed = self.times.of(bound.name), self._failed(bound.name)
+        invoke = (_waiting if bound.may_wait else _direct)(bound.invoke, durations, failed)
+        return bound._replace(invoke=invoke)
+
+    def _failed(self, name: str) -> Callable[[BaseException], None]:
+        def failed(error: BaseException) -> None:
+            known = as_rpc_error(error)
+            self.errors.add(1, name, str(INTERNAL_ERROR_CODE if known is None else known.code))
+
+        return failed
+
+
+def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseException], None]) -> Invoke:
+    def measured(params: Sequence[Any], caller: Any) -> Any:
+        if durations.untimed:
+            durations.untimed -= 1
+            try:
+                return invoke(params, caller)
+            except BaseException as error:  # a panic of the extension is no `Exception`
+                failed(error)
+                raise
+        began = perf_counter()
+        try:
+            return invoke(params, caller)
+        except BaseException as error:
+            failed(error)
+            raise
+        finally:
+            durations.sample(perf_counter() - began)
+
+    return measured
+
+
+def _waiting(invoke: Invoke, durations: Durations, failed: Callable[[BaseException], None]) -> Invoke:
+    def measured(params: Sequence[Any], caller: Any) -> Any:
+        began = 0.0 if durations.untimed else perf_counter()
+        try:
+            value = invoke(params, caller)
+        except BaseException as error:
+            failed(error)
+            if began:
+                durations.sample(perf_counter() - began)
+            else:
+                durations.untimed -= 1
+            raise
+        if type(value) is CoroutineType:
+            return finished(value, began or perf_counter())
+        if isinstance(value, asyncio.Future):
+            started = began or perf_counter()
+            value.add_done_callback(lambda done: ended(done, started))
+        elif began:
+            durations.sample(perf_counter() - began)
+        else:
+            durations.untimed -= 1
+        return value
+
+    async def finished(started: Coroutine[Any, Any, Any], began: float) -> Any:
+        try:
+            return await started
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            failed(error)
+            raise
+        finally:
+            durations.record(perf_counter() - began)
+
+    def ended(done: asyncio.Future[Any], began: float) -> None:
+        durations.record(perf_counter() - began)
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            failed(error)
+
+    return measured

@@ -1,0 +1,50 @@
+"""How long a request may wait: one timer for all of a dispatcher, which all may wait equally long."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ophion.rpc.errors import NULL, TIMEOUT_EXPIRED, failure
+from ophion.rpc.transport.replies import REQUEST_TIMEOUT, Answer, Complete, Pending
+
+_TIMEOUT_ANSWER: Final = Answer(REQUEST_TIMEOUT, (failure(NULL, TIMEOUT_EXPIRED()),))
+
+
+class Deadlines:
+    """The requests that wait, in the order in which their time is up."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, timeout_s: float) -> None:
+        self._loop = loop
+        self._timeout_s = timeout_s
+        self._waiting: dict[Pending[Complete], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, pending: Pending[Complete]) -> None:
+        """A wait begins."""
+        self._waiting[pending] = self._loop.time() + self._timeout_s
+        pending.forget = self._forget
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._timeout_s, self._expire)
+
+    def close(self) -> None:
+        """Give up everything that is still waiting."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for pending in tuple(self._waiting):
+            pending.abandon()
+        self._waiting.clear()
+
+    def _forget(self, pending: Pending[Complete]) -> None:
+        self._waiting.pop(pending, None)
+
+    def _expire(self) -> None:
+        now = self._loop.time()
+        self._timer = None
+        for pending, deadline in tuple(self._waiting.items()):
+            if deadline > now:
+                self._timer = self._loop.call_later(deadline - now, self._expire)
+                return
+            pending.resolve(_TIMEOUT_ANSWER)
+            pending.abandon()

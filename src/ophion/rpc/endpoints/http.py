@@ -1,0 +1,68 @@
+"""JSON-RPC over HTTP: what the paths of its port mean (json-rpc.md 1.1, 1.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
+
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.endpoints.health import Health
+from ophion.rpc.transport.http.policy import Guard, Result
+from ophion.rpc.transport.http.wire import JSON, Request, Response
+from ophion.rpc.transport.replies import Reply
+
+if TYPE_CHECKING:
+    from ophion.rpc.auth.door import Door
+    from ophion.rpc.auth.gate import Gate
+
+_UP: Final = Response(200, (b'{"status":"UP"}',), JSON)
+_DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
+
+
+class RpcApplication:
+    """`POST /` to the dispatcher, or with a door to that of a token; `GET /` and health for load balancers."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, health: Health, door: Door | None = None, gate: Gate | None = None
+    ) -> None:
+        self.plain: Callable[[bytes], Reply] | None = dispatcher.handle if gate is None else None
+        self.token_guard: Guard | None = gate
+        self._dispatcher = dispatcher
+        self._health = health
+        self._door = door
+        self._gate = gate
+
+    def respond(self, request: Request) -> Result:
+        """Everything but `POST /`."""
+        if request.path == b"/liveness" and request.method == b"GET":
+            return _UP
+        if request.path == b"/readiness" and request.method == b"GET":
+            return _UP if self._is_ready(request.query) else _DOWN
+        if request.path == b"/login" and request.method == b"POST":
+            if self._door is not None:
+                return self._door.login(request.body)
+            return Response(400, reason=b"Authentication not enabled")
+        if request.path != b"/":
+            return Response(404)
+        if request.method == b"GET":
+            return Response(201)
+        return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
+
+    def close(self) -> None:
+        """Give up what is still waiting."""
+        self._dispatcher.close()
+        if self._gate is not None:
+            self._gate.close()
+        if self._door is not None:
+            self._door.close()
+
+    def _is_ready(self, query: bytes) -> bool:
+        fields = parse_qs(query.decode("latin-1"), keep_blank_values=True)
+        try:
+            return self._health.is_ready(
+                min_peers=int(fields.get("minPeers", ["1"])[-1]),
+                max_blocks_behind=int(fields.get("maxBlocksBehind", ["2"])[-1]),
+            )
+        except ValueError:
+            return False

@@ -1,0 +1,370 @@
+"""Methods, declared once.
+
+    @method("eth_getBalance", needs={"chain", "state"})
+    def get_balance(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Quantity:
+        '''Balance of an account in wei at a block.'''
+
+The decorator reads the signature when the module is imported: a parameter without a wire type fails there, not at the
+first call. The `MethodSpec` it makes is all that dispatch, group control, `rpc_modules`, `rpc.discover` and the pages
+in docs/rpc know about a method. A handler is a plain function where it can answer at once, and a coroutine function
+(or a function that returns an awaitable) where it may have to wait.
+
+`Registry.bind` turns specs into the method table of one transport: names that are known but not offered there are in
+the table too, bound to the -32604 answer, so the dispatcher does one dictionary lookup and no group check.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from ophion.rpc.errors import METHOD_NOT_ENABLED, invalid_params
+from ophion.rpc.language.wire_types import Wire, optional
+
+HTTP: Final = "http"
+WEBSOCKET: Final = "ws"
+REQUIRED: Final = inspect.Parameter.empty
+
+Handler: TypeAlias = Callable[..., Any]
+Invoke: TypeAlias = Callable[[Sequence[Any], Any], Any]
+"""Called with the decoded `params` array and the caller; gives a value or an awaitable of one."""
+
+F = TypeVar("F", bound=Handler)
+
+
+class Caller(Protocol):
+    """The connection a request came over, for the few methods that talk back to it later."""
+
+    def notify(self, message: bytes) -> None:
+        """Queue a message to the client; a client that does not read is cut off."""
+
+
+class Services(Protocol):
+    """What `bind` must know about a context: which services are there."""
+
+    def provides(self, service: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A literal request and its answer: shown in the documentation and run as a test on the sample chain."""
+
+    params: Sequence[Any]
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One positional parameter."""
+
+    name: str
+    wire: Wire
+    default: Any = REQUIRED
+    is_repeated: bool = False
+    """Takes every position, however many are given (`*name` in the signature)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSpec:
+    """Everything there is to know about a method."""
+
+    name: str
+    function: Handler
+    summary: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    result: Wire
+    nullable: bool
+    aliases: tuple[str, ...]
+    needs: frozenset[str]
+    exact_count: bool
+    transports: frozenset[str]
+    takes_caller: bool
+    may_wait: bool
+    """Whether the handler can give an awaitable; the others are spared the question."""
+    examples: tuple[Example, ...]
+
+    @property
+    def group(self) -> str:
+        """The group that switches the method on: the part of the wire name before the first `_` or `.`."""
+        return self.name.replace(".", "_").partition("_")[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The wire name and its aliases."""
+        return (self.name, *self.aliases)
+
+
+class Bound(NamedTuple):
+    """A method ready to be called on one transport."""
+
+    invoke: Invoke
+    encode: Callable[[Any], bytes]
+    may_wait: bool
+    name: str
+
+
+def method(
+    name: str,
+    *,
+    aliases: Sequence[str] = (),
+    needs: Collection[str] = (),
+    exact_count: bool = False,
+    transports: Collection[str] = (HTTP, WEBSOCKET),
+    examples: Sequence[Example] = (),
+) -> Callable[[F], F]:
+    """Declare a handler under its literal wire name.
+
+    `needs` names the services of the context the method works with; where one is absent the method is not enabled.
+    `exact_count` refuses surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
+    """
+
+    def declare(function: F) -> F:
+        hints = get_type_hints(function, include_extras=True)
+        parameters, takes_caller = _parameters(name, function, hints)
+        result, nullable = _result(name, hints)
+        summary, _, description = inspect.cleandoc(function.__doc__ or "").partition("\n")
+        function.__rpc__ = MethodSpec(  # type: ignore[attr-defined]
+            name=name,
+            function=function,
+            summary=summary,
+            description=description.strip(),
+            parameters=parameters,
+            result=result,
+            nullable=nullable,
+            aliases=tuple(aliases),
+            needs=frozenset(needs),
+            exact_count=exact_count,
+            transports=frozenset(transports),
+            takes_caller=takes_caller,
+            may_wait=inspect.iscoroutinefunction(function) or _gives_awaitable(hints.get("return")),
+            examples=tuple(examples),
+        )
+        return function
+
+    return declare
+
+
+class Registry:
+    """All methods of the node, by wire name."""
+
+    def __init__(self, specs: Iterable[MethodSpec]) -> None:
+        self.specs: tuple[MethodSpec, ...] = tuple(sorted(specs, key=lambda spec: spec.name))
+        self._by_name: dict[str, MethodSpec] = {}
+        for spec in self.specs:
+            for name in spec.names:
+                if name in self._by_name:
+                    raise TypeError(f"two methods are called {name}")
+                self._by_name[name] = spec
+
+    @classmethod
+    def of(cls, modules: Iterable[ModuleType]) -> Registry:
+        """Every decorated function of these modules."""
+        return cls(
+            member.__rpc__
+            for module in modules
+            for member in vars(module).values()
+            if hasattr(member, "__rpc__") and member.__module__ == module.__name__
+        )
+
+    def bind(self, context: Services, groups: Collection[str], transport: str) -> dict[str, Bound]:
+        """The method table of one transport: every known name, offered or not."""
+        return {
+            name: _bound(spec, context) if is_enabled(spec, context, groups, transport) else _NOT_ENABLED
+            for name, spec in self._by_name.items()
+        }
+
+
+def is_enabled(spec: MethodSpec, context: Services, groups: Collection[str], transport: str) -> bool:
+    """Whether a transport offers a method.
+
+    `rpc_*` is there whenever any group is; subscriptions are there on WebSocket whichever groups are (json-rpc.md
+    1.10).
+    """
+    if transport not in spec.transports or not all(context.provides(service) for service in spec.needs):
+        return False
+    if spec.takes_caller:
+        return True
+    return bool(groups) if spec.group == "rpc" else spec.group in groups
+
+
+def _bound(spec: MethodSpec, context: Services) -> Bound:
+    encode = spec.result.encode
+    assert encode is not None, spec.name
+    return Bound(_compile(spec, context), optional(encode) if spec.nullable else encode, spec.may_wait, spec.name)
+
+
+def _refuse(params: Sequence[Any], caller: Any) -> Any:
+    raise METHOD_NOT_ENABLED()
+
+
+_NOT_ENABLED: Final = Bound(_refuse, bytes, False, "")
+
+
+# --- compiling a signature -----------------------------------------------------------------------
+
+
+def _compile(spec: MethodSpec, context: Any) -> Invoke:
+    """The fastest function that decodes the parameters of this signature and calls the handler.
+
+    `null` for a parameter with a default means the default. The usual requests, with none, one or two parameters given,
+    have a form of their own: a loop over decoders costs about a microsecond, which they do not have to spare.
+    """
+    function, parameters = spec.function, spec.parameters
+    if spec.takes_caller or spec.exact_count:
+        return _compile_checked(spec, context)
+    if not parameters:
+        return lambda params, caller: function(context)
+    if parameters[0].is_repeated:
+        decode = _decoder(parameters[0])
+        return lambda params, caller: function(context, *(decode(value) for value in params))
+    if len(parameters) == 1:
+        return _compile_one(function, context, parameters[0])
+    return _compile_more(function, context, parameters)
+
+
+def _compile_one(function: Handler, context: Any, first: Parameter) -> Invoke:
+    decode, default = _decoder(first), first.default
+
+    def invoke(params: Sequence[Any], caller: Any) -> Any:
+        value = params[0] if params else None
+        if value is None:
+            if default is REQUIRED:
+                raise missing(first)
+            return function(context, default)
+        return function(context, decode(value))
+
+    return invoke
+
+
+def _compile_more(function: Handler, context: Any, parameters: tuple[Parameter, ...]) -> Invoke:
+    decode_first, decode_second = _decoder(parameters[0]), _decoder(parameters[1])
+    # with two given, the handler's own defaults stand for the rest
+    needs_more = len(parameters) > 2 and parameters[2].default is REQUIRED
+    most = 2 if len(parameters) > 2 else sys.maxsize
+
+    def invoke(params: Sequence[Any], caller: Any) -> Any:
+        if 2 <= len(params) <= most and not needs_more:
+            first, second = params[0], params[1]
+            if first is not None and second is not None:
+                return function(context, decode_first(first), decode_second(second))
+        return function(context, *_decoded(parameters, params))
+
+    return invoke
+
+
+def _compile_checked(spec: MethodSpec, context: Any) -> Invoke:
+    function, parameters = spec.function, spec.parameters
+    most = len(parameters) if spec.exact_count else sys.maxsize
+    takes_caller = spec.takes_caller
+
+    def invoke(params: Sequence[Any], caller: Any) -> Any:
+        if len(params) > most:
+            raise invalid_params(f"{most} parameters are expected")
+        values = _decoded(parameters, params)
+        return function(context, caller, *values) if takes_caller else function(context, *values)
+
+    return invoke
+
+
+def _decoded(parameters: Sequence[Parameter], params: Sequence[Any]) -> list[Any]:
+    values = []
+    for position, parameter in enumerate(parameters):
+        value = params[position] if position < len(params) else None
+        if value is not None:
+            value = _decoder(parameter)(value)
+        elif parameter.default is REQUIRED:
+            raise missing(parameter)
+        else:
+            value = parameter.default
+        values.append(value)
+    return values
+
+
+def missing(parameter: Parameter) -> Exception:
+    """The error for a required parameter that is absent or null."""
+    return invalid_params(f"{parameter.name}: missing")
+
+
+def _decoder(parameter: Parameter) -> Callable[[Any], Any]:
+    assert parameter.wire.decode is not None
+    return parameter.wire.decode
+
+
+# --- reading annotations -------------------------------------------------------------------------
+
+
+def _parameters(name: str, function: Handler, hints: Mapping[str, Any]) -> tuple[tuple[Parameter, ...], bool]:
+    names = list(inspect.signature(function).parameters.values())[1:]
+    takes_caller = bool(names) and hints.get(names[0].name) is Caller
+    parameters = []
+    for parameter in names[1:] if takes_caller else names:
+        wire = _wire(hints.get(parameter.name))
+        if wire is None or wire.decode is None:
+            raise TypeError(f"{name}: parameter {parameter.name} has no wire type that can be read")
+        is_repeated = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        default = () if is_repeated else parameter.default
+        parameters.append(Parameter(_camel(parameter.name), wire, default, is_repeated))
+    if len(parameters) > 1 and any(parameter.is_repeated for parameter in parameters):
+        raise TypeError(f"{name}: a repeated parameter must be the only one")
+    return tuple(parameters), takes_caller
+
+
+def _result(name: str, hints: Mapping[str, Any]) -> tuple[Wire, bool]:
+    alternatives = _alternatives(hints.get("return"))
+    wires = {wire.name: wire for alternative in alternatives if (wire := _wire(alternative)) is not None}
+    if len(wires) != 1 or next(iter(wires.values())).encode is None:
+        raise TypeError(f"{name}: the result needs exactly one wire type that can be written")
+    return next(iter(wires.values())), type(None) in alternatives
+
+
+def _alternatives(hint: Any) -> list[Any]:
+    """The members of a union, looking into awaitables: `X | None | Awaitable[X | None]` gives X and None."""
+    if get_origin(hint) in (Union, UnionType):
+        return [member for argument in get_args(hint) for member in _alternatives(argument)]
+    if get_origin(hint) is Awaitable:
+        return _alternatives(get_args(hint)[0])
+    return [hint]
+
+
+def _gives_awaitable(hint: Any) -> bool:
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return any(get_origin(member) is Awaitable for member in members)
+
+
+def _wire(hint: Any) -> Wire | None:
+    for member in _alternatives(hint):
+        if get_origin(member) is Annotated:
+            for extra in member.__metadata__:
+                if isinstance(extra, Wire):
+                    return extra
+    return None
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.capitalize() for part in tail)
+
+
+def group_names(specs: Iterable[MethodSpec]) -> Mapping[str, list[MethodSpec]]:
+    """The specs of each group, in order of name."""
+    groups: dict[str, list[MethodSpec]] = {}
+    for spec in specs:
+        groups.setdefault(spec.group, []).append(spec)
+    return groups

@@ -1,0 +1,9 @@
+"""Questions that take more than a lookup: those that outlive a request, and those that run something.
+
+context       what a method may use
+blocks        from a block parameter to a view of the chain        rendered    blocks kept as JSON
+filters       asked for changes                                    subscriptions  told of changes
+log_query     which logs                                           log_search  where a search runs
+call_object   what is to be run                                    calls       running it; light_calls: where
+simulation    blocks of calls that nobody keeps                    tracing     what happened in a transaction
+"""

@@ -1,0 +1,59 @@
+"""From a block parameter to a view of the chain, for handlers that read at a block.
+
+Two rules of json-rpc.md 3.3 live here: a block that is not there, or whose state is not kept, gives null; and `pending`
+is the real pending block, which has to be built when nobody has asked for it since head or pool changed. Reading at any
+other block needs no wait, so the result is a plain value there and an awaitable only for `pending`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from ophion.chain.queries import BlockView
+from ophion.errors import MissingStateError
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import BlockTag
+from ophion.rpc.errors import INVALID_INPUT
+from ophion.rpc.language.wire_types import BlockId, CanonicalHash
+from ophion.rpc.questions.context import RpcContext
+
+T = TypeVar("T")
+
+
+def header_at(ctx: RpcContext, block: BlockId) -> HashedHeader | None:
+    """The header a parameter names; the head for `pending`, None when there is no such block."""
+    if isinstance(block, CanonicalHash):
+        header = ctx.queries.header(block.hash)
+        if header is not None and not ctx.queries.is_canonical(header):
+            raise INVALID_INPUT("the block is not canonical")
+        return header
+    return ctx.queries.header(block)
+
+
+def view_at(ctx: RpcContext, block: BlockId) -> BlockView | None:
+    """The block with state and environment; not for `pending`."""
+    if isinstance(block, CanonicalHash):
+        header = header_at(ctx, block)
+        return None if header is None else ctx.queries.view(header.hash)
+    return ctx.queries.view(block)
+
+
+def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | Awaitable[T | None] | None:
+    """Read something at a block; None when the block or its state is not there."""
+    if block is BlockTag.PENDING:
+        pending = ctx.queries.pending_now
+        return _read_pending(ctx, read) if pending is None else read(pending)
+    view = view_at(ctx, block)
+    return None if view is None else _read(view, read)
+
+
+async def _read_pending(ctx: RpcContext, read: Callable[[BlockView], T]) -> T | None:
+    return read(await ctx.queries.pending())
+
+
+def _read(view: BlockView, read: Callable[[BlockView], T]) -> T | None:
+    try:
+        return read(view)
+    except MissingStateError:
+        return None

@@ -1,0 +1,148 @@
+"""Running call objects: on the event loop when they are known to be small, in the read lane otherwise.
+
+The usual call takes a few microseconds, and handing it to a thread would cost more than running it. Which calls are
+small is learned (`LightCalls`): the first of its kind runs in the lane. One that was small and is not any more is
+stopped by a very short deadline where the extension can do so, and run again in the lane with the deadline of the
+request. Gas and state are the same in both places, so the result cannot depend on where a call ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from ophion.chain.queries import BlockView
+from ophion.errors import RpcError
+from ophion.native.executor import (
+    AccountOverride,
+    BlockEnv,
+    CallOutcome,
+    CallRequest,
+    State,
+    call,
+    create_access_list,
+    estimate_gas,
+)
+from ophion.primitives.hexcodec import quantity
+from ophion.rpc.errors import (
+    BASE_FEE_TOO_LOW,
+    INCORRECT_NONCE,
+    INTRINSIC_GAS,
+    NONCE_TOO_LOW,
+    SERVER_ERROR_CODE,
+    TIMEOUT_EXPIRED,
+    TIP_ABOVE_FEE,
+    UPFRONT_COST,
+    WRONG_CHAIN_ID,
+    invalid_params,
+    reverted,
+)
+from ophion.rpc.language import render
+from ophion.rpc.questions.call_object import Call
+from ophion.rpc.questions.context import RpcContext
+
+INLINE_S: Final = 0.002
+"""How long a call may hold the loop."""
+
+Overrides = Sequence[AccountOverride]
+T = TypeVar("T")
+
+
+def gas_for(ctx: RpcContext, wanted: Call, block_gas_limit: int) -> int:
+    """Gas a call runs with: what it asks for or the block's limit, below the cap of this node."""
+    gas = wanted.gas
+    cap = ctx.limits.gas_cap or block_gas_limit
+    if gas is None:
+        gas = block_gas_limit
+    return gas if gas < cap else cap
+
+
+def run_call(
+    ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
+) -> bytes | Awaitable[bytes]:
+    """The output of a call; `RpcError` when it reverts, halts or may not be made."""
+    request = wanted.request(gas_for(ctx, wanted, gas_limit))
+    accounts = overrides or ()
+    if ctx.light_calls.knows(wanted.to, wanted.input):
+        outcome = call(state, env, request, accounts, INLINE_S)
+        kind = outcome.kind
+        if kind == "returned":
+            return outcome.output
+        if kind != "timeout":
+            return output_of(outcome)
+    return _call_in_lane(ctx, state, env, request, wanted, accounts)
+
+
+async def _call_in_lane(
+    ctx: RpcContext, state: State, env: BlockEnv, request: CallRequest, wanted: Call, overrides: Overrides
+) -> bytes:
+    outcome = await ctx.lanes.read.run(lambda: call(state, env, request, overrides, ctx.limits.timeout_s))
+    ctx.light_calls.note(wanted.to, wanted.input, outcome.gas_used)
+    return output_of(outcome)
+
+
+def output_of(outcome: CallOutcome) -> bytes:
+    """What a call returned, or the error that says why it returned nothing."""
+    if outcome.kind == "returned":
+        return outcome.output
+    raise failure_of(outcome, outcome.reason)
+
+
+async def run_estimate(
+    ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
+) -> int:
+    """Gas with which a call succeeds; always in the lane, since it is run several times."""
+    cap = min(gas_limit, ctx.limits.gas_cap or gas_limit)
+    request = wanted.request(cap)
+    gas, outcome = await ctx.lanes.read.run(
+        lambda: estimate_gas(state, env, request, overrides or (), cap, ctx.limits.timeout_s)
+    )
+    if gas:
+        return gas
+    text = "Transaction processing could not be completed due to an exception"
+    raise failure_of(outcome, f"{text} ({outcome.reason})" if outcome.reason else text)
+
+
+async def list_access(ctx: RpcContext, view: BlockView, wanted: Call, overrides: Overrides | None) -> dict[str, Any]:
+    """The access list of a call; a call that fails has one too."""
+    state, env = view.state, view.env
+    request = wanted.request(gas_for(ctx, wanted, view.header.gas_limit))
+    entries, outcome = await ctx.lanes.read.run(
+        lambda: create_access_list(state, env, request, overrides or (), ctx.limits.timeout_s)
+    )
+    if outcome.kind in ("invalid", "timeout"):
+        raise failure_of(outcome, outcome.reason)
+    result: dict[str, Any] = {"accessList": render.access_list(entries), "gasUsed": quantity(outcome.gas_used)}
+    if outcome.kind != "returned":
+        result["error"] = failure_of(outcome, outcome.reason).message
+    return result
+
+
+def failure_of(outcome: CallOutcome, halted: str) -> RpcError:
+    """The error of a call that did not return; `halted` is the text for one that stopped in the middle."""
+    if outcome.kind == "reverted":
+        return reverted(outcome.output)
+    if outcome.kind == "timeout":
+        return TIMEOUT_EXPIRED()
+    if outcome.kind == "invalid":
+        return refused(outcome.reason)
+    return RpcError(SERVER_ERROR_CODE, halted)
+
+
+_INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
+    "intrinsic-gas": lambda reason: INTRINSIC_GAS(),
+    "balance": lambda reason: UPFRONT_COST(),
+    "tip-above-fee": lambda reason: TIP_ABOVE_FEE(),
+    "fee-below-base": lambda reason: BASE_FEE_TOO_LOW(),
+    "nonce-low": lambda reason: NONCE_TOO_LOW(),
+    "nonce-gap": lambda reason: INCORRECT_NONCE(),
+    "chain-id": lambda reason: WRONG_CHAIN_ID(),
+    "other": invalid_params,
+}
+
+
+def refused(reason: str) -> RpcError:
+    """A call that breaks a rule of transactions: `code: reason` from the extension."""
+    code, _, text = reason.partition(": ")
+    answer = _INVALID.get(code)
+    return RpcError(SERVER_ERROR_CODE, text) if answer is None else answer(text)

@@ -1,0 +1,125 @@
+"""`RpcContext`: the services a method may use, and nothing else.
+
+Handlers receive it as their first argument. It is frozen and the same for every request; the transports differ only in
+`groups`. A service that is None is not there on this node or this network, and methods that need it are not enabled
+(`@method(needs=...)`): `clique` where the chain runs another consensus, later `peers`, `privacy` and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ophion.chain.bad_blocks import BadBlocks
+from ophion.chain.fee_oracle import FeeOracle
+from ophion.chain.queries import Queries
+from ophion.consensus.voting import LocalProposals
+from ophion.pool.pool import TxPool
+from ophion.primitives.types import Hash32
+from ophion.producer.control import MiningControl
+from ophion.rpc.questions.filters import Filters
+from ophion.rpc.questions.light_calls import LightCalls
+from ophion.rpc.questions.rendered import RenderedBlocks
+from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.transport.streaming import Streams
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.metrics import Nested
+
+if TYPE_CHECKING:
+    from ophion.producer.bft_driver import BftDriver  # only BFT networks pay for loading it
+
+PROTOCOL_VERSION: Final = 68
+"""The highest version of the eth protocol the node knows."""
+
+_ALWAYS: Final = frozenset({"chain", "state"})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """Who this node is to others."""
+
+    client_version: str
+    node_id: bytes
+    """The 64-byte public key of the node."""
+    network_id: int
+    genesis_hash: Hash32
+    is_p2p_enabled: bool
+    p2p_host: str
+    """The address it tells others, not the one it listens on."""
+    p2p_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStatus:
+    """How far a synchronisation has come."""
+
+    starting_block: int
+    current_block: int
+    highest_block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a service of this node listens."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class RpcLimits:
+    """What a single request may ask for."""
+
+    gas_cap: int = 50_000_000
+    """Most gas of a simulated call; 0: no limit but the block's."""
+    max_logs_range: int = 0
+    """Most blocks between the ends of a log query; 0: no limit."""
+    max_trace_range: int = 1000
+    """Most blocks between the ends of a trace filter; 0: no limit."""
+    max_logs: int = 250_000
+    """Most logs in one answer."""
+    max_response_bytes: int = 256 * 1024 * 1024
+    """Most bytes of an answer that is not sent while it is made."""
+    timeout_s: float = 30.0
+    shows_revert_reason: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RpcContext:
+    """Everything a method may touch."""
+
+    queries: Queries
+    pool: TxPool
+    mining: MiningControl
+    lanes: Lanes
+    rendered: RenderedBlocks
+    fees: FeeOracle
+    filters: Filters
+    subscriptions: Subscriptions
+    node: NodeInfo
+    limits: RpcLimits = field(default_factory=RpcLimits)
+    light_calls: LightCalls = field(default_factory=LightCalls)
+    streams: Streams = field(default_factory=Streams)
+    bad_blocks: BadBlocks | None = None
+    """Blocks that broke a rule."""
+    clique: LocalProposals | None = None
+    """What the operator wants voted; None where the chain does not run Clique."""
+    ibft: BftDriver | None = None
+    """Consensus of an IBFT 2.0 network."""
+    qbft: BftDriver | None = None
+    """Consensus of a QBFT network; beside `ibft` where a network moves from one to the other."""
+    sync_status: Callable[[], SyncStatus | None] = lambda: None
+    """None while the node is in sync."""
+    endpoints: Callable[[], Mapping[str, Endpoint]] = dict
+    """Services that listen now, by the name `net_services` uses."""
+    metrics: Callable[[], Nested] = dict
+    """What is measured now, as `debug_metrics` shows it; nothing where metrics are off."""
+    discover: Callable[[], bytes] = lambda: b"{}"
+    """The OpenRPC document of the method table this context is used with."""
+    groups: tuple[str, ...] = ()
+    """Groups that are on for the transport this context is used with."""
+
+    def provides(self, service: str) -> bool:
+        """Whether methods that need this service can work."""
+        return service in _ALWAYS or getattr(self, service, None) is not None

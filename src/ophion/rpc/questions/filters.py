@@ -1,0 +1,199 @@
+"""Polling filters: installed by a client, asked for changes, forgotten after ten idle minutes (json-rpc.md 5.6).
+
+Filters do not collect anything. Chain and pool each leave one journal of what happened, a filter remembers how far it
+has read, and what it has missed is worked out when somebody asks. So a thousand filters cost a block no more than
+one, and a journal without readers is not kept. Journals are bounded: a filter that is asked too rarely loses the
+oldest entries.
+
+Filters belong to the node, not to a connection, and live in the event loop; expiry is decided by the injected clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from ophion.chain.events import ChainEvent, Reorged
+from ophion.pool.events import Added, PoolEvent
+from ophion.primitives.types import Hash32
+from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND, TOO_MANY_FILTERS
+from ophion.rpc.questions.log_query import LogQuery
+from ophion.runtime.clock import Clock, Entropy
+
+IDLE_TIMEOUT_S: Final = 600.0
+MAX_FILTERS: Final = 10_000
+_IN_USE_S: Final = 60.0
+"""A filter that was asked in this time does not make room for another."""
+_ID_BYTES: Final = 16
+_CHAIN_ENTRIES: Final = 65_536
+_POOL_ENTRIES: Final = 262_144
+_WORTH_TRIMMING: Final = 1024
+
+T = TypeVar("T")
+
+
+class FilterKind(Enum):
+    """What a filter yields."""
+
+    BLOCKS = "blocks"
+    PENDING = "pending"
+    LOGS = "logs"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainChange:
+    """A block that joined or left the canonical chain."""
+
+    hash: Hash32
+    number: int
+    is_removed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogChanges:
+    """Blocks whose logs a log filter has not delivered yet, in order."""
+
+    query: LogQuery
+    blocks: tuple[ChainChange, ...]
+
+
+class Journal(Generic[T]):
+    """A bounded record with positions that never repeat."""
+
+    def __init__(self, limit: int) -> None:
+        self._entries: deque[T] = deque(maxlen=limit)
+        self.end = 0
+        """Position after the newest entry."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def append(self, entry: T) -> None:
+        """Add the newest entry; the oldest one goes when the journal is full."""
+        self._entries.append(entry)
+        self.end += 1
+
+    def since(self, position: int) -> list[T]:
+        """Entries from a position on, as far as they are still here."""
+        count = min(self.end - position, len(self._entries))
+        return [self._entries[index] for index in range(len(self._entries) - count, len(self._entries))]
+
+    def forget_before(self, position: int) -> None:
+        """Drop what nobody will read again."""
+        while self._entries and self.end - len(self._entries) < position:
+            self._entries.popleft()
+
+
+@dataclass(slots=True)
+class _Filter:
+    kind: FilterKind
+    query: LogQuery
+    position: int
+    used_at: float
+
+
+class Filters:
+    """All installed filters."""
+
+    def __init__(self, clock: Clock, entropy: Entropy, most: int = MAX_FILTERS) -> None:
+        self._clock = clock
+        self._entropy = entropy
+        self._most = most
+        self._filters: dict[str, _Filter] = {}
+        self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
+        self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    def on_chain_event(self, event: ChainEvent) -> None:
+        """Listener of the chain."""
+        if not self._filters:
+            return
+        removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
+        for blocks, is_removed in ((removed, True), (added, False)):
+            for block in blocks:
+                self._chain.append(ChainChange(block.header.hash, block.header.header.number, is_removed))
+
+    def on_pool_event(self, event: PoolEvent) -> None:
+        """Listener of the pool."""
+        if isinstance(event, Added) and any(one.kind is FilterKind.PENDING for one in self._filters.values()):
+            for item in event.transactions:
+                self._pool.append(item.hash)
+
+    # --- what clients ask ------------------------------------------------------------------------
+
+    def install(self, kind: FilterKind, query: LogQuery | None = None) -> str:
+        """A new filter that knows nothing of the past.
+
+        When there are too many, the one idle longest goes; when all are in use, there is no new one (`RpcError`).
+        """
+        self._expire()
+        if len(self._filters) >= self._most:
+            idlest, found = next(iter(self._filters.items()))
+            if found.used_at > self._clock.monotonic() - _IN_USE_S:
+                raise TOO_MANY_FILTERS()
+            del self._filters[idlest]
+        filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
+        journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
+        self._filters[filter_id] = _Filter(kind, query or LogQuery(), journal.end, self._clock.monotonic())
+        return filter_id
+
+    def uninstall(self, filter_id: str) -> bool:
+        """Whether there was such a filter; ids are compared as text."""
+        self._expire()
+        return self._filters.pop(filter_id, None) is not None
+
+    def changes(self, filter_id: str) -> list[Hash32] | LogChanges:
+        """Hashes of new blocks or transactions, or the blocks a log filter must look at, since the last call."""
+        found = self._use(filter_id)
+        if found is None:
+            raise FILTER_NOT_FOUND()
+        if found.kind is FilterKind.PENDING:
+            hashes, found.position = self._pool.since(found.position), self._pool.end
+            self._trim()
+            return hashes
+        entries, found.position = self._chain.since(found.position), self._chain.end
+        self._trim()
+        if found.kind is FilterKind.BLOCKS:
+            return [entry.hash for entry in entries if not entry.is_removed]
+        wanted = tuple(entry for entry in entries if entry.is_removed or found.query.takes_block(entry.number))
+        return LogChanges(found.query, wanted)
+
+    def log_query(self, filter_id: str) -> LogQuery:
+        """What a log filter looks for; asking keeps it alive."""
+        found = self._use(filter_id)
+        if found is None or found.kind is not FilterKind.LOGS:
+            raise LOGS_FILTER_NOT_FOUND()
+        return found.query
+
+    # --- upkeep ----------------------------------------------------------------------------------
+
+    def _use(self, filter_id: str) -> _Filter | None:
+        self._expire()
+        found = self._filters.get(filter_id)
+        if found is not None:
+            found.used_at = self._clock.monotonic()
+            # in order of use, oldest first, so that expiry looks at the front only
+            self._filters[filter_id] = self._filters.pop(filter_id)
+        return found
+
+    def _expire(self) -> None:
+        oldest = self._clock.monotonic() - IDLE_TIMEOUT_S
+        while self._filters:
+            filter_id, first = next(iter(self._filters.items()))
+            if first.used_at > oldest:
+                return
+            del self._filters[filter_id]
+
+    def _trim(self) -> None:
+        """Drop what every filter has read, once it is worth the look at all of them."""
+        for journal, is_pool in ((self._chain, False), (self._pool, True)):
+            if len(journal) < _WORTH_TRIMMING:
+                continue
+            positions = [one.position for one in self._filters.values() if (one.kind is FilterKind.PENDING) is is_pool]
+            journal.forget_before(min(positions, default=journal.end))

@@ -1,0 +1,95 @@
+"""Log searches: the limits of a query, and where it runs.
+
+One block is searched at once; a range goes to the read lane with the deadline of the request. The result is JSON text
+from the extension and is spliced into the answer as it is.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ophion.primitives.types import BlockTag
+from ophion.rpc.errors import RANGE_TOO_LARGE
+from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.filters import ChainChange
+from ophion.rpc.questions.log_query import LogQuery
+
+NOTHING = b"[]"
+
+
+async def search(ctx: RpcContext, query: LogQuery) -> bytes:
+    """Logs of a range or of one block (json-rpc.md 5.6); a range that begins or ends beyond the head has none."""
+    if query.block_hash is not None:
+        return _in_block(ctx, query)
+    head = ctx.queries.head_number
+    first, last = _number(ctx, query.from_block), _number(ctx, query.to_block)
+    if first is None or last is None or first < 0 or first > last or last > head:
+        return NOTHING
+    most = ctx.limits.max_logs_range
+    if most and last - first > most:
+        raise RANGE_TOO_LARGE()
+    return await _range(ctx, query, first, last)
+
+
+def _in_block(ctx: RpcContext, query: LogQuery) -> bytes:
+    assert query.block_hash is not None
+    header = ctx.queries.header(query.block_hash)
+    if header is None:
+        return NOTHING
+    is_removed = not ctx.queries.is_canonical(header)
+    return ctx.queries.store.block_logs_json(header.hash, query.addresses, query.topics, is_removed) or NOTHING
+
+
+def _number(ctx: RpcContext, block: BlockTag | int) -> int | None:
+    if isinstance(block, int):
+        return block
+    header = ctx.queries.header(block)
+    return None if header is None else header.number
+
+
+async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> bytes:
+    limits = ctx.limits
+
+    def read() -> bytes:
+        return ctx.queries.store.logs_json(
+            first,
+            last,
+            query.addresses,
+            query.topics,
+            limits.max_logs,
+            limits.max_response_bytes,
+            limits.timeout_s,
+        )
+
+    return read() if first == last else await ctx.lanes.read.run(read)
+
+
+async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
+    """Logs of blocks that joined or left the chain, in that order.
+
+    Runs of canonical blocks, which is nearly always all of them, are searched as one range.
+    """
+    parts = []
+    for run in _runs(blocks):
+        newest = run[-1]
+        header = ctx.queries.header(newest.number)
+        if not newest.is_removed and header is not None and header.hash == newest.hash:
+            parts.append(await _range(ctx, query, run[0].number, newest.number))
+        else:
+            read = ctx.queries.store.block_logs_json
+            parts += [read(one.hash, query.addresses, query.topics, one.is_removed) or NOTHING for one in run]
+    inner = [part[1:-1] for part in parts if part != NOTHING]
+    return b"[" + b",".join(inner) + b"]"
+
+
+def _runs(blocks: tuple[ChainChange, ...]) -> list[list[ChainChange]]:
+    """Blocks that follow each other on one branch, together."""
+    if not blocks:
+        return []
+    runs = [[blocks[0]]]
+    for before, after in pairwise(blocks):
+        if not before.is_removed and not after.is_removed and after.number == before.number + 1:
+            runs[-1].append(after)
+        else:
+            runs.append([after])
+    return runs

@@ -1,0 +1,237 @@
+"""Push notifications over WebSocket: `eth_subscribe` (json-rpc.md 1.10).
+
+`Subscriptions` is a service. It reads chain and pool events from bounded queues, renders each thing once however many
+clients want it, and hands the bytes to the connections. Nothing here waits for a client: a connection that does not
+read is cut off by itself (`Caller.notify`). Should the node fall so far behind its own chain that a queue overflows,
+clients would miss something without knowing; they are disconnected instead, and connect again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any, Final, Protocol
+
+import orjson
+
+from ophion.chain.events import ChainBlock, ChainEvent, Reorged
+from ophion.errors import RpcError
+from ophion.native.store import Store
+from ophion.pool.events import Added, PoolEvent
+from ophion.primitives.types import EMPTY_BLOOM
+from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
+from ophion.rpc.language.registry import Caller
+from ophion.rpc.language.wire_types import decode_boolean, encode_data
+from ophion.rpc.questions.log_query import LogQuery, decode_log_query
+from ophion.runtime.lanes import LaneFull, Lanes
+from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
+
+logger = logging.getLogger(__name__)
+
+_QUEUE: Final = 4096
+_MOST_IN_ALL: Final = 65_536
+
+
+class Kind(Enum):
+    """What can be subscribed to, by its wire name."""
+
+    NEW_HEADS = "newHeads"
+    LOGS = "logs"
+    NEW_PENDING = "newPendingTransactions"
+    DROPPED_PENDING = "droppedPendingTransactions"
+    SYNCING = "syncing"
+
+
+class Subscriber(Caller, Protocol):
+    """A connection that can be ended."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Subscription:
+    id: int
+    kind: Kind
+    caller: Subscriber
+    in_full: bool
+    query: LogQuery
+
+    def send(self, result: bytes) -> None:
+        self.caller.notify(
+            b'{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"%#x","result":%b}}'
+            % (self.id, result)
+        )
+
+
+class Subscriptions:
+    """All subscriptions of all connections."""
+
+    name = "subscriptions"
+
+    def __init__(
+        self,
+        store: Store,
+        chain_events: Topic[ChainEvent],
+        pool_events: Topic[PoolEvent],
+        lanes: Lanes,
+        with_total_difficulty: bool,
+        sync_status: Callable[[], bytes],
+        most: int = 1024,
+    ) -> None:
+        self._store = store
+        self._chain_events = chain_events
+        self._pool_events = pool_events
+        self._lanes = lanes
+        self._with_total_difficulty = with_total_difficulty
+        self._sync_status = sync_status
+        self._most = most
+        self._counts: dict[Subscriber, int] = {}
+        self._by_id: dict[int, _Subscription] = {}
+        self.subscribed = dict.fromkeys(Kind, 0)
+        """How often each kind was asked for so far."""
+        self.unsubscribed = dict.fromkeys(Kind, 0)
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    # --- what clients ask ------------------------------------------------------------------------
+
+    def subscribe(self, caller: Subscriber, kind: object, options: object) -> int:
+        """A new subscription of this connection; whatever is wrong with the request is `Invalid Request`."""
+        try:
+            wanted = Kind(kind)
+        except ValueError:
+            raise INVALID_REQUEST(f"kind: one of {', '.join(one.value for one in Kind)} is expected") from None
+        try:
+            query = decode_log_query(options or {}) if wanted is Kind.LOGS else LogQuery()
+            in_full = _wants_objects(options) if wanted in (Kind.NEW_HEADS, Kind.NEW_PENDING) else False
+        except RpcError as error:
+            raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
+        count = self._counts.get(caller, 0) + 1
+        if count > self._most or len(self._by_id) >= _MOST_IN_ALL:
+            raise TOO_MANY_SUBSCRIPTIONS()
+        self._counts[caller] = count
+        self.subscribed[wanted] += 1
+        self._last_id += 1
+        self._by_id[self._last_id] = _Subscription(self._last_id, wanted, caller, in_full, query)
+        return self._last_id
+
+    def unsubscribe(self, caller: Caller, subscription_id: int) -> bool:
+        """End a subscription; one of another connection is as unknown as none."""
+        found = self._by_id.get(subscription_id)
+        if found is None or found.caller is not caller:
+            raise SUBSCRIPTION_NOT_FOUND()
+        self._counts[found.caller] -= 1
+        self.unsubscribed[found.kind] += 1
+        del self._by_id[subscription_id]
+        return True
+
+    def drop(self, caller: Caller) -> None:
+        """The connection is gone."""
+        if self._counts.pop(caller, 0) == 0:  # type: ignore[call-overload]  # others never subscribed
+            return
+        for found in [one for one in self._by_id.values() if one.caller is caller]:
+            del self._by_id[found.id]
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Follow chain and pool until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(self._chain_events, self._on_chain_event), name="subscriptions-chain")
+            group.create_task(self._follow(self._pool_events, self._on_pool_event), name="subscriptions-pool")
+            ready()
+
+    async def _follow(self, topic: Topic[Any], handle: Callable[[Any], Any]) -> None:
+        while True:
+            events = topic.subscribe(self.name, _QUEUE, WhenFull.DISCONNECT)
+            try:
+                async for event in events:
+                    if self._by_id:
+                        await handle(event)
+            except SubscriptionLagged as error:
+                logger.warning("subscribers are disconnected: %s", error)
+                for one in tuple(self._by_id.values()):
+                    one.caller.close()
+                self._by_id.clear()
+                self._counts.clear()
+            finally:
+                events.close()
+
+    async def _on_chain_event(self, event: ChainEvent) -> None:
+        removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
+        for block in removed:
+            await self._send_logs(block, True)
+        for block in added:
+            self._send_head(block)
+            await self._send_logs(block, False)
+        self._send_all(self._of(Kind.SYNCING), self._sync_status)
+
+    def _send_head(self, block: ChainBlock) -> None:
+        rendered: dict[bool, bytes] = {}
+        for one in self._of(Kind.NEW_HEADS):
+            if one.in_full not in rendered:
+                text = self._store.block_json(block.header.hash, one.in_full, self._with_total_difficulty)
+                if text is None:
+                    return
+                rendered[one.in_full] = text
+            one.send(rendered[one.in_full])
+
+    async def _send_logs(self, block: ChainBlock, is_removed: bool) -> None:
+        if block.header.header.logs_bloom == EMPTY_BLOOM:
+            return
+        wanted: dict[LogQuery, list[_Subscription]] = {}
+        for one in self._of(Kind.LOGS):
+            wanted.setdefault(one.query, []).append(one)
+        if not wanted:
+            return
+
+        def search() -> list[bytes | None]:
+            read = self._store.block_logs_json
+            return [read(block.header.hash, query.addresses, query.topics, is_removed) for query in wanted]
+
+        try:
+            found = await self._lanes.read.run(search)
+        except LaneFull:
+            found = search()
+        for text, subscriptions in zip(found, wanted.values(), strict=True):
+            for log in orjson.loads(text or b"[]"):
+                message = orjson.dumps(log)
+                for one in subscriptions:
+                    one.send(message)
+
+    async def _on_pool_event(self, event: PoolEvent) -> None:
+        if not isinstance(event, Added):
+            dropped = self._of(Kind.DROPPED_PENDING)
+            for item in event.transactions:
+                self._send_all(dropped, partial(encode_data, item.hash))
+            return
+        subscriptions = self._of(Kind.NEW_PENDING)
+        of_hashes = [one for one in subscriptions if not one.in_full]
+        of_objects = [one for one in subscriptions if one.in_full]
+        for item in event.transactions:
+            self._send_all(of_hashes, partial(encode_data, item.hash))
+            self._send_all(of_objects, item.transaction.json)
+
+    def _of(self, kind: Kind) -> list[_Subscription]:
+        return [one for one in self._by_id.values() if one.kind is kind]
+
+    @staticmethod
+    def _send_all(subscriptions: Iterable[_Subscription], render: Callable[[], bytes]) -> None:
+        text: bytes | None = None
+        for one in subscriptions:
+            if text is None:
+                text = render()
+            one.send(text)
+
+
+def _wants_objects(options: object) -> bool:
+    """`{"includeTransactions": bool}`, a bare boolean, or nothing."""
+    if isinstance(options, Mapping):
+        options = options.get("includeTransactions")
+    return False if options is None else decode_boolean(options)

@@ -1,0 +1,166 @@
+"""Answers on their way to one HTTP client.
+
+They leave in the order of their requests, whatever finishes first; what is ready in one turn of the loop leaves in one
+write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final, cast
+
+from ophion.rpc.transport.http.policy import Result
+from ophion.rpc.transport.http.wire import JSON, Piece, Response, chunked_head, json_head, response_head
+from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
+from ophion.rpc.transport.streaming import Pump, StreamedAnswer, chunk
+
+_MAX_PIPELINED: Final = 32
+_MAX_PIPELINED_BYTES: Final = 64 * 1024
+"""Bodies of requests at work on one connection; large ones have large answers, so they go one by one."""
+
+
+class _Slot:
+    """The place of one answer in the order of answers."""
+
+    __slots__ = ("extra", "is_old", "keep_alive", "parts", "pending", "size", "stream")
+
+    def __init__(self, keep_alive: bool, is_old: bool, extra: bytes, size: int = 0) -> None:
+        self.size = size
+        self.keep_alive = keep_alive
+        self.is_old = is_old
+        self.extra = extra
+        self.parts: tuple[Piece, ...] | None = None
+        self.pending: Pending[Complete] | Pending[Response] | None = None
+        self.stream: StreamedAnswer | None = None
+
+    def fill(self, result: Complete | Response) -> None:
+        """The answer is there: make its bytes."""
+        if type(result) is Response:
+            response = result
+        elif type(result) is bytes:
+            if self.keep_alive and not self.is_old and not self.extra and result:
+                self.parts = (json_head(len(result)), result)
+                return
+            response = Response(200, (result,), JSON if result else None)
+        elif type(result) is StreamedAnswer:
+            self.stream = result
+            self.parts = (chunked_head(self.extra, self.keep_alive),)
+            return
+        else:
+            answer = cast(Answer, result)
+            response = Response(answer.status, answer.parts, JSON)
+        self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *response.body)
+
+
+class Answers:
+    """The answers that one client waits for; `ready` is called when one of them has come or has been sent."""
+
+    __slots__ = ("_out", "_pump", "_queue", "_ready", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, ready: Callable[[], None]) -> None:
+        self._transport = transport
+        self._ready = ready
+        self._queue: deque[_Slot] = deque()
+        self._out: list[Piece] = []
+        self._pump: Pump | None = None
+
+    def __len__(self) -> int:
+        """Requests whose answers are not written yet."""
+        return len(self._queue)
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether an answer is being written while it is made."""
+        return self._pump is not None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the client may ask for more before it has these."""
+        queue = self._queue
+        return len(queue) < _MAX_PIPELINED and sum(slot.size for slot in queue) < _MAX_PIPELINED_BYTES
+
+    def add(
+        self, result: Result, keep_alive: bool = True, is_old: bool = False, extra: bytes = b"", size: int = 0
+    ) -> None:
+        """The result of the next request, which had a body of this size; it leaves with the next `flush`."""
+        if type(result) is StreamedAnswer and is_old:
+            result = whole(result)
+        slot = _Slot(keep_alive, is_old, extra, size)
+        if type(result) is Pending:
+            slot.pending = result
+            result.deliver = partial(self._receive, slot)
+            self._queue.append(slot)
+            return
+        slot.fill(cast("Complete | Response", result))
+        if self._queue or slot.stream is not None:
+            self._queue.append(slot)
+        else:
+            self._out.extend(cast("tuple[Piece, ...]", slot.parts))
+
+    def put(self, text: bytes) -> None:
+        """Bytes that are no answer; behind answers that are not there yet they wait for their turn."""
+        if not self._queue:
+            self._out.append(text)
+            return
+        slot = _Slot(True, False, b"")
+        slot.parts = (text,)
+        self._queue.append(slot)
+
+    def flush(self) -> bool:
+        """Write what is there; whether there was something."""
+        queue, out = self._queue, self._out
+        while queue and queue[0].parts is not None and queue[0].stream is None:
+            out.extend(queue.popleft().parts or ())
+        stream = None
+        if queue and queue[0].parts is not None:
+            out.extend(queue[0].parts)
+            queue[0].parts, stream = None, queue[0].stream
+        if out:
+            if len(out) == 1:
+                self._transport.write(out[0])
+            else:
+                self._transport.writelines(out)
+            self._out = []
+        if stream is not None:
+            self._pump = Pump(self._transport, stream, chunk, self._streamed)
+        return bool(out)
+
+    def pause(self) -> None:
+        """The client does not take what was written."""
+        if self._pump is not None:
+            self._pump.pause()
+
+    def resume(self) -> None:
+        """It does again."""
+        if self._pump is not None:
+            self._pump.resume()
+
+    def abandon(self) -> None:
+        """The client is gone: nobody wants the rest."""
+        if self._pump is not None:
+            self._pump.abandon()
+            self._pump = None
+        for slot in self._queue:
+            if slot.pending is not None:
+                slot.pending.abandon()
+            elif slot.stream is not None:
+                slot.stream.body.close()
+        self._queue.clear()
+
+    def _receive(self, slot: _Slot, reply: Complete | Response) -> None:
+        if type(reply) is StreamedAnswer and slot.is_old:
+            one = slot.pending = whole(reply)
+            one.deliver = partial(self._receive, slot)
+            return
+        slot.pending = None
+        slot.fill(reply)
+        self._ready()
+
+    def _streamed(self) -> None:
+        """The answer at the head of the queue has been sent."""
+        self._pump = None
+        self._queue.popleft()
+        self._ready()

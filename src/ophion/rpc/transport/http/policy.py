@@ -1,0 +1,114 @@
+"""What the connections of one HTTP service share: the application behind them, limits, who may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.wire import Request, Response
+from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.slow_clients import Backlog
+
+if TYPE_CHECKING:
+    from ophion.rpc.transport.http.connection import HttpConnection
+
+Result: TypeAlias = Reply | Response | Pending[Response]
+"""What an application gives: a JSON reply, now or later, or a response of its own making."""
+
+
+class Application(Protocol):
+    """What a service does with requests; it knows nothing of sockets."""
+
+    plain: Callable[[bytes], Reply] | None
+    """What a `POST /` is handed to, body only; None where there is no such thing."""
+
+    def respond(self, request: Request) -> Result:
+        """Any other request that passed host list and origins."""
+
+    def close(self) -> None:
+        """The service stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """What a service allows its clients."""
+
+    max_connections: int = 4096
+    """When there are as many, the idlest gives way to a newcomer."""
+    max_body_bytes: int = 16 * 1024 * 1024
+    max_head_bytes: int = 64 * 1024
+    read_timeout_s: float = 30.0
+    """A request that has begun must be complete after this time."""
+    write_timeout_s: float = 30.0
+    """A client must begin to take its answers in this time."""
+    idle_timeout_s: float = 600.0
+    """A connection without requests is closed after this time."""
+
+
+class PlainHeads:
+    """Heads of plain requests, by their bytes, with the size of the body they announce.
+
+    A head is learned only from a whole message that httptools has accepted and that leaves nothing to decide: `POST /`
+    on an open HTTP/1.1 connection, an allowed host, a length, no origin, no expectation. The same bytes mean the same
+    again, so a hit needs no second look.
+    """
+
+    def __init__(self, most: int = 1024, longest: int = 1024) -> None:
+        self._most = most
+        self._longest = longest
+        self.sizes: dict[bytes, int] = {}
+
+    def learn(self, message: bytes, body_size: int) -> None:
+        """Remember the head of a message that ends with its body; when there are too many, begin anew."""
+        end = message.find(b"\r\n\r\n") + 4
+        if len(message) - end != body_size or end > self._longest:
+            return
+        if len(self.sizes) >= self._most:
+            self.sizes.clear()
+        self.sizes[message[:end]] = body_size
+
+
+class SessionUser(Protocol):
+    """A connection that works with the token of somebody."""
+
+    def session_ended(self) -> None:
+        """The token is not good any more."""
+
+
+class GuardedSession(Protocol):
+    """What the bearer of one token may do."""
+
+    heads: PlainHeads
+
+    @property
+    def handle(self) -> Callable[[bytes], Reply]:
+        """What the body of a `POST /` with this token is handed to, by users of the session."""
+
+    def join(self, user: SessionUser) -> None: ...
+
+    def leave(self, user: SessionUser) -> None: ...
+
+
+class Guard(Protocol):
+    """Who looks at tokens; `POST /` of a guarded service goes to the session of its header."""
+
+    def session(self, authorization: bytes | None) -> GuardedSession: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HttpPolicy:
+    """What the connections of one service share."""
+
+    application: Application
+    hosts: HostList
+    origins: OriginList
+    limits: HttpLimits
+    heads: PlainHeads
+    opened: Callable[[HttpConnection], bool]
+    """Called for a new connection; False turns it away."""
+    closed: Callable[[HttpConnection], None]
+    guard: Guard | None = None
+    """None where no token is needed."""
+    backlog: Backlog = field(default_factory=Backlog)

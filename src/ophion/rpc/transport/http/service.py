@@ -1,0 +1,52 @@
+"""Any HTTP service of the node: JSON-RPC, GraphQL and metrics are applications of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.policy import Application, Guard, HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.listener import Listener
+
+if TYPE_CHECKING:
+    import ssl
+
+
+class HttpService(Listener[HttpConnection]):
+    """Listens for HTTP clients until it is cancelled."""
+
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        hosts: HostList,
+        origins: OriginList,
+        limits: HttpLimits,
+        application: Callable[[asyncio.AbstractEventLoop], Application],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(name, host, port, limits.max_connections, tls)
+        self._hosts = hosts
+        self._origins = origins
+        self._limits = limits
+        self._application = application
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
+        application = self._application(loop)
+        # only an application that asks for tokens has one
+        guard: Guard | None = getattr(application, "token_guard", None)
+        policy = HttpPolicy(
+            application,
+            self._hosts,
+            self._origins,
+            self._limits,
+            PlainHeads(),
+            self.places.admit,
+            self.places.leave,
+            guard,
+        )
+        return application, lambda: HttpConnection(policy)

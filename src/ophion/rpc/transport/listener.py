@@ -1,0 +1,106 @@
+"""What every service with a port does: listen, keep track of its connections, let time pass for them, stop in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from ophion.errors import OphionError
+from ophion.rpc.transport.places import Guest, Places
+
+if TYPE_CHECKING:
+    import ssl
+
+logger = logging.getLogger(__name__)
+
+_TICK_S: Final = 5.0
+_BACKLOG: Final = 1024
+
+
+class ListenError(OphionError):
+    """A service cannot listen where it should."""
+
+    def __init__(self, service: str, host: str, port: int, reason: str) -> None:
+        self.service = service
+        self.host = host
+        self.port = port
+        super().__init__(f"{service} cannot listen on {host}:{port}: {reason}")
+
+
+class Connection(Guest, Protocol):
+    """One client, as far as its service is concerned."""
+
+    def tick(self, seconds: float) -> None:
+        """Some time has passed."""
+
+    def close(self) -> None:
+        """The service stops."""
+
+
+class Closing(Protocol):
+    """What stands behind the connections of a service."""
+
+    def close(self) -> None:
+        """The service stops."""
+
+
+ConnectionT = TypeVar("ConnectionT", bound=Connection)
+
+
+class Listener(ABC, Generic[ConnectionT]):
+    """Listens for clients until it is cancelled."""
+
+    def __init__(
+        self, name: str, host: str, port: int, max_connections: int, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        """The configured port; once the service is ready, the actual one."""
+        self.places: Places[ConnectionT] = Places(name, max_connections)
+        self._tls = tls
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether clients must speak TLS."""
+        return self._tls is not None
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Serve; cancelling stops listening, closes every connection and drops waiting requests."""
+        loop = asyncio.get_running_loop()
+        application, newcomer = self._begin(loop)
+        server = await self._listen(loop, newcomer)
+        self.port = server.sockets[0].getsockname()[1]
+        logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
+        ready()
+        try:
+            while True:
+                await asyncio.sleep(_TICK_S)
+                for connection in self.places:
+                    connection.tick(_TICK_S)
+        finally:
+            server.close()
+            for connection in self.places:
+                connection.close()
+            application.close()
+
+    @abstractmethod
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
+        """What the service does, and what makes a connection to it."""
+
+    async def _listen(
+        self, loop: asyncio.AbstractEventLoop, newcomer: Callable[[], asyncio.BaseProtocol]
+    ) -> asyncio.Server:
+        """A listening socket; `ListenError` says in one line why there is none."""
+        try:
+            if self._tls is not None:
+                # loads the ssl module, which other services are spared
+                from ophion.rpc.transport.tls.handshakes import Handshakes
+
+                newcomer = Handshakes(self._tls, newcomer).newcomer
+            return await loop.create_server(newcomer, self.host, self.port, backlog=_BACKLOG)
+        except OSError as error:
+            raise ListenError(self.name, self.host, self.port, error.strerror or str(error)) from error

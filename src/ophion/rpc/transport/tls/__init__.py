@@ -1,0 +1,1 @@
+"""TLS of every service: certificates when the node starts, handshakes when clients come."""

@@ -1,0 +1,97 @@
+"""What the connections of one WebSocket service share: who answers, limits, who may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ophion.rpc.transport.access import HostList
+from ophion.rpc.transport.http.policy import Application, SessionUser
+from ophion.rpc.transport.replies import Reply
+
+if TYPE_CHECKING:
+    from ophion.rpc.transport.websocket.connection import WebSocketConnection
+
+_LEAST_UNREAD_BYTES: Final = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class WebSocketLimits:
+    """What the service allows its clients."""
+
+    max_connections: int = 4096
+    """When there are as many, the idlest gives way to a newcomer."""
+    max_frame_bytes: int = 1024 * 1024
+    max_message_bytes: int = 4 * 1024 * 1024
+    max_unread_bytes: int = 4 * 1024 * 1024
+    """Notifications a client may leave unread before it is cut off."""
+    max_unread_bytes_in_all: int = 128 * 1024 * 1024
+    """What all clients that are behind may leave unread together; each has its share."""
+    handshake_timeout_s: float = 10.0
+    """A client that connects must have said what it wants after this time."""
+    write_timeout_s: float = 30.0
+    """A client must begin to take what is sent to it in this time."""
+    silence_timeout_s: float = 120.0
+    """A client that sends nothing, not even an answer to a ping, is gone after this time."""
+
+
+class Conversations(Protocol):
+    """What a service does with messages; it knows nothing of sockets."""
+
+    @property
+    def handle(self) -> Callable[[bytes, WebSocketConnection], Reply]:
+        """Answers one message; the connection it came over can be talked to later."""
+
+    def close(self) -> None:
+        """The service stops."""
+
+
+class ConnectionSession(Protocol):
+    """What the bearer of one token may do."""
+
+    @property
+    def handle(self) -> Callable[[bytes, WebSocketConnection], Reply]:
+        """Answers the messages of users of the session."""
+
+    def join(self, user: SessionUser) -> None: ...
+
+    def leave(self, user: SessionUser) -> None: ...
+
+
+class ConnectionGuard(Protocol):
+    """Who looks at the token of a handshake."""
+
+    def connection_session(self, authorization: bytes | None) -> ConnectionSession: ...
+
+
+class GuardedConversations(Conversations, Protocol):
+    """Conversations that may ask for a token."""
+
+    token_guard: ConnectionGuard | None
+    login: Application | None
+    """What a `POST /login` on the port of the service goes to; None where no token is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebSocketPolicy:
+    """What the connections of the service share."""
+
+    conversations: Conversations
+    hosts: HostList
+    limits: WebSocketLimits
+    opened: Callable[[WebSocketConnection], bool]
+    """Called for a new connection; False turns it away."""
+    closed: Callable[[WebSocketConnection], None]
+    login: Application | None = None
+    """Where clients log in; None where no token is needed."""
+    guard: ConnectionGuard | None = None
+    """Who looks at the tokens."""
+    behind: set[WebSocketConnection] = field(default_factory=set)
+    """Clients that do not take what is sent to them at this moment; they share the room for unread messages."""
+
+    def room(self) -> int:
+        """Bytes that one client may leave unread."""
+        limits = self.limits
+        share = limits.max_unread_bytes_in_all // max(1, len(self.behind))
+        return min(limits.max_unread_bytes, max(_LEAST_UNREAD_BYTES, share))

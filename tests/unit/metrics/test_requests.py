@@ -1,0 +1,95 @@
+"""Requests that are counted and timed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from ophion.metrics.requests import RequestMetrics
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.language.registry import Bound
+from ophion.rpc.transport.replies import Pending, Reply
+from ophion.runtime.metrics import MetricsRegistry
+from tests.unit.rpc.wire import Panic
+
+
+def encode(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def table() -> dict[str, Bound]:
+    def fails(params: Any, caller: Any) -> Any:
+        raise ValueError("a bug")
+
+    async def waits(error: bool) -> int:
+        await asyncio.sleep(0)
+        if error:
+            raise ValueError("a bug")
+        return 2
+
+    def future(params: Any, caller: Any) -> Any:
+        made: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(made.set_result, 3)
+        return made
+
+    def panics(params: Any, caller: Any) -> Any:
+        raise Panic("as the extension does")
+
+    return {
+        "direct": Bound(lambda params, caller: 1, encode, False, "direct"),
+        "fails": Bound(fails, encode, False, "fails"),
+        "waits": Bound(lambda params, caller: waits(False), encode, True, "waits"),
+        "waits_and_fails": Bound(lambda params, caller: waits(True), encode, True, "waits_and_fails"),
+        "at_once": Bound(lambda params, caller: 4, encode, True, "at_once"),
+        "future": Bound(future, encode, True, "future"),
+        "panics": Bound(panics, encode, False, "panics"),
+        "closed": Bound(fails, encode, False, ""),
+    }
+
+
+async def answer(dispatcher: Dispatcher, name: str) -> Any:
+    reply: Reply = dispatcher.handle(b'{"id":1,"method":"%b","params":[]}' % name.encode())
+    if isinstance(reply, Pending):
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        reply.deliver = done.set_result
+        reply = await done
+    assert isinstance(reply, bytes)
+    return json.loads(reply)
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("direct", 1),
+        ("waits", 2),
+        ("future", 3),
+        ("at_once", 4),
+        ("fails", None),
+        ("panics", None),
+        ("waits_and_fails", None),
+    ],
+)
+def test_every_kind_of_call_is_answered_as_before_and_measured(name: str, result: int | None) -> None:
+    registry = MetricsRegistry()
+    metrics = RequestMetrics(registry)
+
+    async def story() -> None:
+        dispatcher = Dispatcher(metrics.measured(table()), asyncio.get_running_loop())
+        for _ in range(30):
+            assert (await answer(dispatcher, name)).get("result") == result
+
+    asyncio.run(story())
+    durations = metrics.times.values[(name,)]
+    assert sum(durations.counts) == 30
+    assert durations.total > 0
+    assert metrics.errors.values == ({} if result else {(name, "-32603"): 30})
+
+
+def test_names_that_are_not_offered_are_not_measured() -> None:
+    plain = table()
+    metrics = RequestMetrics(MetricsRegistry())
+    assert metrics.measured(plain)["closed"] is plain["closed"]
+    assert ("",) not in metrics.times.values

@@ -1,0 +1,73 @@
+"""Batches: order, sizes, waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.transport.replies import Pending
+from tests.unit.rpc.envelopes import ask, error, read, request, run
+from tests.unit.rpc.wire import Context
+
+
+def test_a_batch_is_answered_in_order_whatever_its_members_are() -> None:
+    status, answers = ask([request("eth_blockNumber", id="1"), 5, request("eth_nonsense", id=2), []])
+    assert status == 200
+    assert [answer["id"] for answer in answers] == ["1", None, 2, None]
+    assert [answer.get("error", {}).get("code") for answer in answers] == [None, -32600, -32601, -32600]
+
+
+def test_an_empty_batch_is_an_invalid_request() -> None:
+    assert ask([]) == (400, error(-32600, "Invalid Request", None))
+
+
+def test_notifications_are_left_out_of_a_batch() -> None:
+    assert ask([{"method": "eth_blockNumber"}]) == (200, [])
+    assert len(ask([{"method": "eth_blockNumber"}, request("eth_blockNumber")])[1]) == 1
+
+
+def test_an_oversized_batch_is_refused_as_a_whole() -> None:
+    batch = [request("eth_blockNumber")] * 3
+    assert ask(batch, max_batch=2) == (200, error(-32005, "Number of requests exceeds max batch size", None))
+    assert len(ask(batch, max_batch=3)[1]) == 3
+
+
+def test_a_batch_waits_for_its_slowest_member_and_keeps_its_order() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        body = json.dumps([request("eth_wait", id=1), request("eth_blockNumber", id=2)]).encode()
+        reply = dispatch.handle(body)
+        assert isinstance(reply, Pending)
+        answer = asyncio.get_running_loop().create_future()
+        reply.deliver = answer.set_result
+        assert context.gate is not None
+        context.gate.set_result(1)
+        _, answers = read(await answer)
+        assert [one["id"] for one in answers] == [1, 2]
+
+    run(main)
+
+
+def test_a_batch_of_many_waits_runs_some_at_a_time_and_finishes() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        reply = dispatch.handle(json.dumps([request("eth_wait", id=n) for n in range(40)]).encode())
+        assert isinstance(reply, Pending)
+        answer = asyncio.get_running_loop().create_future()
+        reply.deliver = answer.set_result
+        while not answer.done():
+            for task in asyncio.all_tasks():
+                waiter = getattr(task, "_fut_waiter", None)
+                if waiter is not None and not waiter.done() and waiter is not answer:
+                    waiter.set_result(1)
+            await asyncio.sleep(0)
+        assert [one["result"] for one in read(answer.result())[1]] == ["0x2"] * 40
+
+    run(main)
+
+
+def test_a_batch_stops_where_its_answer_would_be_too_large() -> None:
+    calls = [request("eth_blockNumber", id=number) for number in range(6)]
+    status, answers = ask([*calls, {"method": "eth_blockNumber"}], max_response_bytes=100)
+    assert status == 200
+    assert [answer["id"] for answer in answers] == list(range(6))
+    assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, -32005, -32005, -32005, -32005]

@@ -1,0 +1,181 @@
+"""Envelopes, notifications, failures, waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.transport.replies import Answer, Pending
+from tests.unit.rpc.envelopes import ask, error, request, run
+from tests.unit.rpc.wire import Context
+
+
+def test_a_request_is_answered_with_its_id_and_result() -> None:
+    assert ask(request("eth_blockNumber", id=7)) == (200, {"jsonrpc": "2.0", "id": 7, "result": "0x20"})
+
+
+def test_members_of_an_answer_come_in_the_usual_order() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        reply = dispatch.handle(b'{"id":1,"method":"eth_blockNumber"}')
+        assert reply == b'{"jsonrpc":"2.0","id":1,"result":"0x20"}'
+
+    run(main)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"5", b'"x"', b"null", b"\xff", b"[1,", b"[" * 5000])
+def test_what_is_not_json_or_a_scalar_is_a_parse_error(body: bytes) -> None:
+    assert ask(body) == (400, error(-32700, "Parse error", None))
+
+
+@pytest.mark.parametrize(
+    "message", [{"id": 3}, {"id": 3, "method": 5}, {"id": 3, "method": "eth_blockNumber", "params": {"a": 1}}]
+)
+def test_envelope_faults_are_invalid_requests_with_their_id(message: dict[str, Any]) -> None:
+    assert ask(message) == (400, error(-32600, "Invalid Request", 3))
+
+
+def test_a_notification_is_not_executed_and_has_an_empty_answer() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        assert dispatch.handle(b'{"method":"eth_blockNumber","params":[]}') == b""
+        assert context.executed == []
+
+    run(main)
+
+
+def test_an_id_of_null_is_executed() -> None:
+    assert ask(request("eth_blockNumber", id=None)) == (200, {"jsonrpc": "2.0", "id": None, "result": "0x20"})
+
+
+@pytest.mark.parametrize("params", [None, [], [None], ["surplus", 1]])
+def test_absent_null_and_surplus_params_do_no_harm(params: Any) -> None:
+    assert ask({"id": 1, "method": "eth_blockNumber", "params": params})[1]["result"] == "0x20"
+
+
+def test_an_unknown_method_and_one_that_is_off_differ() -> None:
+    assert ask(request("eth_nonsense")) == (200, error(-32601, "Method not found"))
+    assert ask(request("admin_peers")) == (200, error(-32604, "Method not enabled"))
+    assert ask(request("clique_propose")) == (200, error(-32604, "Method not enabled"))
+    assert ask(request("eth_tell", "x")) == (200, error(-32604, "Method not enabled"))
+
+
+def test_method_names_are_case_sensitive() -> None:
+    assert ask(request("ETH_BLOCKNUMBER"))[1]["error"]["code"] == -32601
+
+
+def test_bad_params_say_where_in_data() -> None:
+    status, answer = ask(request("eth_getBalance", "0xzz"))
+    assert (status, answer["error"]["code"], answer["error"]["message"]) == (200, -32602, "Invalid params")
+    assert "address" in answer["error"]["data"]
+    assert "missing" in ask(request("eth_getBalance"))[1]["error"]["data"]
+
+
+def test_surplus_params_are_refused_where_the_count_is_exact() -> None:
+    assert ask(request("web3_sha3", "a", "b"))[1]["error"]["code"] == -32602
+
+
+def test_null_stands_for_the_default_of_a_parameter() -> None:
+    assert ask(request("eth_getBalance", "0x1", None))[1]["result"] == "0x1"
+    assert ask(request("eth_getBalance", "0x1", "earliest"))[1]["result"] is None
+
+
+def test_method_errors_can_have_status_400_as_the_original_had() -> None:
+    assert ask(request("eth_nonsense"), error_status=400) == (400, error(-32601, "Method not found"))
+    assert ask(request("eth_blockNumber"), error_status=400)[0] == 200
+    assert ask([request("eth_nonsense")], error_status=400)[0] == 200
+
+
+def test_a_bug_is_an_internal_error_and_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
+    assert ask(request("eth_fail")) == (200, error(-32603, "Internal error"))
+    assert "eth_fail" in caplog.text
+
+
+def test_a_panic_of_the_extension_is_an_internal_error_too(caplog: pytest.LogCaptureFixture) -> None:
+    assert ask(request("eth_panic")) == (200, error(-32603, "Internal error"))
+    assert ask([request("eth_panic")])[1] == [error(-32603, "Internal error")]
+    assert "index out of bounds" in caplog.text
+
+
+def test_a_panic_after_a_wait_is_answered() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        reply = dispatch.handle(b'{"id":1,"method":"eth_panicLater","params":[]}')
+        assert isinstance(reply, Pending)
+        answers: list[Any] = []
+        reply.deliver = answers.append
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [json.loads(answer) for answer in answers] == [error(-32603, "Internal error")]
+
+    run(main)
+
+
+def test_a_large_result_is_not_copied_into_its_envelope() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        reply = dispatch.handle(b'{"id":1,"method":"eth_large","params":[]}')
+        assert isinstance(reply, Answer)
+        assert len(reply.parts) == 3
+        assert len(json.loads(reply.join())["result"]) == 200_000
+
+    run(main)
+
+
+def test_a_coroutine_that_does_not_wait_is_finished_at_once() -> None:
+    assert ask(request("eth_getCode", "0x1"))[1]["result"] == "0x" + "00" * 19 + "01"
+
+
+def test_a_coroutine_that_waits_is_answered_later() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        reply = dispatch.handle(b'{"id":1,"method":"eth_wait","params":[]}')
+        assert isinstance(reply, Pending)
+        answers: list[Any] = []
+        reply.deliver = answers.append
+        assert context.gate is not None
+        context.gate.set_result(4)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert answers == [b'{"jsonrpc":"2.0","id":1,"result":"0x5"}']
+
+    run(main)
+
+
+def test_an_abandoned_wait_is_cancelled_and_not_answered() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        reply = dispatch.handle(b'{"id":1,"method":"eth_wait","params":[]}')
+        assert isinstance(reply, Pending)
+        answers: list[Any] = []
+        reply.deliver = answers.append
+        await asyncio.sleep(0)
+        reply.abandon()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert context.gate is not None
+        assert context.gate.cancelled()
+        assert answers == []
+
+    run(main)
+
+
+@given(st.binary(max_size=60))
+def test_no_body_makes_the_dispatcher_fail(body: bytes) -> None:
+    status, _ = ask(body)
+    assert status in (200, 400)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(_JSON, st.sampled_from(["eth_getBalance", "eth_blockNumber", "web3_sha3", "x"]) | _JSON, _JSON)
+def test_no_envelope_makes_the_dispatcher_fail(id: Any, name: Any, params: Any) -> None:
+    status, answer = ask({"id": id, "method": name, "params": params})
+    assert status in (200, 400)
+    assert answer is None or "error" in answer or "result" in answer
+    assert answer is None or answer.get("error", {}).get("code") != -32603

@@ -1,0 +1,22 @@
+"""Readiness."""
+
+from __future__ import annotations
+
+from ophion.rpc.endpoints.health import Health
+from ophion.rpc.questions.context import SyncStatus
+
+
+def test_a_node_without_network_and_in_sync_is_ready() -> None:
+    assert Health(lambda: None).is_ready(5, 0)
+
+
+def test_a_node_waits_for_its_peers() -> None:
+    health = Health(lambda: None, lambda: 2)
+    assert health.is_ready(2, 2)
+    assert not health.is_ready(3, 2)
+
+
+def test_a_node_far_behind_is_not_ready() -> None:
+    health = Health(lambda: SyncStatus(0, 7, 10))
+    assert health.is_ready(1, 3)
+    assert not health.is_ready(1, 2)

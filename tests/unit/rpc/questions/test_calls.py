@@ -1,0 +1,84 @@
+"""Where calls run and what becomes of their outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+import pytest
+
+from ophion.errors import RpcError
+from ophion.native.executor import AccountOverride
+from ophion.rpc.questions.call_object import Call
+from ophion.rpc.questions.calls import gas_for, run_call
+from ophion.rpc.questions.context import RpcContext
+from ophion.runtime.lanes import InlineLanes
+from tests.unit.rpc.contracts import CALLER, HEAVY
+from tests.unit.rpc.interface import Interface
+
+T = TypeVar("T")
+CONTRACT = b"\xcc" * 20
+
+
+class CountingLane:
+    """A lane that says how often it was used."""
+
+    name = "read"
+    waiting = 0
+
+    def __init__(self) -> None:
+        self.jobs = 0
+
+    async def run(self, job: Callable[[], T], deadline_s: float | None = None) -> T:
+        self.jobs += 1
+        return job()
+
+
+@pytest.fixture
+def lane() -> CountingLane:
+    return CountingLane()
+
+
+@pytest.fixture
+def context(dev: Interface, lane: CountingLane) -> RpcContext:
+    lanes = InlineLanes()
+    lanes.read = lane  # type: ignore[assignment]
+    return replace(dev.context, lanes=lanes)
+
+
+def call(context: RpcContext, wanted: Call, code: bytes) -> bytes:
+    queries = context.queries
+    overrides = [AccountOverride(address=CONTRACT, code=code)]
+    outcome = run_call(context, queries.head_state, queries.head_env, 2**40, wanted, overrides)
+
+    async def wait() -> bytes:
+        return outcome if isinstance(outcome, bytes) else await outcome
+
+    return asyncio.run(wait())
+
+
+def test_the_first_call_of_its_kind_runs_in_the_lane_and_the_next_does_not(
+    context: RpcContext, lane: CountingLane
+) -> None:
+    for _ in range(3):
+        assert call(context, Call(to=CONTRACT), CALLER) == bytes(32)
+    assert lane.jobs == 1
+
+
+def test_a_heavy_call_runs_in_the_lane_every_time(context: RpcContext, lane: CountingLane) -> None:
+    for _ in range(2):
+        with pytest.raises(RpcError, match="out of gas"):
+            call(context, Call(to=CONTRACT, gas=3_000_000), HEAVY)
+    assert lane.jobs == 2
+
+
+def test_gas_is_what_was_asked_for_below_the_cap_of_the_node(context: RpcContext) -> None:
+    assert gas_for(context, Call(), 30_000_000) == 30_000_000
+    assert gas_for(context, Call(), 10**12) == 50_000_000
+    assert gas_for(context, Call(gas=5), 30_000_000) == 5
+    assert gas_for(context, Call(gas=2**80), 30_000_000) == 50_000_000
+    uncapped = replace(context, limits=replace(context.limits, gas_cap=0))
+    assert gas_for(uncapped, Call(), 10**12) == 10**12
+    assert gas_for(uncapped, Call(gas=2**80), 10**12) == 10**12

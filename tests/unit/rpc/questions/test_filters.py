@@ -1,0 +1,188 @@
+"""Polling filters and their clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ophion.chain.events import ChainBlock, Extended, Reorged
+from ophion.errors import RpcError
+from ophion.native.transactions import Body, Transaction, decode_transactions
+from ophion.pool.events import Added, Dropped, DropReason
+from ophion.pool.queue import PooledTransaction
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import EMPTY_BLOOM, EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT, ZERO_ADDRESS, ZERO_HASH, ZERO_NONCE
+from ophion.rpc.questions.filters import MAX_FILTERS, ChainChange, FilterKind, Filters, Journal, LogChanges
+from ophion.rpc.questions.log_query import LogQuery
+from ophion.runtime.clock import ManualClock
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+
+HEADER = Header(
+    ZERO_HASH, EMPTY_OMMERS_HASH, ZERO_ADDRESS, EMPTY_TRIE_ROOT, EMPTY_TRIE_ROOT, EMPTY_TRIE_ROOT, EMPTY_BLOOM,
+    1, 0, 5000, 0, 0, b"", ZERO_HASH, ZERO_NONCE,
+)  # fmt: skip
+
+
+class Counting:
+    """Ids that can be foreseen."""
+
+    def __init__(self) -> None:
+        self.drawn = 0
+
+    def token(self, size: int) -> bytes:
+        self.drawn += 1
+        return self.drawn.to_bytes(size, "big")
+
+
+def block(number: int, branch: int = 0) -> ChainBlock:
+    header = HashedHeader(replace(HEADER, number=number), bytes([branch]) * 31 + bytes([number]))
+    return ChainBlock(header, Body.of([], [], None))
+
+
+def pooled(number: int) -> PooledTransaction:
+    (transaction,) = decode_transactions([legacy_transaction(DEV_KEYS[0], number)])
+    assert isinstance(transaction, Transaction)
+    return PooledTransaction(
+        transaction, transaction.hash, transaction.sender, number, 21_000, 1, 1, 100, True, 0.0, number
+    )
+
+
+def filters() -> tuple[Filters, ManualClock]:
+    clock = ManualClock()
+    return Filters(clock, Counting()), clock
+
+
+def test_ids_are_quantities_without_leading_zeros() -> None:
+    assert filters()[0].install(FilterKind.BLOCKS) == "0x1"
+
+
+def test_a_block_filter_gives_what_arrived_since_it_was_asked_last() -> None:
+    store, _ = filters()
+    store.on_chain_event(Extended((block(1),)))
+    found = store.install(FilterKind.BLOCKS)
+    assert store.changes(found) == []
+    store.on_chain_event(Extended((block(2), block(3))))
+    assert store.changes(found) == [block(2).header.hash, block(3).header.hash]
+    assert store.changes(found) == []
+
+
+def test_a_reorganisation_gives_the_new_blocks_only() -> None:
+    store, _ = filters()
+    found = store.install(FilterKind.BLOCKS)
+    store.on_chain_event(Reorged((block(2),), (block(2, 1), block(3, 1))))
+    assert store.changes(found) == [block(2, 1).header.hash, block(3, 1).header.hash]
+
+
+def test_a_pending_filter_gives_hashes_of_transactions_that_entered() -> None:
+    store, _ = filters()
+    store.on_pool_event(Added((pooled(1),)))
+    found = store.install(FilterKind.PENDING)
+    store.on_pool_event(Added((pooled(2), pooled(3))))
+    store.on_pool_event(Dropped((pooled(2),), DropReason.EVICTED))
+    assert store.changes(found) == [pooled(2).hash, pooled(3).hash]
+
+
+def test_a_log_filter_gives_the_blocks_to_look_at_with_those_that_left() -> None:
+    store, _ = filters()
+    found = store.install(FilterKind.LOGS, LogQuery(from_block=100, to_block=3))
+    store.on_chain_event(Extended((block(2),)))
+    store.on_chain_event(Reorged((block(2),), (block(2, 1), block(3, 1), block(4, 1))))
+    changes = store.changes(found)
+    assert isinstance(changes, LogChanges)
+    assert changes.blocks == (
+        ChainChange(block(2).header.hash, 2, False),
+        ChainChange(block(2).header.hash, 2, True),
+        ChainChange(block(2, 1).header.hash, 2, False),
+        ChainChange(block(3, 1).header.hash, 3, False),
+    )
+
+
+def test_filters_do_not_share_what_they_have_read() -> None:
+    store, _ = filters()
+    one, two = store.install(FilterKind.BLOCKS), store.install(FilterKind.BLOCKS)
+    store.on_chain_event(Extended((block(1),)))
+    assert len(store.changes(one)) == 1  # type: ignore[arg-type]
+    store.on_chain_event(Extended((block(2),)))
+    assert len(store.changes(one)) == 1  # type: ignore[arg-type]
+    assert len(store.changes(two)) == 2  # type: ignore[arg-type]
+
+
+def test_a_filter_is_gone_after_ten_idle_minutes() -> None:
+    store, clock = filters()
+    asked, idle = store.install(FilterKind.BLOCKS), store.install(FilterKind.BLOCKS)
+    clock.advance(599)
+    store.changes(asked)
+    clock.advance(1)
+    store.changes(asked)
+    with pytest.raises(RpcError, match="Filter not found"):
+        store.changes(idle)
+    assert not store.uninstall(idle)
+
+
+def test_asking_for_the_query_keeps_a_log_filter_alive() -> None:
+    store, clock = filters()
+    found = store.install(FilterKind.LOGS, LogQuery(from_block=7))
+    for _ in range(5):
+        clock.advance(400)
+        assert store.log_query(found).from_block == 7
+
+
+def test_only_log_filters_have_a_query() -> None:
+    store, _ = filters()
+    for unknown in (store.install(FilterKind.BLOCKS), store.install(FilterKind.PENDING), "0x99"):
+        with pytest.raises(RpcError, match="Logs filter not found"):
+            store.log_query(unknown)
+
+
+def test_ids_are_compared_as_text() -> None:
+    store, _ = filters()
+    store.install(FilterKind.BLOCKS)
+    assert not store.uninstall("0x01")
+    assert store.uninstall("0x1")
+    assert not store.uninstall("0x1")
+
+
+def test_the_number_of_filters_is_bounded() -> None:
+    store, clock = filters()
+    first, second = store.install(FilterKind.BLOCKS), store.install(FilterKind.BLOCKS)
+    clock.advance(61)
+    store.changes(first)
+    for _ in range(MAX_FILTERS - 1):
+        store.install(FilterKind.BLOCKS)
+    assert store.changes(first) == []
+    assert not store.uninstall(second)
+
+
+def test_filters_in_use_make_no_room_for_others() -> None:
+    store, clock = filters()
+    for _ in range(MAX_FILTERS):
+        store.install(FilterKind.BLOCKS)
+    with pytest.raises(RpcError, match="Number of filters exceeds the limit") as caught:
+        store.install(FilterKind.BLOCKS)
+    assert caught.value.code == -32005
+    clock.advance(61)
+    store.install(FilterKind.BLOCKS)
+    assert len(store) == MAX_FILTERS
+
+
+def test_a_journal_is_bounded_and_its_positions_stay_right() -> None:
+    journal: Journal[int] = Journal(3)
+    for number in range(5):
+        journal.append(number)
+    assert (len(journal), journal.end) == (3, 5)
+    assert journal.since(0) == [2, 3, 4]
+    assert journal.since(4) == [4]
+    assert journal.since(5) == []
+    journal.forget_before(4)
+    assert journal.since(0) == [4]
+
+
+def test_what_every_filter_has_read_is_forgotten() -> None:
+    store, _ = filters()
+    found = store.install(FilterKind.BLOCKS)
+    for number in range(3000):
+        store.on_chain_event(Extended((block(number % 256),)))
+        if number % 100 == 0:
+            store.changes(found)
+    assert len(store._chain) < 1200

@@ -1,0 +1,196 @@
+"""What subscribers hear, reorganisations included."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from ophion.chain.events import ChainBlock, Extended, Reorged
+from ophion.errors import RpcError
+from ophion.primitives.block import HashedHeader
+from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.rpc.contracts import LOGGING, deploying
+from tests.unit.rpc.interface import Interface
+
+
+class Listener:
+    """A connection that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Any]] = []
+        self.is_closed = False
+
+    def notify(self, message: bytes) -> None:
+        content = json.loads(message)
+        assert (content["jsonrpc"], content["method"]) == ("2.0", "eth_subscription")
+        self.heard.append((content["params"]["subscription"], content["params"]["result"]))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def take(self) -> list[Any]:
+        heard, self.heard = self.heard, []
+        return [result for _, result in heard]
+
+
+def tell(dev: Interface, story: Callable[[Subscriptions, Listener], Coroutine[Any, Any, None]]) -> None:
+    """Run a story while the service runs."""
+
+    async def main() -> None:
+        subscriptions = dev.context.subscriptions
+        service = asyncio.create_task(subscriptions.run(lambda: None))
+        await settle()
+        try:
+            await story(subscriptions, Listener())
+        finally:
+            service.cancel()
+            await asyncio.gather(service, return_exceptions=True)
+
+    dev.run(main())
+
+
+async def settle() -> None:
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+def test_new_heads_come_as_blocks_with_hashes_or_transactions(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        short = subscriptions.subscribe(listener, "newHeads", None)
+        full = subscriptions.subscribe(listener, "newHeads", {"includeTransactions": True})
+        header, (sent,) = await dev.node.mine(legacy_transaction(DEV_KEYS[1], 0))
+        await settle()
+        heard = dict(listener.heard)
+        assert heard[hex(short)]["hash"] == heard[hex(full)]["hash"] == "0x" + header.hash.hex()
+        assert heard[hex(short)]["transactions"] == ["0x" + sent.hex()]
+        assert heard[hex(full)]["transactions"][0]["hash"] == "0x" + sent.hex()
+
+    tell(dev, story)
+
+
+def test_pending_transactions_come_as_hashes_or_objects_and_leave_as_hashes(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        hashes = subscriptions.subscribe(listener, "newPendingTransactions", False)
+        objects = subscriptions.subscribe(listener, "newPendingTransactions", True)
+        dropped = subscriptions.subscribe(listener, "droppedPendingTransactions", None)
+        (first,) = await dev.node.send(legacy_transaction(DEV_KEYS[1], 0))
+        await settle()
+        heard = dict(listener.heard)
+        listener.heard.clear()
+        assert heard[hex(hashes)] == "0x" + first.hex()
+        assert heard[hex(objects)]["hash"] == "0x" + first.hex()
+        assert heard[hex(objects)]["blockHash"] is None
+        await dev.node.send(legacy_transaction(DEV_KEYS[1], 0, gas_price=10**10))
+        await settle()
+        assert dict(listener.heard)[hex(dropped)] == "0x" + first.hex()
+
+    tell(dev, story)
+
+
+def test_sync_status_is_published_with_each_block(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        subscriptions.subscribe(listener, "syncing", None)
+        await dev.node.seal()
+        await settle()
+        assert listener.take() == [False]
+
+    tell(dev, story)
+
+
+def test_logs_come_one_by_one_and_go_when_their_block_does(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        create = legacy_transaction(DEV_KEYS[1], 0, to=None, gas=300_000, data=deploying(LOGGING))
+        await dev.node.mine(create)
+        contract = _created(dev)
+        subscriptions.subscribe(listener, "logs", {"address": "0x" + contract.hex()})
+        subscriptions.subscribe(listener, "logs", {"address": "0x" + "11" * 20})
+        calls = [legacy_transaction(DEV_KEYS[1], nonce, to=contract, gas=100_000) for nonce in (1, 2)]
+        header, _ = await dev.node.mine(*calls)
+        await settle()
+        added = listener.take()
+        assert [one["logIndex"] for one in added] == ["0x0", "0x1"]
+        assert not any(one["removed"] for one in added)
+        block = _block(dev, header)
+        dev.node.chain.events.publish(Reorged((block,), (block,)))
+        await settle()
+        heard = listener.take()
+        assert [one["removed"] for one in heard] == [True, True, False, False]
+        assert [{**one, "removed": False} for one in heard[:2]] == added
+
+    tell(dev, story)
+
+
+def test_a_reorganisation_gives_every_block_of_the_new_branch(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        first, second = await dev.node.seal(), await dev.node.seal()
+        subscriptions.subscribe(listener, "newHeads", None)
+        one, two = _block(dev, first), _block(dev, second)
+        dev.node.chain.events.publish(Reorged((two, one), (one, two)))
+        await settle()
+        assert [head["number"] for head in listener.take()] == ["0x1", "0x2"]
+
+    tell(dev, story)
+
+
+def test_a_connection_that_is_gone_hears_nothing_more(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        subscriptions.subscribe(listener, "newHeads", None)
+        subscriptions.drop(listener)
+        await dev.node.seal()
+        await settle()
+        assert listener.take() == []
+
+    tell(dev, story)
+
+
+def test_subscribers_of_a_node_that_cannot_keep_up_are_disconnected(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        subscriptions.subscribe(listener, "newHeads", None)
+        block = _block(dev, await dev.node.seal())
+        await settle()
+        listener.take()
+        for _ in range(5000):
+            dev.node.chain.events.publish(Extended((block,)))
+        await settle()
+        assert listener.is_closed
+        other = Listener()
+        subscriptions.subscribe(other, "newHeads", None)
+        await dev.node.seal()
+        await settle()
+        assert len(other.take()) == 1
+
+    tell(dev, story)
+
+
+def _created(dev: Interface) -> bytes:
+    text = dev.node.chain.store.block_receipts_json(dev.node.queries.head_hash, False)
+    assert text is not None
+    return bytes.fromhex(json.loads(text)[0]["contractAddress"][2:])
+
+
+def _block(dev: Interface, header: HashedHeader) -> ChainBlock:
+    body = dev.node.chain.store.body(header.hash)
+    assert body is not None
+    return ChainBlock(header, body)
+
+
+def test_one_connection_has_so_many_subscriptions_and_no_more(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        last = 0
+        for _ in range(1024):
+            last = subscriptions.subscribe(listener, "newHeads", None)
+        with pytest.raises(RpcError, match="Number of subscriptions exceeds the limit") as caught:
+            subscriptions.subscribe(listener, "logs", None)
+        assert caught.value.code == -32005
+        subscriptions.subscribe(Listener(), "newHeads", None)
+        subscriptions.unsubscribe(listener, last)
+        subscriptions.subscribe(listener, "newHeads", None)
+        subscriptions.drop(listener)
+        assert len(subscriptions) == 1
+
+    tell(dev, story)

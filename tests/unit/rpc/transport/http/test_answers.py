@@ -1,0 +1,122 @@
+"""Answers in the order of their requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+
+from ophion.rpc.transport.http.answers import Answers
+from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
+from ophion.runtime.lanes import InlineLane
+from tests.unit.rpc.transport.test_replies import Rest
+from tests.unit.rpc.wire import MemoryTransport
+
+
+class Client:
+    """Answers and where they go; `flush` is called as a connection does it."""
+
+    def __init__(self) -> None:
+        self.transport = MemoryTransport()
+        self.answers = Answers(self.transport, lambda: self.answers.flush() and None)
+
+
+def pending() -> Pending:
+    return Pending(lambda: None)
+
+
+def streamed(*pieces: bytes, most: int = 100) -> StreamedAnswer:
+    body = Streamed(b"[1", Rest(*pieces), InlineLane("trace"), Streams(most_bytes=most))
+    return StreamedAnswer(b"7", b'{"id":7,"result":', body, b"}")
+
+
+def run(test: Callable[[Client], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await test(Client())
+
+    asyncio.run(main())
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def bodies(written: bytes) -> list[bytes]:
+    return [part.rpartition(b"\r\n\r\n")[2] for part in written.split(b"HTTP/1.1 ")[1:]]
+
+
+def test_what_is_ready_waits_for_what_was_asked_before() -> None:
+    async def story(client: Client) -> None:
+        first, second = pending(), pending()
+        client.answers.add(first)
+        client.answers.add(b"[2]")
+        client.answers.add(second)
+        client.answers.put(b"HTTP/1.1 100 Continue\r\n\r\n")
+        assert not client.answers.flush()
+        assert len(client.answers) == 4
+        second.resolve(b"[3]")
+        assert client.transport.take() == b""
+        first.resolve(b"[1]")
+        assert bodies(client.transport.take()) == [b"[1]", b"[2]", b"[3]", b""]
+        assert len(client.answers) == 0
+
+    run(story)
+
+
+def test_there_is_room_for_many_small_requests_or_one_large() -> None:
+    async def story(client: Client) -> None:
+        for _ in range(31):
+            client.answers.add(pending(), size=100)
+        assert client.answers.has_room
+        client.answers.add(pending(), size=100)
+        assert not client.answers.has_room
+        client.answers.abandon()
+        client.answers.add(pending(), size=64 * 1024)
+        assert not client.answers.has_room
+
+    run(story)
+
+
+def test_a_streamed_answer_is_written_in_chunks_and_the_next_one_waits() -> None:
+    async def story(client: Client) -> None:
+        client.answers.add(streamed(b",2]"))
+        client.answers.add(b"[3]")
+        client.answers.flush()
+        assert client.answers.is_streaming
+        await turns()
+        assert not client.answers.is_streaming
+        written = client.transport.take()
+        assert b"Transfer-Encoding: chunked" in written
+        assert written.endswith(b"[3]")
+
+    run(story)
+
+
+def test_clients_that_know_no_chunks_get_it_in_one_piece_or_an_error() -> None:
+    async def story(client: Client) -> None:
+        for most, found in ((100, {"id": 7, "result": [1, 2]}), (3, None)):
+            client.answers.add(streamed(b",2]", most=most), keep_alive=False, is_old=True)
+            await turns()
+            client.answers.flush()
+            (body,) = bodies(client.transport.take())
+            answer = json.loads(body)
+            assert answer == found or answer["error"]["code"] == -32005
+        assert not client.transport.is_aborted
+
+    run(story)
+
+
+def test_nobody_works_for_a_client_that_is_gone() -> None:
+    async def story(client: Client) -> None:
+        given_up: list[str] = []
+        client.answers.add(Pending(lambda: given_up.append("first")))
+        client.answers.add(Response(404))
+        client.answers.add(Pending(lambda: given_up.append("second")))
+        client.answers.abandon()
+        assert given_up == ["first", "second"]
+        assert len(client.answers) == 0
+
+    run(story)

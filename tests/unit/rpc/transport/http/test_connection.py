@@ -1,0 +1,506 @@
+"""HTTP/1.1 driven in process: what arrives in which pieces, and what leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import weakref
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
+from ophion.rpc.transport.http.wire import Request, Response
+from ophion.rpc.transport.replies import Pending, Reply
+from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher
+
+BLOCK_NUMBER = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x20"}'
+WAIT = b'{"jsonrpc":"2.0","id":9,"method":"eth_wait","params":[]}'
+
+
+class Echo:
+    """An application that shows what it was given."""
+
+    def __init__(self, dispatch: Dispatcher) -> None:
+        self.plain: Callable[[bytes], Reply] | None = dispatch.handle
+
+    def respond(self, request: Request) -> Result:
+        return Response(404, (request.method + b" " + request.path + b"?" + request.query,))
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class Client:
+    """One connection without a socket."""
+
+    def __init__(self, context: Context, **options: Any) -> None:
+        limits = HttpLimits(**options.pop("limits", {}))
+        self.heads = options.pop("heads", None) or PlainHeads()
+        self.transport = MemoryTransport()
+        self.open: list[HttpConnection] = []
+        policy = HttpPolicy(
+            Echo(dispatcher(context, asyncio.get_running_loop())),
+            HostList(options.pop("hosts", ["localhost", "127.0.0.1"])),
+            OriginList(options.pop("origins", [])),
+            limits,
+            self.heads,
+            options.pop("opened", lambda connection: True),
+            lambda connection: None,
+        )
+        self.connection = HttpConnection(policy)
+        self.connection.connection_made(self.transport)
+
+    def send(self, data: bytes) -> bytes:
+        self.connection.data_received(data)
+        return self.transport.take()
+
+    def post(self, body: bytes = BLOCK_NUMBER, *headers: bytes) -> bytes:
+        return self.send(post(body, *headers))
+
+
+def post(
+    body: bytes = BLOCK_NUMBER, *headers: bytes, host: bytes = b"localhost:8545", version: bytes = b"1.1"
+) -> bytes:
+    lines = [b"POST / HTTP/" + version, b"Host: " + host, b"Content-Length: %d" % len(body), *headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def run(test: Callable[[Client, Context], Awaitable[None] | None], **options: Any) -> None:
+    async def main() -> None:
+        context = Context()
+        outcome = test(Client(context, **options), context)
+        if outcome is not None:
+            await outcome
+
+    asyncio.run(main())
+
+
+def responses(data: bytes) -> list[tuple[int, dict[str, str], bytes]]:
+    """Every response in a stream of bytes."""
+    found = []
+    while data:
+        head, _, rest = data.partition(b"\r\n\r\n")
+        status, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        size = int(headers.get("content-length", "0"))
+        found.append((int(status.split()[1]), headers, rest[:size]))
+        data = rest[size:]
+    return found
+
+
+def only(data: bytes) -> tuple[int, dict[str, str], bytes]:
+    (response,) = responses(data)
+    return response
+
+
+def test_a_post_is_answered_as_json() -> None:
+    def story(client: Client, context: Context) -> None:
+        status, headers, body = only(client.post())
+        assert (status, headers["content-type"], body) == (200, "application/json", ANSWER)
+        assert not client.transport.is_closed
+
+    run(story)
+
+
+def test_a_head_seen_before_is_not_parsed_again_and_answers_the_same() -> None:
+    def story(client: Client, context: Context) -> None:
+        first = client.post()
+        assert len(client.heads.sizes) == 1
+        assert client.post() == first
+        other = BLOCK_NUMBER.replace(b'"id":1', b'"id":2')
+        assert only(client.post(other))[2] == ANSWER.replace(b'"id":1', b'"id":2')
+        assert only(client.post(b"x" * len(BLOCK_NUMBER)))[0] == 400
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    "headers", [[b"Origin: http://x"], [b"Expect: 100-continue"], [b"Connection: close"], [b"Authorization: Bearer x"]]
+)
+def test_heads_with_something_to_decide_are_not_learned(headers: list[bytes]) -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post(BLOCK_NUMBER, *headers)
+        assert client.heads.sizes == {}
+
+    run(story, origins=["*"])
+
+
+def test_a_learned_head_does_not_serve_a_longer_or_shorter_message() -> None:
+    def story(client: Client, context: Context) -> None:
+        whole = post()
+        client.send(whole)
+        assert client.send(whole[:-5]) == b""
+        assert only(client.send(whole[-5:]))[2] == ANSWER
+        assert [body for _, _, body in responses(client.send(whole + whole))] == [ANSWER, ANSWER]
+
+    run(story)
+
+
+@given(st.lists(st.integers(min_value=1, max_value=400), max_size=12))
+def test_a_request_may_arrive_in_any_pieces(cuts: list[int]) -> None:
+    def story(client: Client, context: Context) -> None:
+        stream = post() + post(b'{"id":2,"method":"eth_getCode","params":["0x1"]}', b"X-Any: thing") + post()
+        ends = sorted({0, len(stream), *(cut % len(stream) for cut in cuts)})
+        received = b"".join(client.send(stream[a:b]) for a, b in pairwise(ends))
+        found = responses(received)
+        assert [body for _, _, body in found][::2] == [ANSWER, ANSWER]
+        assert json.loads(found[1][2])["id"] == 2
+
+    run(story)
+
+
+def test_a_chunked_body_is_put_together() -> None:
+    def story(client: Client, context: Context) -> None:
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        middle = len(BLOCK_NUMBER) // 2
+        chunks = b"".join(
+            b"%x\r\n%b\r\n" % (len(part), part) for part in (BLOCK_NUMBER[:middle], BLOCK_NUMBER[middle:])
+        )
+        assert only(client.send(head + chunks + b"0\r\n\r\n"))[2] == ANSWER
+
+    run(story)
+
+
+def test_expect_100_continue_is_answered_before_the_body_comes() -> None:
+    def story(client: Client, context: Context) -> None:
+        whole = post(BLOCK_NUMBER, b"Expect: 100-continue")
+        head, body = whole[: -len(BLOCK_NUMBER)], whole[-len(BLOCK_NUMBER) :]
+        assert client.send(head) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert only(client.send(body))[2] == ANSWER
+        assert only(client.post(BLOCK_NUMBER, b"Expect: miracles"))[0] == 417
+
+    run(story)
+
+
+def test_pipelined_requests_are_answered_in_order_though_the_first_waits() -> None:
+    async def story(client: Client, context: Context) -> None:
+        assert client.send(post(WAIT) + post()) == b""
+        assert context.gate is not None
+        context.gate.set_result(1)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [json.loads(body)["id"] for _, _, body in responses(client.transport.take())] == [9, 1]
+
+    run(story)
+
+
+def test_an_answer_that_came_later_is_not_kept_once_it_has_been_written() -> None:
+    """Not even until the next collection of cycles: answers may be long, and collections are rare."""
+
+    class Long(bytearray):
+        """Bytes whose end can be seen."""
+
+    async def test(client: Client, context: Context) -> None:
+        waiting: Pending[Response] = Pending(lambda: None)
+        client.connection._answer(waiting)
+        answer = Long(b"{}")
+        gone = weakref.ref(answer)
+        gc.disable()
+        try:
+            waiting.resolve(Response(200, (memoryview(answer),)))
+            del answer, waiting
+            assert client.transport.take().endswith(b"{}")
+            assert gone() is None
+        finally:
+            gc.enable()
+
+    run(test)
+
+
+def test_a_client_with_too_many_open_requests_is_not_read_from() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.send(post(WAIT) * 32)
+        assert client.transport.is_reading_paused
+
+    run(story)
+
+
+def test_a_client_that_does_not_read_is_not_read_from() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post()
+        client.connection.pause_writing()
+        assert client.transport.is_reading_paused
+        client.connection.resume_writing()
+        assert not client.transport.is_reading_paused
+        assert only(client.post())[2] == ANSWER
+
+    run(story)
+
+
+def test_a_connection_closes_when_the_client_says_so() -> None:
+    def story(client: Client, context: Context) -> None:
+        status, headers, body = only(client.post(BLOCK_NUMBER, b"Connection: close"))
+        assert (status, headers["connection"], body) == (200, "close", ANSWER)
+        assert client.transport.is_closed
+
+    run(story)
+
+
+def test_http_1_0_closes_unless_it_asks_otherwise() -> None:
+    def closing(client: Client, context: Context) -> None:
+        assert only(client.send(post(version=b"1.0")))[1]["connection"] == "close"
+        assert client.transport.is_closed
+
+    def staying(client: Client, context: Context) -> None:
+        assert (
+            only(client.send(post(BLOCK_NUMBER, b"Connection: keep-alive", version=b"1.0")))[1]["connection"]
+            == "keep-alive"
+        )
+        assert not client.transport.is_closed
+
+    run(closing)
+    run(staying)
+
+
+def test_a_half_closed_client_still_gets_its_answer() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.post(WAIT)
+        assert client.connection.eof_received()
+        assert context.gate is not None
+        context.gate.set_result(1)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert only(client.transport.take())[0] == 200
+        assert client.transport.is_closed
+
+    run(story)
+
+
+def test_a_lost_client_has_its_requests_given_up() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.post(WAIT)
+        await asyncio.sleep(0)
+        client.connection.connection_lost(None)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert context.gate is not None
+        assert context.gate.cancelled()
+
+    run(story)
+
+
+def test_a_notification_has_status_200_and_no_body() -> None:
+    def story(client: Client, context: Context) -> None:
+        for _ in range(2):
+            status, headers, body = only(client.post(b'{"method":"eth_blockNumber"}'))
+            assert (status, headers["content-length"], body) == (200, "0", b"")
+
+    run(story)
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", [b"evil.example", b"localhost:", b"localhost:123456", b"[::1]:8545", b"", b"a:b:c"])
+def test_a_host_that_is_not_listed_is_refused(host: bytes) -> None:
+    def story(client: Client, context: Context) -> None:
+        status, headers, body = only(client.send(post(host=host)))
+        assert (status, body) == (403, b'{"message":"Host not authorized."}')
+        assert headers["content-type"] == "application/json; charset=utf-8"
+        assert context.executed == []
+
+    run(story)
+
+
+def test_an_absent_host_is_refused_unless_any_is_allowed() -> None:
+    bare = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(BLOCK_NUMBER) + BLOCK_NUMBER
+    run(lambda client, context: _status(client, bare, 403))
+    run(lambda client, context: _status(client, bare, 200), hosts=["*"])
+    run(lambda client, context: _status(client, post(), 403), hosts=["none"])
+
+
+def _status(client: Client, data: bytes, wanted: int) -> None:
+    assert only(client.send(data))[0] == wanted
+
+
+def test_an_origin_needs_to_be_allowed() -> None:
+    origin = b"Origin: http://page.example"
+    run(lambda client, context: _status(client, post(BLOCK_NUMBER, origin), 403))
+    run(lambda client, context: _status(client, post(BLOCK_NUMBER, origin), 403), origins=["http://other"])
+    run(lambda client, context: _status(client, post(BLOCK_NUMBER, origin), 403), origins=["http://page"])
+    run(lambda client, context: _status(client, post(BLOCK_NUMBER, origin), 200), origins=["x", "http://page.*"])
+
+    def story(client: Client, context: Context) -> None:
+        _, headers, _ = only(client.post(BLOCK_NUMBER, origin))
+        assert headers["access-control-allow-origin"] == "http://page.example"
+        _, headers, _ = only(client.post())
+        assert "access-control-allow-origin" not in headers
+
+    run(story, origins=["*"])
+
+
+def test_a_browser_may_ask_first() -> None:
+    def story(client: Client, context: Context) -> None:
+        ask = (
+            b"OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://a\r\nAccess-Control-Request-Method: POST\r\n\r\n"
+        )
+        status, headers, body = only(client.send(ask))
+        assert (status, body) == (200, b"")
+        assert headers["access-control-allow-headers"] == "*,content-type"
+        assert headers["access-control-allow-methods"] == "GET, POST, OPTIONS"
+        assert headers["access-control-allow-origin"] == "http://a"
+
+    run(story, origins=["all"])
+
+
+def test_a_body_too_large_is_refused_before_it_is_read() -> None:
+    def story(client: Client, context: Context) -> None:
+        status, headers, _ = only(client.send(post(b"x" * 200)[:100]))
+        assert (status, headers["connection"]) == (413, "close")
+        assert client.transport.has_eof
+        assert client.send(b"x" * 1000) == b""
+        assert not client.transport.is_closed
+
+    run(story, limits={"max_body_bytes": 100})
+
+
+def test_a_chunked_body_too_large_is_refused_while_it_is_read() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        assert client.send(b"40\r\n" + b"x" * 64 + b"\r\n") == b""
+        assert only(client.send(b"40\r\n" + b"x" * 64 + b"\r\n"))[0] == 413
+
+    run(story, limits={"max_body_bytes": 100})
+
+
+def test_what_is_not_http_is_refused() -> None:
+    run(lambda client, context: _status(client, b"\x16\x03\x01 hello there\r\n\r\n", 400))
+
+
+def test_a_head_without_end_is_refused() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.send(b"POST / HTTP/1.1\r\nX: ")
+        assert only(b"".join(client.send(b"y" * 10_000) for _ in range(10)))[0] == 431
+
+    run(story)
+
+
+def test_an_upgrade_is_ignored() -> None:
+    def story(client: Client, context: Context) -> None:
+        upgrade = post(BLOCK_NUMBER, b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAMA")
+        assert [body for _, _, body in responses(client.send(upgrade + post()))] == [ANSWER, ANSWER]
+
+    run(story)
+
+
+def test_a_tunnel_is_refused() -> None:
+    run(lambda client, context: _status(client, b"CONNECT a:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 405))
+
+
+def test_other_paths_go_to_the_application() -> None:
+    def story(client: Client, context: Context) -> None:
+        status, _, body = only(client.send(b"GET /readiness?minPeers=3 HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        assert (status, body) == (404, b"GET /readiness?minPeers=3")
+
+    run(story)
+
+
+def test_a_connection_too_many_is_told_so_and_closed() -> None:
+    def story(client: Client, context: Context) -> None:
+        assert client.transport.is_closed
+        status, _, body = only(client.transport.take())
+        assert (status, json.loads(body)["error"]["code"]) == (503, -32005)
+        assert client.post() == b""
+
+    run(story, opened=lambda connection: False)
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+def test_a_request_that_never_ends_is_cut_off() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.send(post()[:50])
+        for _ in range(6):
+            client.send(b"")
+            client.connection.tick(5.0)
+        assert not client.transport.is_aborted
+        client.connection.tick(5.0)
+        assert client.transport.is_aborted
+
+    run(story)
+
+
+def test_a_quiet_client_is_closed_after_a_while_and_a_busy_one_is_not() -> None:
+    def story(client: Client, context: Context) -> None:
+        for _ in range(100):
+            client.post()
+            client.connection.tick(5.0)
+        assert not client.transport.is_aborted
+        for _ in range(4):
+            client.connection.tick(5.0)
+        assert client.transport.is_aborted
+
+    run(story, limits={"idle_timeout_s": 15.0})
+
+
+def test_a_client_that_waits_for_us_is_not_cut_off() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post(WAIT)
+        for _ in range(100):
+            client.connection.tick(60.0)
+        assert not client.transport.is_aborted
+
+    run(story)
+
+
+def test_a_client_that_never_reads_is_cut_off() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post()
+        client.connection.pause_writing()
+        for _ in range(7):
+            client.connection.tick(5.0)
+        assert client.transport.is_aborted
+
+    run(story)
+
+
+def test_the_table_of_heads_is_bounded() -> None:
+    heads = PlainHeads()
+    for number in range(5000):
+        heads.learn(b"POST / HTTP/1.1\r\nX: %d\r\n\r\nab" % number, 2)
+    assert len(heads.sizes) <= 1024
+    heads.sizes.clear()
+    heads.learn(b"x" * 2000 + b"\r\n\r\nab", 2)
+    heads.learn(b"POST\r\n\r\nabc", 2)
+    assert heads.sizes == {}
+
+
+@given(st.lists(st.binary(max_size=40), max_size=6))
+def test_no_bytes_make_the_connection_fail(pieces: list[bytes]) -> None:
+    def story(client: Client, context: Context) -> None:
+        for piece in pieces:
+            client.send(piece)
+
+    run(story)
+
+
+def test_many_headers_are_too_many_even_when_they_come_at_once() -> None:
+    def story(client: Client, context: Context) -> None:
+        status, _, _ = only(client.post(BLOCK_NUMBER, *[b"X-%d: %b" % (number, b"y" * 100) for number in range(100)]))
+        assert status == 431
+
+    run(story, limits={"max_head_bytes": 4096})
+
+
+def test_the_work_of_a_client_that_has_gone_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ophion.rpc.transport.http.connection._HALF_CLOSED_S", 0.01)
+
+    async def story(client: Client, context: Context) -> None:
+        assert client.post(WAIT) == b""
+        assert client.connection.eof_received()
+        assert not client.transport.is_aborted
+        await asyncio.sleep(0.05)
+        assert client.transport.is_aborted
+
+    run(story)

@@ -1,0 +1,114 @@
+"""Bytes to requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.http.reader import RequestReader
+from ophion.rpc.transport.http.wire import Request, Response
+
+HEAD = b"POST /path?a=1 HTTP/1.1\r\nHost: localhost\r\n"
+MESSAGE = HEAD + b"Content-Length: 5\r\n\r\nhello"
+
+
+class Nothing:
+    plain = None
+
+    def respond(self, request: Request) -> Response:
+        return Response(404)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class Reading:
+    """A connection that notes what it is told."""
+
+    def __init__(self, **limits: int) -> None:
+        self.is_ending = False
+        self.told: list[Any] = []
+        hosts, origins = HostList(["localhost"]), OriginList(["http://good"])
+        policy = HttpPolicy(
+            Nothing(),
+            hosts,
+            origins,
+            HttpLimits(**limits),
+            PlainHeads(),
+            lambda opened: True,
+            lambda closed: None,
+        )
+        self.reader = RequestReader(policy, self)
+
+    def on_request(self) -> None:
+        self.told.append(self.reader.refusal or self.reader.request())
+
+    def on_expectation(self) -> None:
+        self.told.append("continue")
+
+    def end_with(self, response: Response) -> None:
+        self.is_ending = True
+        self.told.append(response.status)
+
+
+@given(st.lists(st.integers(0, 3 * len(MESSAGE)), max_size=12))
+def test_it_does_not_matter_how_bytes_are_cut(cuts: list[int]) -> None:
+    reading, data, places = Reading(), MESSAGE * 3, sorted(cuts)
+    for start, end in zip([0, *places], [*places, len(MESSAGE * 3)], strict=True):
+        if start < end:
+            reading.reader.feed(data[start:end])
+    expected = Request(b"POST", b"/path", b"a=1", {b"host": b"localhost", b"content-length": b"5"}, b"hello")
+    assert reading.told == [expected] * 3
+    assert not reading.reader.in_message
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"nonsense\r\n\r\n", [400]),
+        (HEAD + b"Content-Length: 6\r\n\r\n", [413]),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n9\r\n123456789\r\n", [413]),
+        (HEAD + b"X: " + b"y" * 200 + b"\r\n\r\n", [431]),
+        (b"GET /" + b"y" * 200, [431]),
+        (b"CONNECT a:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", [405]),
+        (HEAD + b"Expect: tea\r\nContent-Length: 1\r\n\r\n", [417]),
+        (HEAD + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n", ["continue"]),
+    ],
+)
+def test_what_a_head_decides(data: bytes, told: list[object]) -> None:
+    reading = Reading(max_body_bytes=5, max_head_bytes=150)
+    reading.reader.feed(data)
+    assert reading.told[:1] == told
+
+
+@pytest.mark.parametrize("line", [b"Host: elsewhere", b"Host: localhost\r\nOrigin: http://evil"])
+def test_refused_hosts_and_origins_are_told_with_the_request(line: bytes) -> None:
+    reading = Reading()
+    reading.reader.feed(b"POST / HTTP/1.1\r\n" + line + b"\r\nContent-Length: 2\r\n\r\n{}")
+    assert [refusal.status for refusal in reading.told] == [403]
+
+
+def test_a_wish_for_another_protocol_is_ignored() -> None:
+    reading = Reading()
+    reading.reader.feed(HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nContent-Length: 5\r\n\r\nhello")
+    assert [request.body for request in reading.told] == [b"hello"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_usual"),
+    [
+        (b"", True),
+        (b"Connection: close\r\n", False),
+        (b"Origin: http://good\r\n", False),
+        (b"Authorization: Bearer x\r\n", False),
+    ],
+)
+def test_which_heads_leave_nothing_to_decide(lines: bytes, is_usual: bool) -> None:
+    reading = Reading()
+    reading.reader.feed(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + lines + b"Content-Length: 2\r\n\r\n{}")
+    assert reading.reader.is_usual() is is_usual

@@ -1,0 +1,166 @@
+"""Answers that are sent while they are made: pieces, back-pressure, ends of all kinds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from ophion.errors import OphionError, RpcError
+from ophion.rpc.transport.streaming import Pump, Streamed, StreamedAnswer, Streams, chunk, collected, fragments, opened
+from ophion.runtime.lanes import InlineLane
+from tests.unit.rpc.interface import Interface
+
+LANE = InlineLane("trace")
+
+
+class Pieces:
+    """A source with given pieces; an exception among them is raised when its turn comes."""
+
+    def __init__(self, *pieces: bytes | Exception) -> None:
+        self._pieces = list(pieces)
+        self.is_closed = False
+
+    def next(self) -> bytes | None:
+        if not self._pieces:
+            return None
+        piece = self._pieces.pop(0)
+        if isinstance(piece, Exception):
+            raise piece
+        return piece
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.is_aborted = False
+
+    def writelines(self, list_of_data: Any) -> None:
+        self.written.append(b"".join(list_of_data))
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(story())
+
+
+def answer(source: Pieces, streams: Streams | None = None) -> StreamedAnswer:
+    return StreamedAnswer(b"1", b'{"result":', Streamed(b"[1", source, LANE, streams or Streams()), b"}")
+
+
+def test_a_short_result_is_plain_bytes_and_a_long_one_is_a_stream() -> None:
+    async def story() -> None:
+        assert await opened(LANE, Streams(), lambda: Pieces(b"[]")) == b"[]"
+        assert await opened(LANE, Streams(), Pieces) == b""
+        long = await opened(LANE, Streams(), lambda: Pieces(b"[1", b",2", b"]"))
+        assert isinstance(long, Streamed)
+        assert await long.whole() == b"[1,2]"
+
+    run(story)
+
+
+def test_an_error_before_the_first_piece_is_an_error_of_the_request() -> None:
+    async def story() -> None:
+        with pytest.raises(OphionError):
+            await opened(LANE, Streams(), lambda: Pieces(OphionError("no")))
+
+    run(story)
+
+
+def test_the_pieces_leave_as_chunks_of_http() -> None:
+    async def story() -> None:
+        wire, done = Wire(), asyncio.Event()
+        source = Pieces(b",2]")
+        Pump(wire, answer(source), chunk, done.set)
+        await asyncio.wait_for(done.wait(), 1)
+        assert wire.written == [b'c\r\n{"result":[1\r\n', b"3\r\n,2]\r\n", b"1\r\n}\r\n0\r\n\r\n"]
+        assert source.is_closed
+
+    run(story)
+
+
+def test_the_pieces_leave_as_fragments_of_one_message() -> None:
+    frame = fragments()
+    assert frame(b"a" * 5, False) == (b"\x01\x05", b"aaaaa")
+    assert frame(b"b" * 300, False) == (b"\x00\x7e\x01\x2c", b"b" * 300)
+    assert frame(b"c" * 70_000, True)[0] == b"\x80\x7f" + (70_000).to_bytes(8, "big")
+
+
+def test_nothing_is_asked_for_while_the_socket_is_full() -> None:
+    async def story() -> None:
+        wire, done = Wire(), asyncio.Event()
+        pump = Pump(wire, answer(Pieces(b",2]")), chunk, done.set)
+        pump.pause()
+        await asyncio.sleep(0.01)
+        assert len(wire.written) == 1
+        pump.resume()
+        await asyncio.wait_for(done.wait(), 1)
+        assert len(wire.written) == 3
+
+    run(story)
+
+
+def test_an_error_in_the_middle_cuts_the_connection_off() -> None:
+    async def story() -> None:
+        wire, source = Wire(), Pieces(OphionError("late"))
+        Pump(wire, answer(source), chunk, lambda: None)
+        await asyncio.sleep(0.01)
+        assert wire.is_aborted
+        assert source.is_closed
+
+    run(story)
+
+
+def test_the_work_stops_when_the_client_is_gone() -> None:
+    async def story() -> None:
+        source, streams = Pieces(b",2]"), Streams()
+        pump = Pump(Wire(), answer(source, streams), chunk, lambda: None)
+        assert streams.open == 1
+        pump.abandon()
+        assert source.is_closed
+        assert streams.open == 0
+
+    run(story)
+
+
+def test_so_many_streams_and_no_more() -> None:
+    streams = Streams(1)
+    first = Streamed(b"", Pieces(), LANE, streams)
+    with pytest.raises(RpcError, match="Number of traces"):
+        Streamed(b"", Pieces(), LANE, streams)
+    first.close()
+    first.close()
+    assert streams.open == 0
+
+
+def test_what_cannot_be_streamed_is_put_together_up_to_a_limit() -> None:
+    async def story() -> None:
+        assert await collected(answer(Pieces(b",2]"), Streams(most_bytes=5))) == b'{"result":[1,2]}'
+        with pytest.raises(RpcError, match="maximum RPC response size"):
+            await collected(answer(Pieces(b",2]"), Streams(most_bytes=4)))
+
+    run(story)
+
+
+def test_a_long_trace_fits_into_a_batch(dev: Interface) -> None:
+    """Some thousand steps make a trace longer than a chunk."""
+    to = "0x" + "c1" * 20
+    code = "0x" + "61ffff" + "5b6001900380600357" + "00"
+    call = {"to": to, "gas": hex(200_000)}
+    asked = {"method": "debug_traceCall", "params": [call, "latest", {"stateOverrides": {to: {"code": code}}}]}
+    body = json.dumps([{"jsonrpc": "2.0", "id": number, **asked} for number in (1, 2)]).encode()
+    first, second = dev.message(body)
+    assert (first["id"], second["id"]) == (1, 2)
+    assert first["result"] == second["result"]
+    assert len(first["result"]["structLogs"]) > 40_000

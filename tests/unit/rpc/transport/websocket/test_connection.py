@@ -1,0 +1,290 @@
+"""WebSocket driven in process, with wsproto as the client on the other side."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Event,
+    Ping,
+    Pong,
+    RejectConnection,
+    RejectData,
+    Request,
+    TextMessage,
+)
+
+from ophion.rpc.transport.access import HostList
+from ophion.rpc.transport.websocket.connection import WebSocketConnection, text_frame_head
+from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
+from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher
+
+
+class Client:
+    """A WebSocket client whose server is one protocol object."""
+
+    def __init__(self, context: Context, **options: Any) -> None:
+        self.transport = MemoryTransport()
+        self.closed: list[WebSocketConnection] = []
+        policy = WebSocketPolicy(
+            dispatcher(context, asyncio.get_running_loop(), "ws"),
+            HostList(["localhost"]),
+            WebSocketLimits(**options),
+            lambda connection: True,
+            self.closed.append,
+        )
+        self.server = WebSocketConnection(policy)
+        self.server.connection_made(self.transport)
+        self.protocol = WSConnection(ConnectionType.CLIENT)
+
+    def open(self, host: str = "localhost:8546", **options: Any) -> list[Event]:
+        return self.exchange(Request(host=host, target="/any/path", **options))
+
+    def exchange(self, *events: Event) -> list[Event]:
+        self.server.data_received(b"".join(self.protocol.send(event) for event in events))
+        return self.received()
+
+    def received(self) -> list[Event]:
+        self.protocol.receive_data(self.transport.take())
+        return list(self.protocol.events())
+
+    def ask(self, name: str, *params: Any, id: Any = 1) -> Any:
+        (answer,) = self.exchange(TextMessage(data=json.dumps({"id": id, "method": name, "params": params})))
+        assert isinstance(answer, TextMessage)
+        return json.loads(answer.data)
+
+
+def run(test: Callable[[Client, Context], Awaitable[None] | None], **options: Any) -> None:
+    async def main() -> None:
+        context = Context()
+        outcome = test(Client(context, **options), context)
+        if outcome is not None:
+            await outcome
+
+    asyncio.run(main())
+
+
+def test_requests_are_answered_on_any_path() -> None:
+    def story(client: Client, context: Context) -> None:
+        assert [type(event) for event in client.open()] == [AcceptConnection]
+        assert client.ask("eth_blockNumber") == {"jsonrpc": "2.0", "id": 1, "result": "0x20"}
+
+    run(story)
+
+
+def test_the_same_rules_as_over_http_hold_for_errors() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        assert client.ask("admin_peers")["error"]["code"] == -32604
+        assert client.ask("eth_nonsense")["error"]["code"] == -32601
+        assert client.ask("eth_getBalance", 5)["error"]["code"] == -32602
+        (answer,) = client.exchange(TextMessage(data="{"))
+        assert json.loads(answer.data)["error"]["code"] == -32700  # type: ignore[attr-defined]
+        (answer,) = client.exchange(TextMessage(data='[{"id":1,"method":"eth_blockNumber"}]'))
+        assert json.loads(answer.data) == [{"jsonrpc": "2.0", "id": 1, "result": "0x20"}]  # type: ignore[attr-defined]
+        assert client.exchange(TextMessage(data='{"method":"eth_blockNumber"}')) == []
+
+    run(story)
+
+
+def test_a_binary_message_is_taken_for_text() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        (answer,) = client.exchange(BytesMessage(data=b'{"id":1,"method":"eth_blockNumber"}'))
+        assert isinstance(answer, TextMessage)
+
+    run(story)
+
+
+def test_a_message_may_come_in_several_frames() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        text = '{"id":1,"method":"eth_blockNumber"}'
+        parts = [TextMessage(data=text[:9], message_finished=False), TextMessage(data=text[9:])]
+        assert len(client.exchange(*parts)) == 1
+
+    run(story)
+
+
+def test_answers_come_when_they_are_ready() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.open()
+        assert client.exchange(TextMessage(data='{"id":1,"method":"eth_wait"}')) == []
+        assert client.ask("eth_blockNumber", id=2)["id"] == 2
+        assert context.gate is not None
+        context.gate.set_result(1)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        (answer,) = client.received()
+        assert json.loads(answer.data)["id"] == 1  # type: ignore[attr-defined]
+
+    run(story)
+
+
+def test_a_method_can_talk_back() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        told, answer = client.exchange(TextMessage(data='{"id":1,"method":"eth_tell","params":["hello"]}'))
+        assert told.data == "hello"  # type: ignore[attr-defined]
+        assert json.loads(answer.data)["result"] is True  # type: ignore[attr-defined]
+
+    run(story)
+
+
+@pytest.mark.parametrize("size", [0, 125, 126, 65535, 65536, 200_000])
+def test_frames_of_every_size_are_understood(size: int) -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        client.server.notify(b"x" * size)
+        events = client.received()
+        assert "".join(event.data for event in events) == "x" * size  # type: ignore[attr-defined]
+
+    run(story)
+    assert text_frame_head(5) == b"\x81\x05"
+
+
+def test_the_sub_protocol_undefined_is_confirmed() -> None:
+    def story(client: Client, context: Context) -> None:
+        (accepted,) = client.open(subprotocols=["undefined"])
+        assert isinstance(accepted, AcceptConnection)
+        assert accepted.subprotocol == "undefined"
+
+    run(story)
+
+
+def test_a_host_that_is_not_listed_is_refused() -> None:
+    def story(client: Client, context: Context) -> None:
+        rejected, *body = client.open(host="evil.example")
+        assert isinstance(rejected, RejectConnection)
+        assert rejected.status_code == 403
+        assert b"".join(part.data for part in body if isinstance(part, RejectData)) == (
+            b'{"message":"Host not authorized."}'
+        )
+        assert client.transport.is_closed
+
+    run(story)
+
+
+def test_plain_http_is_told_so() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.server.data_received(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+        assert client.transport.written.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert client.transport.written.endswith(b"Websocket endpoint can't handle HTTP requests")
+        assert client.transport.is_closed
+
+    def login(client: Client, context: Context) -> None:
+        client.server.data_received(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        assert client.transport.written.startswith(b"HTTP/1.1 400 Authentication not enabled\r\n")
+
+    run(story)
+    run(login)
+
+
+def test_a_handshake_without_end_is_refused() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.server.data_received(b"GET / HTTP/1.1\r\nX: ")
+        for _ in range(10):
+            client.server.data_received(b"y" * 10_000)
+        assert client.transport.is_closed
+
+    run(story)
+
+
+def test_pings_are_answered_and_a_close_is_confirmed() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        (pong,) = client.exchange(Ping(payload=b"p"))
+        assert isinstance(pong, Pong)
+        (closed,) = client.exchange(CloseConnection(code=1000))
+        assert isinstance(closed, CloseConnection)
+        assert client.transport.is_closed
+
+    run(story)
+
+
+def test_messages_too_large_end_the_connection() -> None:
+    def frame(client: Client, context: Context) -> None:
+        client.open()
+        (closed,) = client.exchange(TextMessage(data="x" * 101))
+        assert isinstance(closed, CloseConnection)
+        assert closed.code == 1009
+
+    def message(client: Client, context: Context) -> None:
+        client.open()
+        parts = [TextMessage(data="x" * 90, message_finished=False) for _ in range(3)]
+        (closed,) = client.exchange(*parts)
+        assert isinstance(closed, CloseConnection)
+        assert closed.code == 1009
+
+    run(frame, max_frame_bytes=100)
+    run(message, max_frame_bytes=100, max_message_bytes=200)
+
+
+def test_a_client_that_does_not_read_its_notifications_is_cut_off() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        client.transport.unread = 1001
+        client.server.notify(b"x")
+        assert client.transport.is_aborted
+
+    run(story, max_unread_bytes=1000)
+
+
+def test_a_client_with_a_full_buffer_is_not_read_from() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        client.server.pause_writing()
+        assert client.transport.is_reading_paused
+        client.server.resume_writing()
+        assert not client.transport.is_reading_paused
+
+    run(story)
+
+
+def test_a_silent_client_is_pinged_and_then_given_up() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        for _ in range(6):
+            client.server.tick(5.0)
+        assert [type(event) for event in client.received()] == [Ping]
+        for _ in range(18):
+            client.server.tick(5.0)
+        assert not client.transport.is_aborted
+        client.server.tick(5.0)
+        assert client.transport.is_aborted
+
+    run(story)
+
+
+def test_a_lost_connection_is_reported_and_its_requests_given_up() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.open()
+        client.exchange(TextMessage(data='{"id":1,"method":"eth_wait"}'))
+        await asyncio.sleep(0)
+        client.server.connection_lost(None)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert client.closed == [client.server]
+        assert context.gate is not None
+        assert context.gate.cancelled()
+
+    run(story)
+
+
+def test_stopping_says_goodbye() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        client.server.close()
+        (closed,) = client.received()
+        assert isinstance(closed, CloseConnection)
+        assert closed.code == 1001
+
+    run(story)
