@@ -9,8 +9,9 @@
     timing           periods and time-outs, doubled and capped
     status           a doctor for stalls: what the machine waits for, in plain words
     dialect          what the machine needs from a dialect
-    ibft2, qbft      the two dialects: extra data, wire, justification
-    codec, wire      what their wire formats share; authorship: whose signature it is; scribe: own messages with a key
+    ibft2, qbft      the two dialects: in what they differ
+    codec            what they share: extra data, reading and writing messages; wire: the pieces; justification: rules
+    authorship       whose signature it is; scribe: own messages with a key
     profiles         which of the two wire profiles to speak
     engine           `Engine` for both: hashing and header rules; schedule and validators stand behind it
 

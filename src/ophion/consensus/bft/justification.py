@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ophion.consensus.bft.committee import Committee
-from ophion.consensus.bft.messages import Prepare, SignedRoundChange, Unjustified
+from ophion.consensus.bft.dialect import BlockForms
+from ophion.consensus.bft.messages import (
+    Candidate,
+    Prepare,
+    PreparedClaim,
+    Proposal,
+    RoundChange,
+    SignedRoundChange,
+    Unjustified,
+)
 from ophion.primitives.types import Address, Hash32
 
 
@@ -41,3 +51,34 @@ def check_prepares(prepares: Sequence[Prepare], needed: int, number: int, digest
             raise Unjustified("a prepare for something else")
         if prepare.author not in committee.members:
             raise Unjustified("a prepare of a stranger")
+
+
+def check_proposer(proposal: Proposal, committee: Committee) -> None:
+    """Only the proposer of a round proposes in it."""
+    if proposal.author != committee.proposer(proposal.round):
+        raise Unjustified("its author is not the proposer of the round")
+
+
+def check_same_block(block: Candidate, prepared_round: int, digest: Hash32, forms: BlockForms) -> None:
+    """A block that may have been decided is proposed again, and no other."""
+    if forms.with_round(block, prepared_round).digest != digest:
+        raise Unjustified("another block was prepared before")
+
+
+class PreparedBlock(NamedTuple):
+    """What a round change claims to have prepared, and the block it carries for it."""
+
+    claim: PreparedClaim
+    block: Candidate
+
+
+def prepared_block(message: RoundChange, committee: Committee) -> PreparedBlock | None:
+    """Claim and block of a round change, which belong together; None when it has neither."""
+    claim, block = message.signed.claim, message.block
+    if claim is None or block is None:
+        if claim is not None or block is not None:
+            raise Unjustified("a block without a claim of preparation, or the reverse")
+        return None
+    if block.digest != claim.digest or block.height != committee.height:
+        raise Unjustified("the block is not the prepared one")
+    return PreparedBlock(claim, block)

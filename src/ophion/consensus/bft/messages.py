@@ -127,8 +127,27 @@ class SignedRoundChange:
     encoded: bytes = field(default=b"", repr=False)
 
 
+class _Signed:
+    """A message with a signed part, which says what it is about."""
+
+    __slots__ = ()
+    signed: SignedProposal | SignedRoundChange
+
+    @property
+    def height(self) -> int:
+        return self.signed.height
+
+    @property
+    def round(self) -> int:
+        return self.signed.round
+
+    @property
+    def author(self) -> Address:
+        return self.signed.author
+
+
 @dataclass(frozen=True, slots=True)
-class RoundChange:
+class RoundChange(_Signed):
     """A validator gives up on the rounds below `round`."""
 
     signed: SignedRoundChange
@@ -139,21 +158,9 @@ class RoundChange:
     fingerprint: bytes = field(default=b"", repr=False)
     raw: RawMessage = field(default=NOT_ENCODED, repr=False)
 
-    @property
-    def height(self) -> int:
-        return self.signed.height
-
-    @property
-    def round(self) -> int:
-        return self.signed.round
-
-    @property
-    def author(self) -> Address:
-        return self.signed.author
-
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(_Signed):
     """A block for one round, and why it may be proposed there."""
 
     signed: SignedProposal
@@ -164,18 +171,6 @@ class Proposal:
     """QBFT: the prepares behind the highest claim among the round changes."""
     fingerprint: bytes = field(default=b"", repr=False)
     raw: RawMessage = field(default=NOT_ENCODED, repr=False)
-
-    @property
-    def height(self) -> int:
-        return self.signed.height
-
-    @property
-    def round(self) -> int:
-        return self.signed.round
-
-    @property
-    def author(self) -> Address:
-        return self.signed.author
 
 
 BftMessage: TypeAlias = "Proposal | Prepare | Commit | RoundChange"

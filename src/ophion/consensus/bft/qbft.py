@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from ophion.consensus.bft.authorship import Signer
-from ophion.consensus.bft.codec import MessageCodec
+from ophion.consensus.bft.codec import MessageCodec, ProposalParts, RoundChangeParts
 from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.dialect import BlockForms
 from ophion.consensus.bft.extra_data import (
     ADD_MARK,
     BftExtraData,
     ExtraForm,
-    read_seals,
-    read_validators,
-    read_vanity,
     read_vote,
-    split_items,
 )
-from ophion.consensus.bft.justification import check_prepares, check_round_changes, check_target
+from ophion.consensus.bft.justification import (
+    check_prepares,
+    check_proposer,
+    check_round_changes,
+    check_same_block,
+    check_target,
+    prepared_block,
+)
 from ophion.consensus.bft.messages import (
     Candidate,
     MessageKind,
@@ -32,7 +34,6 @@ from ophion.consensus.bft.messages import (
     RawMessage,
     RoundChange,
     SignedProposal,
-    SignedRoundChange,
     Unjustified,
 )
 from ophion.consensus.bft.profiles import Profile
@@ -46,8 +47,8 @@ from ophion.consensus.bft.wire import (
     plain_bytes,
     scalar_below,
 )
+from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
-from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 from ophion.primitives.types import HASH_LENGTH, Hash32
 
@@ -61,11 +62,12 @@ _STYLE: Final = WireStyle(
     read_height=lambda encoded: scalar_below(encoded, _HEIGHT_LIMIT, "sequence"),
     read_round=lambda encoded: scalar_below(encoded, _ROUND_LIMIT, "round"),
     signed_bytes=lambda code, payload: rlp.list_of([rlp.encode_int(code), payload]),
+    absent=rlp.EMPTY_LIST,
 )
 
 
 class Qbft(MessageCodec):
-    """The QBFT dialect; without state, so one value serves everybody."""
+    """The QBFT dialect."""
 
     name = "qbft"
     style = _STYLE
@@ -74,6 +76,8 @@ class Qbft(MessageCodec):
     proposer_prepares = True
     starts_on_block_timer = True
     certifies_proposal = False
+    allows_more_extra = True
+    no_round_changes = ()
 
     # --- extra data -----------------------------------------------------------------------------
 
@@ -90,29 +94,29 @@ class Qbft(MessageCodec):
             ]
         )
 
-    def decode_extra(self, data: bytes) -> BftExtraData:
-        """Items behind the fifth are ignored; a drop vote may be written 80 or 00."""
-        vanity, validators, vote, round_item, seals = split_items(data, 5, exactly=False)[:5]
-        if not isinstance(vote, list):
+    def _read_vote(self, item: rlp.Item) -> Vote | None:
+        """A drop vote may be written 80 or 00."""
+        if not isinstance(item, list):
             raise DecodeError("vote is not a list", "extra data")
-        round_number = rlp.decode_int(round_item)
+        return read_vote(item, (b"", b"\x00")) if item else None
+
+    def _read_extra_round(self, item: rlp.Item) -> int:
+        round_number = rlp.decode_int(item)
         if round_number >= _ROUND_LIMIT:
             raise DecodeError("round is too large", "extra data")
-        return BftExtraData(
-            read_vanity(vanity),
-            read_validators(validators),
-            read_vote(vote, (b"", b"\x00")) if vote else None,
-            round_number,
-            read_seals(seals),
-        )
+        return round_number
 
     # --- wire -----------------------------------------------------------------------------------
 
     def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
         items = one_of(rlp.split_list(raw.data), (3, 4), "round change")
-        signed = _read_signed_round_change(items[0], parts)
-        block = None if items[1] == rlp.EMPTY_LIST else self.prepared_block(items[1])
-        return RoundChange(signed, block, parts.prepares(items[-1]), fingerprint, raw)
+        signed = self._signed_round_change(items[0], parts)
+        return RoundChange(signed, self.prepared_block(items[1]), parts.prepares(items[-1]), fingerprint, raw)
+
+    def _read_claim(self, encoded: bytes, parts: SignedParts) -> PreparedClaim:
+        round_item, digest_item = exactly(rlp.split_list(encoded), 2, "prepared round")
+        digest = plain_bytes(digest_item, HASH_LENGTH, "prepared digest")
+        return PreparedClaim(scalar_below(round_item, _ROUND_LIMIT, "prepared round"), digest)
 
     def _read_proposal(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> Proposal:
         signed_item, justification = exactly(rlp.split_list(raw.data), 2, "proposal")
@@ -122,66 +126,36 @@ class Qbft(MessageCodec):
         return Proposal(
             SignedProposal(part.height, part.round, block.digest, part.author, signed_item),
             block,
-            tuple(_read_signed_round_change(item, parts) for item in rlp.split_list(changes)),
+            tuple(self._signed_round_change(item, parts) for item in rlp.split_list(changes)),
             parts.prepares(prepares),
             fingerprint,
             raw,
         )
 
     def signed_proposal(self, data: bytes) -> SignedProposal:
-        """The signed part of a proposal."""
         part = self.signed_parts().read(MessageKind.PROPOSAL, data, 1, 2)
         digest = self.candidate(part.fields[0]).digest
         return SignedProposal(part.height, part.round, digest, part.author, part.encoded)
 
-    def write_proposal(
-        self,
-        height: int,
-        round_number: int,
-        block: Candidate,
-        why: Certificate | None,
-        profile: Profile,
-        signer: Signer,
-    ) -> Proposal:
+    def _proposal_parts(self, block: Candidate, why: Certificate | None, profile: Profile) -> ProposalParts:
         changes = why.round_changes if why is not None else ()
         prepares = why.prepares if why is not None else ()
-        fields = [block.encoded, *access_list_slot(profile)]
-        signed = self.signed_parts().write(MessageKind.PROPOSAL, height, round_number, fields, signer)
         justification = rlp.list_of(
             [
                 rlp.list_of([change.encoded for change in changes]),
                 rlp.list_of([prepare.raw.data for prepare in prepares]),
             ]
         )
-        raw = RawMessage(_STYLE.codes[MessageKind.PROPOSAL], rlp.list_of([signed, justification]))
-        return Proposal(
-            SignedProposal(height, round_number, block.digest, signer.address, signed),
-            block,
-            changes,
-            prepares,
-            keccak256(raw.data),
-            raw,
-        )
+        return ProposalParts([block.encoded, *access_list_slot(profile)], [justification])
 
-    def write_round_change(
-        self, height: int, round_number: int, prepared: PreparedRound | None, profile: Profile, signer: Signer
-    ) -> RoundChange:
-        claim, metadata, block, prepares = None, rlp.EMPTY_LIST, rlp.EMPTY_LIST, rlp.EMPTY_LIST
-        if prepared is not None:
-            claim = PreparedClaim(prepared.round, prepared.digest)
-            metadata = rlp.encode([prepared.round, prepared.digest])
-            block = prepared.block.encoded
-            prepares = rlp.list_of([prepare.raw.data for prepare in prepared.prepares])
-        signed = self.signed_parts().write(MessageKind.ROUND_CHANGE, height, round_number, [metadata], signer)
-        data = rlp.list_of([signed, block, *access_list_slot(profile), prepares])
-        raw = RawMessage(_STYLE.codes[MessageKind.ROUND_CHANGE], data)
-        return RoundChange(
-            SignedRoundChange(height, round_number, claim, signer.address, signed),
-            prepared.block if prepared is not None else None,
-            prepared.prepares if prepared is not None else (),
-            keccak256(data),
-            raw,
-        )
+    def _round_change_parts(self, prepared: PreparedRound | None, profile: Profile) -> RoundChangeParts:
+        slot = access_list_slot(profile)
+        if prepared is None:
+            return RoundChangeParts(None, [rlp.EMPTY_LIST], [rlp.EMPTY_LIST, *slot, rlp.EMPTY_LIST])
+        claim = PreparedClaim(prepared.round, prepared.digest)
+        metadata = rlp.encode([prepared.round, prepared.digest])
+        prepares = rlp.list_of([prepare.raw.data for prepare in prepared.prepares])
+        return RoundChangeParts(claim, [metadata], [prepared.block.encoded, *slot, prepares], prepared.prepares)
 
     # --- rules ----------------------------------------------------------------------------------
 
@@ -195,22 +169,16 @@ class Qbft(MessageCodec):
         Other clients also execute the block here. That adds nothing: of the quorum that prepared it at least one
         validator is honest and has executed it, and whoever is asked to vote for it again executes it then.
         """
-        signed, block = message.signed, message.block
-        check_target(signed)
-        claim = signed.claim
-        if claim is None or block is None:
-            if claim is not None or block is not None:
-                raise Unjustified("a block without a claim of preparation, or the reverse")
-            return
-        if block.digest != claim.digest or block.height != committee.height:
-            raise Unjustified("the block is not the prepared one")
-        check_prepares(message.prepares, committee.quorum, claim.round, claim.digest, committee)
+        check_target(message.signed)
+        prepared = prepared_block(message, committee)
+        if prepared is not None:
+            claim = prepared.claim
+            check_prepares(message.prepares, committee.quorum, claim.round, claim.digest, committee)
 
     def check_proposal(self, proposal: Proposal, committee: Committee, forms: BlockForms) -> None:
         """consensus.md 3.4."""
         block, number = proposal.block, proposal.round
-        if proposal.author != committee.proposer(number):
-            raise Unjustified("its author is not the proposer of the round")
+        check_proposer(proposal, committee)
         if block.height != committee.height:
             raise Unjustified("the block is of another height")
         changes = proposal.round_changes or ()
@@ -232,8 +200,7 @@ class Qbft(MessageCodec):
             _check_builder(proposal)
             return
         latest = max(claims)
-        if forms.with_round(block, latest).digest != claims[latest]:
-            raise Unjustified("another block was prepared before")
+        check_same_block(block, latest, claims[latest], forms)
         check_prepares(proposal.prepares, committee.quorum, latest, claims[latest], committee)
 
 
@@ -241,13 +208,3 @@ def _check_builder(proposal: Proposal) -> None:
     """A new block is the proposer's own; a block proposed again keeps its first builder."""
     if proposal.block.builder != proposal.author:
         raise Unjustified("a new block that its proposer did not build")
-
-
-def _read_signed_round_change(encoded: bytes, parts: SignedParts) -> SignedRoundChange:
-    part = parts.read(MessageKind.ROUND_CHANGE, encoded, 1)
-    claim = None
-    if part.fields[0] != rlp.EMPTY_LIST:
-        round_item, digest_item = exactly(rlp.split_list(part.fields[0]), 2, "prepared round")
-        digest = plain_bytes(digest_item, HASH_LENGTH, "prepared digest")
-        claim = PreparedClaim(scalar_below(round_item, _ROUND_LIMIT, "prepared round"), digest)
-    return SignedRoundChange(part.height, part.round, claim, part.author, encoded)

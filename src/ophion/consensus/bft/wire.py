@@ -103,6 +103,8 @@ class WireStyle:
     read_round: Callable[[bytes], int]
     signed_bytes: Callable[[int, bytes], bytes]
     """(code, payload) to the bytes whose hash is signed."""
+    absent: bytes
+    """What stands for a certificate or a block that is not there."""
 
     def kind(self, code: int) -> MessageKind:
         """`DecodeError` for a code the dialect does not use."""

@@ -8,6 +8,7 @@ from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.scribe import Dialect
+from ophion.consensus.engine import Vote
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
 from ophion.primitives.block import Header
@@ -24,6 +25,18 @@ VALIDATORS = tuple(sorted(key.address for key in (K1, K2, K3, K4)))
 BFT_MIX_HASH = bytes.fromhex("63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365")
 
 GENESIS_EXTRA = BftExtraData(bytes(32), VALIDATORS)
+_FIRST, _SECOND = (1).to_bytes(20, "big"), (2).to_bytes(20, "big")
+SEALED_EXTRA = BftExtraData(
+    bytes(range(1, 33)),
+    (_FIRST, _SECOND),
+    Vote(_FIRST, True),
+    0x00FEDCBA,
+    (
+        (1).to_bytes(32, "big") + (10).to_bytes(32, "big") + b"\0",
+        (10).to_bytes(32, "big") + (1).to_bytes(32, "big") + b"\0",
+    ),
+)
+"""With a vote, a round and two seals, as other clients test it (consensus.md 7.3)."""
 
 
 def unhex(text: str) -> bytes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ophion.consensus.bft.codec import MessageCodec, signatures_expected
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, RoundChange
+from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, RawMessage, RoundChange
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.scribe import KeyScribe
@@ -76,3 +78,24 @@ def test_a_prepared_block_with_another_body_is_refused(dialect: Ibft2 | Qbft) ->
         else:
             with pytest.raises(DecodeError, match="the body of the block is another one"):
                 dialect.decode(change.raw)
+
+
+@both
+def test_every_changed_byte_of_a_message_is_noticed(dialect: Ibft2 | Qbft) -> None:
+    """Another author, another content or no message at all; never the same statement of the same author."""
+    message = KeyScribe(dialect, K2).prepare(1, 0, message_block(dialect).digest)
+    for position in range(len(message.raw.data)):
+        data = bytearray(message.raw.data)
+        data[position] ^= 1
+        try:
+            changed = dialect.decode(RawMessage(message.raw.code, bytes(data)))
+        except DecodeError:
+            continue
+        assert changed.author != K2.address
+
+
+@both
+@given(st.integers(0, 0x20), st.binary(max_size=300))
+def test_any_bytes_as_message_give_a_decode_error(dialect: Ibft2 | Qbft, code: int, data: bytes) -> None:
+    with pytest.raises(DecodeError):
+        dialect.decode(RawMessage(code, data))
