@@ -40,8 +40,43 @@ pub fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
 }
 
-pub fn decode_header(mut rlp: &[u8]) -> Result<Header> {
-    Header::decode(&mut rlp).map_err(|cause| Error::decode("header", cause))
+pub fn decode_header(rlp: &[u8]) -> Result<Header> {
+    let decoded = match split_gapped(rlp) {
+        Some((classic, tail)) => decode_gapped(classic, tail),
+        None => Header::decode(&mut &rlp[..]),
+    };
+    decoded.map_err(|cause| Error::decode("header", cause))
+}
+
+const FIELDS_UP_TO_BASE_FEE: usize = 16;
+const GAPPED_FIELDS: usize = 18;
+
+/// Some versions of Besu write Cancun headers of 18 fields: blob gas used and excess blob gas right after the base fee,
+/// without the withdrawals root between them. Gives the fields up to the base fee, and the two.
+fn split_gapped(mut rlp: &[u8]) -> Option<(&[u8], &[u8])> {
+    let payload = alloy_rlp::Header::decode_bytes(&mut rlp, true).ok()?;
+    let mut rest = payload;
+    let mut split = 0;
+    for index in 0..GAPPED_FIELDS {
+        if index == FIELDS_UP_TO_BASE_FEE {
+            split = payload.len() - rest.len();
+            if alloy_rlp::Header::decode(&mut &*rest).ok()?.payload_length == B256::len_bytes() {
+                return None;
+            }
+        }
+        alloy_rlp::Header::decode_bytes(&mut rest, false).ok()?;
+    }
+    rest.is_empty().then(|| payload.split_at(split))
+}
+
+fn decode_gapped(fields: &[u8], mut tail: &[u8]) -> alloy_rlp::Result<Header> {
+    let mut whole = Vec::with_capacity(fields.len() + 4);
+    alloy_rlp::Header { list: true, payload_length: fields.len() }.encode(&mut whole);
+    whole.extend_from_slice(fields);
+    let mut header = Header::decode(&mut &whole[..])?;
+    header.blob_gas_used = Some(u64::decode(&mut tail)?);
+    header.excess_blob_gas = Some(u64::decode(&mut tail)?);
+    Ok(header)
 }
 
 /// Where the RLP begins in a record of the table `headers`.

@@ -60,6 +60,8 @@ def block_env(
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs
+    # where a header leaves out what Shanghai brought, the network has no use for blobs either (consensus.md 8)
+    has_blobs = header.withdrawals_root is not None
     excess_blob_gas = header.excess_blob_gas
     if overrides.blob_base_fee is not None and blobs is not None:
         excess_blob_gas = excess_for_fee(overrides.blob_base_fee, blobs)
@@ -74,7 +76,7 @@ def block_env(
         mix_hash=header.mix_hash if overrides.mix_hash is None else overrides.mix_hash,
         base_fee=header.base_fee_per_gas if overrides.base_fee is None else overrides.base_fee,
         excess_blob_gas=excess_blob_gas,
-        max_blobs=None if blobs is None else blobs.max,
+        max_blobs=None if blobs is None else blobs.max if has_blobs else 0,
         blob_fee_fraction=None if blobs is None else blobs.fee_fraction,
         parent_beacon_root=header.parent_beacon_block_root,
         parent_hash=header.parent_hash,

@@ -30,8 +30,7 @@ def check_belongs(header: Header, body: Body) -> None:
 
 def check_body(header: Header, body: Body, fork: Fork) -> None:
     """What the body holds as a whole is allowed."""
-    if header.blob_gas_used is not None:
-        _same("blob gas used", body.blob_gas, header.blob_gas_used)
+    _same("blob gas used", body.blob_gas, header.blob_gas_used or 0)
     if fork.has(Milestone.OSAKA):
         size = len(body.encode_block(header.encode()))
         if size > MAX_BLOCK_SIZE:

@@ -79,6 +79,17 @@ class ValidatorSelection(Enum):
     CONTRACT = "contract"
 
 
+class HeaderForm(Enum):
+    """What follows the base fee in the headers of a BFT network past Shanghai; `consensus.header_form` says more."""
+
+    FULL = "full"
+    """What the forks define."""
+    SHORT = "short"
+    """Nothing."""
+    SHORT_BLOBS = "short-blobs"
+    """Nothing in Shanghai, blob gas used and excess blob gas from Cancun on."""
+
+
 @dataclass(frozen=True, slots=True)
 class BftTransition:
     """A change of BFT parameters; None leaves a value as it was."""
@@ -122,6 +133,8 @@ class BftParameters:
     """QBFT: the contract that names the validators."""
     start_block: int = 0
     """QBFT: the first block after a migration from IBFT 2.0; 0: none."""
+    header_form: HeaderForm | None = None
+    """The form of the first header past Shanghai; None: nothing is said about it."""
     transitions: tuple[BftTransition, ...] = ()
 
 
@@ -185,8 +198,20 @@ def read_bft(members: Members, transitions: list[Members]) -> BftParameters:
         empty_block_period_s=_first(members.number("xemptyblockperiodseconds", bits=31), default.empty_block_period_s),
         validator_contract=members.address("validatorcontractaddress"),
         start_block=_first(members.number("startblock", bits=63), default.start_block),
+        header_form=_read_header_form(members),
         transitions=tuple(_read_bft_transition(entry) for entry in _by_block(transitions)),
     )
+
+
+def _read_header_form(members: Members) -> HeaderForm | None:
+    text = members.text("headerform")
+    if text is None:
+        return None
+    try:
+        return HeaderForm(text.lower())
+    except ValueError as error:
+        expected = ", ".join(form.value for form in HeaderForm)
+        raise members.invalid("headerform", text, f"one of {expected}") from error
 
 
 def _read_bft_transition(entry: Members) -> BftTransition:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from ophion.chainspec.engines import HeaderForm
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32, Signature
 
@@ -50,6 +51,8 @@ class Wishes:
     mix_hash: Hash32 = bytes(32)
     """After the merge: the randomness of the block."""
     parent_beacon_block_root: Hash32 = bytes(32)
+    header_form: HeaderForm | None = None
+    """BFT: the form of the header where the chain leaves it open."""
 
 
 @dataclass(frozen=True, slots=True)

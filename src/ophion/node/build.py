@@ -178,7 +178,7 @@ def _bft(
 
     assert isinstance(engine, BftEngine)
     chosen = config.consensus
-    tuning = BftTuning(chosen.max_round_timeout_s, chosen.follows_others, chosen.wire_profile)
+    tuning = BftTuning(chosen.max_round_timeout_s, chosen.follows_others, chosen.wire_profile, chosen.header_form)
     return BftDriver(assembler, importer, engine, node_key, proposals, lanes, tuning=tuning)
 
 

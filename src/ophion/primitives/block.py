@@ -15,6 +15,8 @@ from ophion.primitives.types import Address, Hash32
 
 _CLASSIC_FIELDS: Final = 15
 _TAIL_FIELDS: Final = 8
+_WITHDRAWALS_ROOT: Final = 16
+_GAPPED_FIELDS: Final = 18
 _NAMES: Final = (
     "parentHash",
     "ommersHash",
@@ -49,7 +51,8 @@ _WIDTHS: Final = {7: 32, 8: 8, 9: 8, 10: 8, 11: 8, 15: 32, 17: 8, 18: 8, 22: 8}
 class Header:
     """A block header: fifteen classic fields and a tail that grew with the forks.
 
-    The tail has no gaps: a field is present only when every field before it is.
+    The tail has no gaps: a field is present only when every field before it is. There is one exception in the chains
+    of other clients, 18 fields that end with base fee, blob gas used and excess blob gas (consensus.md 8).
     """
 
     parent_hash: Hash32
@@ -126,11 +129,11 @@ class Header:
         if self.base_fee_per_gas is not None:
             fields.append(scalar(self.base_fee_per_gas))
             if self.withdrawals_root is not None:
-                self._append_tail(fields, self.withdrawals_root)
+                fields.append(b"\xa0" + self.withdrawals_root)
+            self._append_tail(fields)
         return fields
 
-    def _append_tail(self, fields: list[bytes], withdrawals_root: Hash32) -> None:
-        fields.append(b"\xa0" + withdrawals_root)
+    def _append_tail(self, fields: list[bytes]) -> None:
         if self.blob_gas_used is None:
             return
         fields.append(rlp.encode_int(self.blob_gas_used))
@@ -164,8 +167,12 @@ class Header:
             if not isinstance(item, bytes):
                 raise RlpError(f"header field {_NAMES[index]} is a list", 0)
             values.append(item)
+        is_gapped = count == _GAPPED_FIELDS and len(values[_WITHDRAWALS_ROOT]) != _SIZES[_WITHDRAWALS_ROOT]
+        if is_gapped:
+            values.insert(_WITHDRAWALS_ROOT, b"")
+            count += 1
         for index, size in _SIZES.items():
-            if index < count and len(values[index]) != size:
+            if index < count and len(values[index]) != size and not (is_gapped and index == _WITHDRAWALS_ROOT):
                 raise RlpError(f"header field {_NAMES[index]} has {len(values[index])} bytes instead of {size}", 0)
         numbers: dict[int, int] = {}
         for index, width in _WIDTHS.items():
@@ -193,7 +200,7 @@ class Header:
             values[13],
             values[14],
             numbers.get(15),
-            values[16] if count > 16 else None,
+            values[16] if count > 16 and not is_gapped else None,
             numbers.get(17),
             numbers.get(18),
             values[19] if count > 19 else None,

@@ -12,6 +12,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.fees import FeeFloor
 from ophion.chain.importer import Importer
 from ophion.chain.validation import MAX_BLOCK_SIZE
+from ophion.chainspec.engines import HeaderForm
 from ophion.consensus.engine import Vote, Wishes
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
@@ -39,6 +40,8 @@ class MinerSettings:
     extra_data: bytes = b""
     target_gas_limit: int | None = None
     """The gas limit moves towards this; None keeps the parent's."""
+    header_form: HeaderForm | None = None
+    """BFT: the form of the first header past Shanghai; None leaves it to the forks."""
 
 
 class Assembler:
@@ -133,6 +136,7 @@ class Assembler:
             vote=vote,
             target_gas_limit=settings.target_gas_limit,
             fixed_base_fee=self._floor.min_gas_price,
+            header_form=settings.header_form,
         )
 
     async def _fill(

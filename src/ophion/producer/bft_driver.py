@@ -51,6 +51,7 @@ from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile
 from ophion.consensus.bft.scribe import Dialect, KeyScribe
 from ophion.consensus.bft.status import BftStatus, status_of
 from ophion.consensus.bft.timing import Timing
+from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, StorageError, UnknownParent
 from ophion.native.crypto import keccak256
@@ -87,6 +88,7 @@ class BftTuning:
     follows_others: bool = True
     """Join f + 1 validators that have asked for a later round at once."""
     profile: ProfileChoice = ProfileChoice.AUTO
+    header_form: HeaderFormChoice = HeaderFormChoice.AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,10 @@ class BftDriver:
             self._dialect = dialect
             self._rest()
             self._scribe, self._machine = self._enter(dialect, None)
-        self._scribe.profile = chosen_profile(self._tuning.profile, self._gossip.clients())
+        clients, tuning = self._gossip.clients(), self._tuning
+        self._scribe.profile = chosen_profile(tuning.profile, clients)
+        network = self.engine.header_form(head.number + 1)
+        self._assembler.settings.header_form = chosen_form(tuning.header_form, network, clients)
         try:
             event = self.engine.new_head(head, self._chain, self._tuning.max_timeout_s)
         except InvalidBlock as error:

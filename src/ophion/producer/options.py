@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ophion.consensus.bft.profiles import ProfileChoice
+from ophion.consensus.header_form import HeaderFormChoice
 from ophion.runtime.options import option
 
 
@@ -30,6 +31,13 @@ class ConsensusConfig:
         default=ProfileChoice.AUTO,
         help="IBFT 2.0 and QBFT: write messages as Besu up to 25.12 does (classic), as Besu from 26.1 on does (bal), "
         "or as the connected validators understand them (auto).",
+    )
+    header_form: HeaderFormChoice = option(
+        "--bft-header-form",
+        default=HeaderFormChoice.AUTO,
+        help="IBFT 2.0 and QBFT: the first header past Shanghai, whose form later ones keep. What the forks define "
+        "(full), nothing behind the base fee as Besu 25.12 (short), with blob gas in Cancun as Besu 24.5.2 and its "
+        "successors (short-blobs), or as the genesis file or the connected validators have it (auto).",
     )
 
     def problems(self) -> Iterator[str]:

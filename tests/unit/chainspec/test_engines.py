@@ -11,6 +11,7 @@ from ophion.chainspec.engines import (
     BftParameters,
     BftTransition,
     CliqueParameters,
+    HeaderForm,
     ValidatorSelection,
     read_bft,
     read_clique,
@@ -121,6 +122,7 @@ def test_bft_parameters_are_read() -> None:
         "xEmptyBlockPeriodSeconds": 30,
         "validatorContractAddress": BOB,
         "startBlock": 100,
+        "headerForm": "Short-Blobs",
     }
     assert read_bft(members(value), []) == BftParameters(
         block_period_s=2,
@@ -135,7 +137,13 @@ def test_bft_parameters_are_read() -> None:
         empty_block_period_s=30,
         validator_contract=b"\xbb" * 20,
         start_block=100,
+        header_form=HeaderForm.SHORT_BLOBS,
     )
+
+
+def test_an_unknown_form_of_headers_is_refused() -> None:
+    with pytest.raises(GenesisError, match=r"config\.engine\.headerform.*one of full, short, short-blobs"):
+        read_bft(members({"headerForm": "long"}), [])
 
 
 @pytest.mark.parametrize("key", ["blockperiodseconds", "epochlength", "requesttimeoutseconds"])

@@ -76,6 +76,19 @@ def test_any_header_survives_a_round_trip(header: Header) -> None:
     assert Header.decode(header.encode()) == header
 
 
+def test_a_header_with_blob_gas_right_after_the_base_fee_survives_a_round_trip() -> None:
+    """Besu 24.5.2 and its successors leave the withdrawals root out (consensus.md 8)."""
+    header = replace(PLAIN, base_fee_per_gas=7, withdrawals_root=None, blob_gas_used=0, excess_blob_gas=0)
+    fields = rlp.decode_list(header.encode())
+    assert len(fields) == 18
+    assert fields[-3:] == [b"\x07", b"", b""]
+    assert Header.decode(header.encode()) == header
+    with pytest.raises(RlpError, match="blobGasUsed is wider than 64 bits"):
+        Header.from_items([*fields[:16], bytes([1] * 31), b""])
+    with pytest.raises(RlpError, match="withdrawalsRoot has 0 bytes instead of 32"):
+        Header.from_items([*fields, b""])
+
+
 def test_field_order_is_the_order_of_the_rlp() -> None:
     items = rlp.decode_list(replace(PLAIN, **TAIL).encode())
     names = [field.name for field in fields(Header)]

@@ -7,6 +7,7 @@ from collections import deque
 import pytest
 
 from ophion.consensus.bft.profiles import ProfileChoice
+from ophion.consensus.header_form import HeaderFormChoice
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.producer.options import ConsensusConfig
@@ -34,3 +35,13 @@ def test_the_wire_profile_is_chosen_or_left_to_the_peers() -> None:
         assert loaded.config.consensus.wire_profile is choice
     with pytest.raises(ConfigError, match="--bft-wire-profile"):
         load(NodeConfig, [read_flag("--bft-wire-profile=modern", deque(), options)])
+
+
+def test_the_form_of_headers_is_chosen_or_left_to_the_network() -> None:
+    assert ConsensusConfig().header_form is HeaderFormChoice.AUTO
+    options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+    for choice in HeaderFormChoice:
+        loaded = load(NodeConfig, [read_flag(f"--bft-header-form={choice.value}", deque(), options)])
+        assert loaded.config.consensus.header_form is choice
+    with pytest.raises(ConfigError, match="--bft-header-form"):
+        load(NodeConfig, [read_flag("--bft-header-form=long", deque(), options)])

@@ -17,6 +17,7 @@ from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.registry import engine_for
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
+from ophion.node.validator_contract import read_contracts
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.language.registry import HTTP, Caller
@@ -136,7 +137,9 @@ def import_chain(path: Path, genesis_file: Path, blocks_file: Path, verifies_wor
     try:
         chain = Chain.open(store, genesis, engine_for(genesis.spec, verifies_work=verifies_work))
         clock = SystemClock()
-        BlockFileImport(ImportCore(chain, clock), clock).run([blocks_file])
+        core = ImportCore(chain, clock)
+        read_contracts(chain, core.state_after)
+        BlockFileImport(core, clock).run([blocks_file])
     finally:
         store.close()
     return genesis

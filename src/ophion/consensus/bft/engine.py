@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from ophion.chainspec.engines import HeaderForm
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
 from ophion.consensus.bft.authorship import seal_author
@@ -25,6 +26,7 @@ from ophion.consensus.bft.timing import Timing
 from ophion.consensus.bft.validators import Validators
 from ophion.consensus.bft.wire import candidate_in_round, header_digest
 from ophion.consensus.engine import Finality, HeaderReader, Tip, Vote, Wishes
+from ophion.consensus.header_form import check_form, in_form, next_form
 from ophion.consensus.unsealed import unsealed_header
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import DecodeError, GenesisError, InvalidBlock, InvalidHeader
@@ -149,7 +151,7 @@ class BftEngine:
         rules.check_not_future(block, now, FUTURE_LEAD_S)
         rules.check_timestamp(block, before, settings.least_distance_s)
         self._check_constants(block)
-        rules.check_tail(block, fork)
+        check_form(block, fork)
         rules.check_base_fee(block, before, self._spec)
         rules.check_blobs(block, before, fork)
         validators = self.validators.after(parent, chain)
@@ -217,7 +219,8 @@ class BftEngine:
             wishes.vote if settings.contract is None else None,
         )
         wishes = replace(wishes, timestamp=timestamp, mix_hash=MIX_HASH, parent_beacon_block_root=ZERO_HASH)
-        header = unsealed_header(parent, wishes, self._spec)
+        form = next_form(parent.header, self._spec.fork_of(parent.header), wishes.header_form)
+        header = in_form(unsealed_header(parent, wishes, self._spec), form)
         encoded = self.dialect(number).encode_extra(extra, ExtraForm.FULL)
         return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
 
@@ -261,6 +264,10 @@ class BftEngine:
         return Timing(
             period, float(parameters.request_timeout_s), max_timeout_s, float(due.empty_period_s) if is_qbft else 0.0
         )
+
+    def header_form(self, number: int) -> HeaderForm | None:
+        """What the genesis file says about the form of headers past Shanghai."""
+        return self.schedule.era(number).parameters.header_form
 
     def limits(self, number: int) -> InboxLimits:
         """Limits of the genesis file for messages about a block."""
