@@ -99,6 +99,8 @@ class MethodSpec:
     may_wait: bool
     """Whether the handler can give an awaitable; the others are spared the question."""
     examples: tuple[Example, ...]
+    also: tuple[MethodSpec, ...] = ()
+    """Further declarations of the same handler, for methods of several groups that do the same."""
 
     @property
     def group(self) -> str:
@@ -131,6 +133,7 @@ def method(
 ) -> Callable[[F], F]:
     """Declare a handler under its literal wire name.
 
+    Decorators can be stacked: the handler then answers under each name, each in its own group.
     `needs` names the services of the context the method works with; where one is absent the method is not enabled.
     `exact_count` refuses surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
     """
@@ -155,10 +158,17 @@ def method(
             takes_caller=takes_caller,
             may_wait=inspect.iscoroutinefunction(function) or _gives_awaitable(hints.get("return")),
             examples=tuple(examples),
+            also=_declarations(function),
         )
         return function
 
     return declare
+
+
+def _declarations(function: Handler) -> tuple[MethodSpec, ...]:
+    """All that decorators have said about a function so far."""
+    spec: MethodSpec | None = getattr(function, "__rpc__", None)
+    return () if spec is None else (spec, *spec.also)
 
 
 class Registry:
@@ -177,10 +187,11 @@ class Registry:
     def of(cls, modules: Iterable[ModuleType]) -> Registry:
         """Every decorated function of these modules."""
         return cls(
-            member.__rpc__
+            spec
             for module in modules
             for member in vars(module).values()
             if hasattr(member, "__rpc__") and member.__module__ == module.__name__
+            for spec in _declarations(member)
         )
 
     def bind(self, context: Services, groups: Collection[str], transport: str) -> dict[str, Bound]:

@@ -4,7 +4,7 @@ client       web3_*, net_*, rpc_*              admin      admin_*
 eth_node     chain id, prices, sync status     eth_state  balances, code, storage, proofs
 eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estimates
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
-poa          clique_*                          txpool     txpool_*
+poa          clique_*, *_getSignerMetrics      txpool     txpool_*
 bft          ibft_*, qbft_*
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1

@@ -1,4 +1,4 @@
-"""clique_*: signers and votes (json-rpc.md 5.7)."""
+"""clique_*: signers and votes (json-rpc.md 5.7); who made how many blocks, under every consensus with members."""
 
 from __future__ import annotations
 
@@ -61,20 +61,15 @@ def proposals(ctx: RpcContext) -> ProposalsResult:
 
 
 @method("clique_getSignerMetrics", needs={"chain", "clique"})
+@method("ibft_getSignerMetrics", needs={"chain", "ibft"})
+@method("qbft_getSignerMetrics", needs={"chain", "qbft"})
 async def get_signer_metrics(
     ctx: RpcContext, first: BlockNumberParam | None = None, last: BlockNumberParam | None = None
 ) -> SignerMetricsResult:
-    """Blocks by signer from `first` up to, not including, `last`; signers without any are listed with zero.
+    """Blocks by proposer from `first` up to, not including, `last`; members without any are listed with zero.
 
     Without parameters the last hundred blocks before the newest.
     """
-    return await metrics_of(ctx, first, last)
-
-
-async def metrics_of(
-    ctx: RpcContext, first: BlockTag | int | None, last: BlockTag | int | None
-) -> list[dict[str, str]]:
-    """The answer of all three `getSignerMetrics`."""
     queries = ctx.queries
     start, end = _number(ctx, first), _number(ctx, last)
     if start is not None and start < 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -69,6 +70,26 @@ def test_a_result_without_a_wire_type_fails_when_it_is_declared() -> None:
         @method("eth_bad")
         def bad(ctx: Any) -> int:
             return 1
+
+
+def test_one_handler_may_answer_in_two_groups() -> None:
+    @method("ibft_height", needs={"chain"})
+    @method("qbft_height", needs={"miner"})
+    def height(ctx: Any) -> Quantity:
+        """How high."""
+        return 7
+
+    module = ModuleType(height.__module__)
+    module.height = height  # type: ignore[attr-defined]
+    known = Registry.of([module])
+    assert [(spec.name, spec.group, spec.needs) for spec in known.specs] == [
+        ("ibft_height", "ibft", {"chain"}),
+        ("qbft_height", "qbft", {"miner"}),
+    ]
+    bound = known.bind(Context(), ["qbft"], HTTP)
+    assert bound["qbft_height"].invoke([], None) == 7
+    with pytest.raises(RpcError, match="not enabled"):
+        bound["ibft_height"].invoke([], None)
 
 
 def test_two_methods_cannot_have_one_name() -> None:
