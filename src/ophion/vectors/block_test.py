@@ -24,7 +24,7 @@ from ophion.primitives.hexcodec import parse_data_lenient, parse_number, strip_p
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime.clock import ManualClock
 from ophion.vectors.networks import network_spec
-from ophion.vectors.outcome import Outcome, load_cases
+from ophion.vectors.outcome import Outcome, outcomes
 
 _LATE: Final = 2.0**63
 """A time after every block of every vector: what lies in the future is not what these tests are about."""
@@ -36,11 +36,7 @@ class _Difference(Exception):
 
 def run_file(path: Path) -> list[Outcome]:
     """One outcome for each case of the file."""
-    try:
-        cases = load_cases(path)
-    except DecodeError as error:
-        return [Outcome(str(path), "", "", False, str(error))]
-    return [_run_case(str(path), name, case) for name, case in cases.items()]
+    return outcomes(path, lambda name, case: [_run_case(str(path), name, case)])
 
 
 def _run_case(file: str, name: str, case: Any) -> Outcome:

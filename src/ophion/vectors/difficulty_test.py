@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,18 @@ from ophion.errors import DecodeError
 from ophion.primitives.hexcodec import parse_number
 from ophion.primitives.types import EMPTY_OMMERS_HASH
 from ophion.vectors.networks import milestone_named
-from ophion.vectors.outcome import Outcome, load_cases
+from ophion.vectors.outcome import Outcome, outcomes
 
 
 def run_file(path: Path) -> list[Outcome]:
     """One outcome for each case of each fork of the file."""
-    try:
-        groups = load_cases(path)
-    except DecodeError as error:
-        return [Outcome(str(path), "", "", False, str(error))]
-    outcomes = []
-    for group in groups.values():
+
+    def group_of(_: str, group: dict[str, Any]) -> Iterator[Outcome]:
         for fork, cases in group.items():
             if fork != "_info":
-                outcomes += [_outcome(str(path), name, fork, case) for name, case in cases.items()]
-    return outcomes
+                yield from (_outcome(str(path), name, fork, case) for name, case in cases.items())
+
+    return outcomes(path, group_of)
 
 
 def _outcome(file: str, name: str, fork_name: str, case: dict[str, Any]) -> Outcome:

@@ -10,18 +10,14 @@ from typing import Any
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.registry import engine_for
-from ophion.errors import DecodeError, OphionError
+from ophion.errors import OphionError
 from ophion.native.store import open_store
-from ophion.vectors.outcome import Outcome, load_cases
+from ophion.vectors.outcome import Outcome, outcomes
 
 
 def run_file(path: Path) -> list[Outcome]:
     """One outcome for each case of the file."""
-    try:
-        cases = load_cases(path)
-    except DecodeError as error:
-        return [Outcome(str(path), "", "", False, str(error))]
-    return [_outcome(str(path), name, case) for name, case in cases.items()]
+    return outcomes(path, lambda name, case: [_outcome(str(path), name, case)])
 
 
 def _outcome(file: str, name: str, case: dict[str, Any]) -> Outcome:

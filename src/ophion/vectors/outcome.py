@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,15 @@ class Outcome:
     """None: skipped, and `detail` says why."""
     detail: str = ""
     """Expected and got of a failure; empty when passed."""
+
+
+def outcomes(path: Path, run: Callable[[str, Any], Iterable[Outcome]]) -> list[Outcome]:
+    """The outcomes of all cases of a file, by name; a file that cannot be read is one failure."""
+    try:
+        cases = load_cases(path)
+    except DecodeError as error:
+        return [Outcome(str(path), "", "", False, str(error))]
+    return [outcome for name, case in cases.items() for outcome in run(name, case)]
 
 
 def load_cases(path: Path) -> dict[str, Any]:

@@ -8,16 +8,12 @@ from typing import Any
 from ophion.errors import DecodeError, OphionError
 from ophion.primitives import rlp
 from ophion.primitives.hexcodec import parse_data_lenient
-from ophion.vectors.outcome import Outcome, load_cases
+from ophion.vectors.outcome import Outcome, outcomes
 
 
 def run_file(path: Path) -> list[Outcome]:
     """One outcome for each case of the file."""
-    try:
-        cases = load_cases(path)
-    except DecodeError as error:
-        return [Outcome(str(path), "", "", False, str(error))]
-    return [_outcome(path, name, case) for name, case in cases.items()]
+    return outcomes(path, lambda name, case: [_outcome(path, name, case)])
 
 
 def _outcome(path: Path, name: str, case: Any) -> Outcome:

@@ -9,17 +9,13 @@ from ophion.errors import DecodeError
 from ophion.native.failures import NativeError
 from ophion.native.tries import trie_root
 from ophion.primitives.hexcodec import parse_data_lenient, strip_prefix
-from ophion.vectors.outcome import Outcome, load_cases
+from ophion.vectors.outcome import Outcome, outcomes
 
 
 def run_file(path: Path) -> list[Outcome]:
     """One outcome for each case of the file."""
-    try:
-        cases = load_cases(path)
-    except DecodeError as error:
-        return [Outcome(str(path), "", "", False, str(error))]
     is_secure = "secure" in path.stem.lower()
-    return [_outcome(str(path), name, case, is_secure) for name, case in cases.items()]
+    return outcomes(path, lambda name, case: [_outcome(str(path), name, case, is_secure)])
 
 
 def _outcome(file: str, name: str, case: dict[str, Any], is_secure: bool) -> Outcome:

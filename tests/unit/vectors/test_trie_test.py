@@ -1,30 +1,10 @@
-"""Public TrieTests, the sample of the repository and the whole set when it is there."""
+"""What the runner of TrieTests says about cases that fail; those that pass are in test_outcome.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from ophion.vectors.trie_test import run_file
-from tests.conftest import DATA, shared_files
-
-FILES = [*sorted((DATA / "vectors" / "trie").glob("*.json")), *shared_files("fixtures/ethereum-tests/TrieTests")]
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_case_of_the_file_passes(path: Path) -> None:
-    outcomes = run_file(path)
-    assert outcomes
-    assert [outcome for outcome in outcomes if outcome.passed is False] == []
-
-
-def test_a_file_that_is_no_vector_file_is_a_failure_and_no_exception(tmp_path: Path) -> None:
-    path = tmp_path / "broken.json"
-    path.write_text("[1, 2")
-    (outcome,) = run_file(path)
-    assert outcome.passed is False
-    assert "not a readable JSON file" in outcome.detail
 
 
 def test_a_wrong_root_shows_both_roots(tmp_path: Path) -> None:
