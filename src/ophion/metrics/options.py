@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
+from ophion.rpc.transport.options import ListenerConfig, listening_port
 from ophion.runtime.metrics import Category
 from ophion.runtime.options import at_least, option
 from ophion.runtime.options import port as valid_port
 
 
 @dataclass(frozen=True, slots=True)
-class MetricsConfig:
+class MetricsConfig(ListenerConfig):
     """Metrics."""
 
-    enabled: bool = option("--metrics-enabled", default=False, help="Serve metrics for Prometheus.")
-    host: str = option("--metrics-host", default="127.0.0.1", needs="--metrics-enabled", help="Address to listen on.")
-    port: int = option(
-        "--metrics-port", default=9545, check=valid_port, needs="--metrics-enabled", help="Port to listen on."
-    )
+    names: ClassVar[Mapping[str, str]] = {"service": "metrics", "content": "metrics for Prometheus"}
+
+    port: int = listening_port(9545)
     categories: tuple[Category, ...] = option(
         "--metrics-category",
         "--metrics-categories",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
+from ophion.rpc.transport.options import ListenerConfig, listening_port
 from ophion.runtime.options import at_least, between, option
-from ophion.runtime.options import port as valid_port
 
 MEBIBYTE = 2**20
 
@@ -51,16 +51,6 @@ def names_list(noun: str) -> Callable[[Any], None]:
     return check
 
 
-def _port(default: int) -> Any:
-    return option(
-        "--{service}-port",
-        default=default,
-        check=valid_port,
-        needs="--{service}-enabled",
-        help="Port to listen on; 0 takes a free one, which the ports file in the data path names.",
-    )
-
-
 def _cors_origins() -> Any:
     return option(
         "--{service}-cors-origins",
@@ -69,17 +59,6 @@ def _cors_origins() -> Any:
         needs="--{service}-enabled",
         help="Web pages that may call from a browser: origins, `all` or `none`.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ListenerConfig:
-    """Where one service listens."""
-
-    enabled: bool = option("--{service}-enabled", default=False, help="Serve {content}.")
-    host: str = option(
-        "--{service}-host", default="127.0.0.1", needs="--{service}-enabled", help="Address to listen on."
-    )
-    port: int = _port(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +87,7 @@ class HttpConfig(RpcConfig):
 
     names: ClassVar[Mapping[str, str]] = {"service": "rpc-http", "content": "JSON-RPC over HTTP"}
 
-    port: int = _port(8545)
+    port: int = listening_port(8545)
     cors_origins: tuple[str, ...] = _cors_origins()
     max_content_length: int = option(
         "--{service}-max-request-content-length",
@@ -141,7 +120,7 @@ class WebSocketConfig(RpcConfig):
         "content": "JSON-RPC and subscriptions over WebSocket",
     }
 
-    port: int = _port(8546)
+    port: int = listening_port(8546)
     max_frame_size: int = option(
         "--{service}-max-frame-size",
         default=MEBIBYTE,
@@ -157,7 +136,7 @@ class GraphqlConfig(ListenerConfig):
 
     names: ClassVar[Mapping[str, str]] = {"service": "graphql-http", "content": "GraphQL over HTTP"}
 
-    port: int = _port(8547)
+    port: int = listening_port(8547)
     cors_origins: tuple[str, ...] = _cors_origins()
 
 

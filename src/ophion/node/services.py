@@ -188,6 +188,18 @@ def _tls(config: TlsConfig) -> ssl.SSLContext | None:
     return None if settings is None else server_context(settings)
 
 
+def _http_limits(config: NodeConfig, max_body_bytes: int) -> HttpLimits:
+    limits = config.limits
+    return HttpLimits(
+        max_connections=config.http.max_connections,
+        max_body_bytes=max_body_bytes,
+        max_head_bytes=limits.max_header_bytes,
+        read_timeout_s=limits.read_timeout_s,
+        write_timeout_s=limits.write_timeout_s,
+        idle_timeout_s=limits.idle_timeout_s,
+    )
+
+
 def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | None, door: Door | None) -> HttpService:
     http, access, limits = config.http, config.access, config.limits
     settings = HttpSettings(
@@ -200,14 +212,7 @@ def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | No
         timeout_s=limits.timeout_s,
         errors_as_400=http.errors_as_400,
         max_response_bytes=limits.max_response_bytes,
-        limits=HttpLimits(
-            max_connections=http.max_connections,
-            max_body_bytes=http.max_content_length,
-            max_head_bytes=limits.max_header_bytes,
-            read_timeout_s=limits.read_timeout_s,
-            write_timeout_s=limits.write_timeout_s,
-            idle_timeout_s=limits.idle_timeout_s,
-        ),
+        limits=_http_limits(config, max_body_bytes=http.max_content_length),
         door=door,
         tls=_tls(config.http_tls),
     )
@@ -226,13 +231,7 @@ def _graphql(config: NodeConfig, context: RpcContext, door: Door | None) -> Http
         origins=graphql.cors_origins,
         timeout_s=limits.timeout_s if wanted.timeout_s is None else wanted.timeout_s,
         limits=wanted,
-        http=HttpLimits(
-            max_connections=config.http.max_connections,
-            max_head_bytes=limits.max_header_bytes,
-            read_timeout_s=limits.read_timeout_s,
-            write_timeout_s=limits.write_timeout_s,
-            idle_timeout_s=limits.idle_timeout_s,
-        ),
+        http=_http_limits(config, max_body_bytes=wanted.max_body_bytes),
         door=door,
         tls=_tls(config.graphql_tls),
     )

@@ -12,30 +12,10 @@ from enum import Enum
 from pathlib import Path
 
 from ophion.primitives.types import Address
-from ophion.runtime.options import at_least, between, option
+from ophion.runtime.options import at_least, between, hex_bytes, option, read_address
 from ophion.runtime.options import port as valid_port
 
-
-def read_address(text: str) -> Address:
-    """An address whose 0x is optional."""
-    digits = text.removeprefix("0x")
-    if len(digits) == 40 and digits.isalnum():
-        try:
-            return bytes.fromhex(digits)
-        except ValueError:
-            pass
-    raise ValueError(f"'{text}' is not an address: expected 40 hex digits")
-
-
-def read_node_id(text: str) -> bytes:
-    """A node id whose 0x is optional."""
-    digits = text.removeprefix("0x")
-    if len(digits) == 128 and digits.isalnum():
-        try:
-            return bytes.fromhex(digits)
-        except ValueError:
-            pass
-    raise ValueError(f"'{text}' is not a node id: expected 128 hex digits")
+read_node_id = hex_bytes(64, 64, "a node id: expected 128 hex digits")
 
 
 class NatMethod(Enum):

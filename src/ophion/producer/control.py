@@ -13,28 +13,12 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.assembly import MinerSettings
 from ophion.producer.instant import InstantSealer
 from ophion.producer.pow_miner import Work, WorkDesk
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import at_least, hex_bytes, option, read_address
 
 MAX_EXTRA_DATA = 32
 
 
-def _read_address(text: str) -> Address:
-    return _read_hex(text, 20, 20, "an address: expected 40 hex digits")
-
-
-def _read_extra_data(text: str) -> bytes:
-    return _read_hex(text, 0, MAX_EXTRA_DATA, "extra data: expected at most 32 bytes as hex digits")
-
-
-def _read_hex(text: str, least: int, most: int, what: str) -> bytes:
-    digits = text.removeprefix("0x")
-    try:
-        data = bytes.fromhex(digits) if digits.isalnum() or not digits else None
-    except ValueError:
-        data = None
-    if data is None or not least <= len(data) <= most:
-        raise ValueError(f"'{text}' is not {what}")
-    return data
+_read_extra_data = hex_bytes(0, MAX_EXTRA_DATA, "extra data: expected at most 32 bytes as hex digits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +29,7 @@ class MinerConfig:
     coinbase: Address | None = option(
         "--miner-coinbase",
         default=None,
-        parse=_read_address,
+        parse=read_address,
         metavar="ADDRESS",
         needs="--miner-enabled",
         help="Account that is rewarded for blocks; proof of authority ignores it.",

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 
 import pytest
 
 from ophion.node.config import NodeConfig
 from ophion.runtime.logs import LogLevel
-from ophion.runtime.options import Given, Loaded, load, problems_of, read_file, read_flag, specs_of, warnings_of
+from ophion.runtime.options import load, problems_of, read_file, specs_of, warnings_of
+from tests.unit.node.command_line import loaded
 
-OPTIONS = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
 ADDRESS = "0xfe3b557e8fb62b89f4916b721be55ceb828dbd73"
 NODE_ID = "ab" * 64
-
-
-def loaded(*tokens: str) -> Loaded[NodeConfig]:
-    rest = deque(tokens)
-    given: list[Given] = []
-    while rest:
-        given.append(read_flag(rest.popleft(), rest, OPTIONS))
-    return load(NodeConfig, given)
 
 
 def problems(*tokens: str) -> list[str]:

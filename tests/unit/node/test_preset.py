@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections import deque
 
-from ophion.node.config import NodeConfig
 from ophion.node.preset import command_line, with_dev_preset
-from ophion.runtime.options import Given, Loaded, load, problems_of, read_flag, specs_of
-
-OPTIONS = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
-
-
-def loaded(*tokens: str) -> Loaded[NodeConfig]:
-    rest = deque(tokens)
-    given: list[Given] = []
-    while rest:
-        given.append(read_flag(rest.popleft(), rest, OPTIONS))
-    return load(NodeConfig, given)
+from ophion.runtime.options import problems_of
+from tests.unit.node.command_line import loaded
 
 
 def test_the_preset_switches_everything_on() -> None:

@@ -2,5 +2,5 @@
 
 services   settings in, services out; which methods a port offers
 http       what the paths of the HTTP port mean           websocket  messages and logins of the WebSocket port
-health     `/readiness`
+guarded    dispatcher and gate of one port                health     `/readiness`
 """

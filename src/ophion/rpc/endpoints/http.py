@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import parse_qs
 
-from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.endpoints.guarded import Guarded
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.transport.http.policy import Guard, Result
 from ophion.rpc.transport.http.wire import JSON, Request, Response
 from ophion.rpc.transport.replies import Reply
-
-if TYPE_CHECKING:
-    from ophion.rpc.auth.door import Door
-    from ophion.rpc.auth.gate import Gate
 
 _UP: Final = Response(200, (b'{"status":"UP"}',), JSON)
 _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
@@ -23,15 +19,13 @@ _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
 class RpcApplication:
     """`POST /` to the dispatcher, or with a door to that of a token; `GET /` and health for load balancers."""
 
-    def __init__(
-        self, dispatcher: Dispatcher, health: Health, door: Door | None = None, gate: Gate | None = None
-    ) -> None:
-        self.plain: Callable[[bytes], Reply] | None = dispatcher.handle if gate is None else None
+    def __init__(self, guarded: Guarded, health: Health) -> None:
+        gate = guarded.gate
+        self.plain: Callable[[bytes], Reply] | None = guarded.dispatcher.handle if gate is None else None
         self.token_guard: Guard | None = gate
-        self._dispatcher = dispatcher
+        self.close = guarded.close
+        self._door = guarded.door
         self._health = health
-        self._door = door
-        self._gate = gate
 
     def respond(self, request: Request) -> Result:
         """Everything but `POST /`."""
@@ -48,14 +42,6 @@ class RpcApplication:
         if request.method == b"GET":
             return Response(201)
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
-
-    def close(self) -> None:
-        """Give up what is still waiting."""
-        self._dispatcher.close()
-        if self._gate is not None:
-            self._gate.close()
-        if self._door is not None:
-            self._door.close()
 
     def _is_ready(self, query: bytes) -> bool:
         fields = parse_qs(query.decode("latin-1"), keep_blank_values=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.endpoints.guarded import Guarded
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.http import RpcApplication
 from ophion.rpc.endpoints.websocket import RpcConversations
@@ -45,52 +46,58 @@ class Measuring(Protocol):
         """The same methods, measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpSettings:
-    """How JSON-RPC is served over HTTP."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RpcSettings:
+    """How JSON-RPC is served, whatever the transport."""
 
     host: str = "127.0.0.1"
-    port: int = 8545
+    port: int = 0
     groups: tuple[str, ...] = _DEFAULT_GROUPS
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
-    origins: tuple[str, ...] = ()
     max_batch: int = 1024
     timeout_s: float = 30.0
     max_response_bytes: int = 256 * 1024 * 1024
-    errors_as_400: bool = False
-    limits: HttpLimits = field(default_factory=HttpLimits)
     door: Door | None = None
     """None where no token is needed."""
     tls: ssl.SSLContext | None = None
 
+    def dispatch_limits(self, error_status: int = OK) -> DispatchLimits:
+        """What one message may ask for."""
+        return DispatchLimits(self.max_batch, self.timeout_s, error_status, self.max_response_bytes)
 
-@dataclass(frozen=True, slots=True)
-class WebSocketSettings:
+    def guarded(self, table: Mapping[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> Guarded:
+        """The dispatcher of these methods, and the gate before it where a token is needed."""
+        gate = None if self.door is None else self.door.gate(table, loop, limits)
+        return Guarded(Dispatcher(table, loop, limits), self.door, gate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings(RpcSettings):
+    """How JSON-RPC is served over HTTP."""
+
+    port: int = 8545
+    origins: tuple[str, ...] = ()
+    errors_as_400: bool = False
+    limits: HttpLimits = field(default_factory=HttpLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSocketSettings(RpcSettings):
     """How JSON-RPC is served over WebSocket."""
 
-    host: str = "127.0.0.1"
     port: int = 8546
-    groups: tuple[str, ...] = _DEFAULT_GROUPS
-    hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
-    max_batch: int = 1024
-    timeout_s: float = 30.0
-    max_response_bytes: int = 256 * 1024 * 1024
     limits: WebSocketLimits = field(default_factory=WebSocketLimits)
-    door: Door | None = None
-    tls: ssl.SSLContext | None = None
 
 
 def http_service(
     context: RpcContext, settings: HttpSettings, health: Health, measured: Measuring | None = None
 ) -> HttpService:
     """JSON-RPC over HTTP; each method is measured where somebody wants to know."""
-    status = BAD_REQUEST if settings.errors_as_400 else OK
-    limits = DispatchLimits(settings.max_batch, settings.timeout_s, status, settings.max_response_bytes)
+    limits = settings.dispatch_limits(BAD_REQUEST if settings.errors_as_400 else OK)
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
         table = method_table(context, settings.groups, HTTP, measured)
-        gate = None if settings.door is None else settings.door.gate(table, loop, limits)
-        return RpcApplication(Dispatcher(table, loop, limits), health, settings.door, gate)
+        return RpcApplication(settings.guarded(table, loop, limits), health)
 
     return HttpService(
         "JsonRPC service",
@@ -108,12 +115,11 @@ def websocket_service(
     context: RpcContext, settings: WebSocketSettings, measured: Measuring | None = None
 ) -> WebSocketService:
     """JSON-RPC and subscriptions over WebSocket."""
-    limits = DispatchLimits(settings.max_batch, settings.timeout_s, OK, settings.max_response_bytes)
+    limits = settings.dispatch_limits()
 
     def conversations(loop: asyncio.AbstractEventLoop) -> RpcConversations:
         table = method_table(context, settings.groups, WEBSOCKET, measured)
-        gate = None if settings.door is None else settings.door.gate(table, loop, limits)
-        return RpcConversations(Dispatcher(table, loop, limits), settings.door, gate)
+        return RpcConversations(settings.guarded(table, loop, limits))
 
     return WebSocketService(
         "Websocket service",

@@ -22,7 +22,7 @@ A class may have a method `problems()` that yields sentences about values that d
 from ophion.runtime.options.declare import OptionSpec, option, specs_of
 from ophion.runtime.options.load import Loaded, load, part_of, problems_of, warnings_of
 from ophion.runtime.options.sources import Given, Source, read_environment, read_file, read_flag
-from ophion.runtime.options.values import at_least, between, port
+from ophion.runtime.options.values import at_least, between, hex_bytes, port, read_address
 
 __all__ = [
     "Given",
@@ -31,11 +31,13 @@ __all__ = [
     "Source",
     "at_least",
     "between",
+    "hex_bytes",
     "load",
     "option",
     "part_of",
     "port",
     "problems_of",
+    "read_address",
     "read_environment",
     "read_file",
     "read_flag",

@@ -105,6 +105,25 @@ def read_float(text: str) -> float:
     return value
 
 
+def hex_bytes(least: int, most: int, what: str) -> Reader:
+    """A reader of bytes as hex digits whose 0x is optional; `what` says in messages what was expected."""
+
+    def read(text: str) -> bytes:
+        digits = text.removeprefix("0x")
+        try:
+            data = bytes.fromhex(digits) if digits.isalnum() or not digits else None
+        except ValueError:
+            data = None
+        if data is None or not least <= len(data) <= most:
+            raise ValueError(f"'{text}' is not {what}")
+        return data
+
+    return read
+
+
+read_address = hex_bytes(20, 20, "an address: expected 40 hex digits")
+
+
 def read_path(text: str) -> Path:
     """A path, with ~ for the home directory."""
     if not text:

@@ -17,6 +17,7 @@ from ophion.runtime.options import (
     Given,
     Loaded,
     between,
+    hex_bytes,
     load,
     option,
     part_of,
@@ -264,6 +265,14 @@ def test_loaded_knows_what_was_given() -> None:
     loaded = parse(["--rpc-http-apis=A"])
     assert loaded.is_given("--rpc-http-api")
     assert not loaded.is_given("--p2p-port")
+
+
+def test_hex_digits_are_read_with_or_without_prefix_and_checked_for_size() -> None:
+    read = hex_bytes(1, 2, "a short thing")
+    assert (read("0xab"), read("ABcd")) == (b"\xab", b"\xab\xcd")
+    for text in ("", "0x", "abcdef", "a", "xy", "a b ", "0x0xab"):
+        with pytest.raises(ValueError, match=f"'{text}' is not a short thing"):
+            read(text)
 
 
 @dataclass(frozen=True, slots=True)

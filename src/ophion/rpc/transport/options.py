@@ -1,0 +1,31 @@
+"""Options of every service with a port: each class that inherits them says under which names (`names`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ophion.runtime.options import option
+from ophion.runtime.options import port as valid_port
+
+
+def listening_port(default: int) -> Any:
+    """The port of a service."""
+    return option(
+        "--{service}-port",
+        default=default,
+        check=valid_port,
+        needs="--{service}-enabled",
+        help="Port to listen on; 0 takes a free one, which the ports file in the data path names.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerConfig:
+    """Where one service listens."""
+
+    enabled: bool = option("--{service}-enabled", default=False, help="Serve {content}.")
+    host: str = option(
+        "--{service}-host", default="127.0.0.1", needs="--{service}-enabled", help="Address to listen on."
+    )
+    port: int = listening_port(0)

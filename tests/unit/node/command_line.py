@@ -1,0 +1,19 @@
+"""Command lines of a node, read as `ophion` reads them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ophion.node.config import NodeConfig
+from ophion.runtime.options import Given, Loaded, load, read_flag, specs_of
+
+OPTIONS = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+
+
+def loaded(*tokens: str) -> Loaded[NodeConfig]:
+    """The configuration that these flags make."""
+    rest = deque(tokens)
+    given: list[Given] = []
+    while rest:
+        given.append(read_flag(rest.popleft(), rest, OPTIONS))
+    return load(NodeConfig, given)
