@@ -10,7 +10,7 @@ TOOLS := $(VENV)/.tools
 PACKAGES := $(VENV)/.packages
 BUILT := $(VENV)/.built
 COMPILED := $(VENV)/.compiled
-CRATE := native/Cargo.toml native/Cargo.lock $(shell find native/src -name '*.rs' 2>/dev/null)
+CRATE := native/Cargo.toml native/Cargo.lock native/wire/Cargo.toml $(shell find native/src native/wire/src -name '*.rs' 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-rust test-python check format bench docs clean
@@ -38,14 +38,14 @@ check: build ## Format, lints, types, import contracts, clippy, stubs, documents
 	$(BIN)/lint-imports
 	$(BIN)/python -m mypy.stubtest ophion._native --ignore-disjoint-bases --allowlist native/stubs-allowed.txt
 	$(BIN)/python scripts/documents.py --check
-	cargo fmt --manifest-path native/Cargo.toml --check
-	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --release --locked --manifest-path native/Cargo.toml --all-targets -- -D warnings
+	cargo fmt --all --manifest-path native/Cargo.toml --check
+	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --release --locked --manifest-path native/Cargo.toml --workspace --all-targets -- -D warnings
 	@$(MAKE) --no-print-directory test
 
 format: $(PACKAGES) ## Rewrite sources in the project's format
 	$(BIN)/ruff format src tests bench scripts
 	$(BIN)/ruff check --fix src tests bench scripts
-	cargo fmt --manifest-path native/Cargo.toml
+	cargo fmt --all --manifest-path native/Cargo.toml
 
 bench: build ## Measure the import of blocks (and, with GETH=…, of geth beside it)
 	@$(BIN)/python bench/import_chain.py

@@ -26,6 +26,7 @@ mod py_state;
 mod py_store;
 mod py_trace;
 mod py_trie;
+mod py_wire;
 mod receipts;
 mod render;
 mod requests;
@@ -74,6 +75,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     py_store::register(module)?;
     py_trace::register(module)?;
     py_trie::register(module)?;
+    py_wire::register(module)?;
     trace_stream::register(module)?;
     state_test::register(module)?;
     transaction_test::register(module)?;

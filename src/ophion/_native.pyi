@@ -674,6 +674,80 @@ class GraphqlReply:
     @staticmethod
     def failed(code: int | None, message: str, data: str | None, /) -> GraphqlReply: ...
 
+# --- wire ---------------------------------------------------------------------------------------
+
+class WireError(NativeError):
+    """Bytes of a peer that are not what they should be; the message names the place."""
+
+HANDSHAKE_ENTROPY: int
+"""Random bytes that a handshake uses up."""
+
+MAX_HANDSHAKE_SIZE: int
+"""What the size prefix of a handshake message may say; a larger one is refused before anything else is read."""
+
+@final
+class Handshake:
+    """RLPx, without sockets: `auth` goes there, an ack comes back."""
+
+    @staticmethod
+    def initiate(secret: bytes, remote_id: bytes, entropy: bytes, /) -> Handshake: ...
+
+    auth: bytes
+    """What to send first; it begins with its size in two bytes."""
+    def finish(self, ack: bytes, /) -> Session:
+        """The ack comes with its two size bytes. WireError also when the other side has another key than was dialled."""
+
+    @staticmethod
+    def answer(secret: bytes, auth: bytes, entropy: bytes, /) -> tuple[bytes, bytes, Session]:
+        """(ack to send, node id of the initiator, session) for an auth with its two size bytes."""
+
+@final
+class Session:
+    """Frames both ways after a handshake."""
+
+    is_compressed: bool
+    """Set it once the peer's Hello is known, whatever the value: until then `feed` hands out one message at a time,
+    uncompressed, because the first one says how the others are to be read."""
+    max_message: int
+    """Size of the largest message that is taken, before and after decompression; 2048 until it is set, 2**24 - 1 at most."""
+    buffered: int
+    """Bytes held for messages that are not complete yet."""
+    def seal(self, messages: Sequence[tuple[int, bytes]], /) -> bytes:
+        """Frames of (message id, payload), in order. WireError (and the session as it was) when one is too large for a frame."""
+
+    def feed(self, data: bytes, /) -> list[tuple[int, bytes]]:
+        """The messages that are complete now, in order; of an incomplete one no more than `max_message` is ever held.
+
+        After a WireError both sides are out of step: close the socket without a Disconnect. A Disconnect (id 1) that was
+        not compressed is handed out as it came."""
+
+def split_list(rlp: bytes, /) -> list[bytes]:
+    """The items of one list, each still encoded; at most 65,536, and nothing may follow."""
+
+def split_transactions(rlp: bytes, /) -> list[bytes]:
+    """The items of a list of transactions in their EIP-2718 form: typed ones travel wrapped in a string."""
+
+def join_transactions(raws: Sequence[bytes], /) -> bytes:
+    """The reverse of `split_transactions`."""
+
+def split_bodies(rlp: bytes, /) -> list[Body]:
+    """The bodies of a list of `[transactions, ommers, withdrawals?]`; roots and senders are worked out when asked for."""
+
+def body_rlp(block: bytes, /) -> bytes:
+    """`[transactions, ommers, withdrawals?]` of a stored block."""
+
+def seal_packet(secret: bytes, kind: int, data: bytes, /) -> bytes:
+    """A datagram of discovery version 4: hash, signature, type, data."""
+
+def open_packet(datagram: bytes, /) -> tuple[bytes, bytes, int, bytes]:
+    """(hash, node id of the signer, type, data): the data is one RLP list, without what may follow it."""
+
+def sign_record(secret: bytes, seq: int, pairs: Sequence[tuple[bytes, bytes]], /) -> bytes:
+    """The RLP of a node record. Values are RLP; the pairs may come in any order, `id` and `secp256k1` are added."""
+
+def read_record(rlp: bytes, /) -> tuple[bytes, int, list[tuple[bytes, bytes]]]:
+    """(node id, sequence number, pairs) of a record whose signature has been verified."""
+
 # --- public test vectors ------------------------------------------------------------------------
 
 def state_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]:

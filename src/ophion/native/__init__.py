@@ -6,6 +6,7 @@
     ethash         light verification and search
     executor       run, build, call, estimate
     store          the database: blocks, state, upkeep
+    wire           handshakes, frames, discovery packets, node records
     vectors        runners for the public state and transaction tests
     failures       the extension's exceptions, and their translation into `ophion.errors`
 

@@ -6,9 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ophion import errors
-from ophion._native import DecodeError, InvalidBody, MissingState, NativeError, StorageError
+from ophion._native import DecodeError, InvalidBody, MissingState, NativeError, StorageError, WireError
 
-__all__ = ["DecodeError", "InvalidBody", "MissingState", "NativeError", "StorageError", "as_ophion_error", "translated"]
+__all__ = [
+    "DecodeError",
+    "InvalidBody",
+    "MissingState",
+    "NativeError",
+    "StorageError",
+    "WireError",
+    "as_ophion_error",
+    "translated",
+]
 
 
 def as_ophion_error(error: NativeError) -> errors.OphionError:
@@ -20,7 +29,7 @@ def as_ophion_error(error: NativeError) -> errors.OphionError:
         return errors.StorageError(message + hint)
     if isinstance(error, MissingState):
         return errors.MissingStateError(message)
-    if isinstance(error, DecodeError):
+    if isinstance(error, DecodeError | WireError):
         return errors.DecodeError(message)
     if isinstance(error, InvalidBody):
         return errors.InvalidBlock(message)

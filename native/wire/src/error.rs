@@ -1,0 +1,21 @@
+//! The one error of this crate: somebody sent something wrong, and where.
+
+/// One line: the place, a colon, what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error(String);
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn at(place: impl std::fmt::Display, problem: impl std::fmt::Display) -> Self {
+        Error(format!("{place}: {problem}"))
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}

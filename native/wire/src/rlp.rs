@@ -1,0 +1,102 @@
+//! Lists cut into their items, one level deep and without copies.
+
+use std::ops::Range;
+
+use alloy_rlp::{Encodable, Header};
+
+use crate::{Error, Result};
+
+/// One item, cut off the front of `rest`: (is it a list, with its head, without).
+pub fn item<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<(bool, &'a [u8], &'a [u8])> {
+    let start = *rest;
+    let head = Header::decode(rest).map_err(|cause| Error::at(place(), cause))?;
+    if head.payload_length > rest.len() {
+        return Err(Error::at(place(), "it ends too early"));
+    }
+    let (payload, after) = rest.split_at(head.payload_length);
+    *rest = after;
+    Ok((head.list, &start[..start.len() - after.len()], payload))
+}
+
+/// The payload of the list at the front, and what follows it.
+pub fn list_at_front<'a>(place: &str, data: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
+    let mut rest = data;
+    match item(&mut rest, || place.to_owned())? {
+        (true, _, payload) => Ok((payload, rest)),
+        (false, ..) => Err(Error::at(place, "a list is expected")),
+    }
+}
+
+/// The payload of the one list that `data` is.
+fn whole_list<'a>(place: &str, data: &'a [u8]) -> Result<&'a [u8]> {
+    match list_at_front(place, data)? {
+        (payload, []) => Ok(payload),
+        (_, rest) => Err(Error::at(place, format!("{} bytes follow it", rest.len()))),
+    }
+}
+
+fn positions(
+    place: &str,
+    data: &[u8],
+    limit: usize,
+    mut wanted: impl FnMut(bool, &[u8], &[u8]) -> std::result::Result<usize, &'static str>,
+) -> Result<Vec<Range<usize>>> {
+    let mut rest = whole_list(place, data)?;
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        if found.len() == limit {
+            return Err(Error::at(place, format!("more than {limit} items")));
+        }
+        let name = || format!("{place}: item {}", found.len());
+        let (is_list, encoded, payload) = item(&mut rest, name)?;
+        let size = wanted(is_list, encoded, payload).map_err(|problem| Error::at(name(), problem))?;
+        let end = data.len() - rest.len();
+        found.push(end - size..end);
+    }
+    Ok(found)
+}
+
+/// Where the items of a list lie, each with its head. The list must be all of `data`.
+pub fn split_list(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
+    positions("list", data, limit, |_, encoded, _| Ok(encoded.len()))
+}
+
+/// Where the EIP-2718 forms of a list of transactions lie: typed ones travel wrapped in a string.
+pub fn split_transactions(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
+    positions("transactions", data, limit, |is_list, encoded, payload| match payload.first() {
+        _ if is_list => Ok(encoded.len()),
+        Some(..0x80) => Ok(payload.len()),
+        _ => Err("a typed transaction must begin with its type"),
+    })
+}
+
+/// The reverse of `split_transactions`.
+pub fn join_transactions<'a>(raws: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut payload = Vec::new();
+    for raw in raws {
+        match raw.first() {
+            Some(0xc0..) => payload.extend_from_slice(raw),
+            _ => raw.encode(&mut payload),
+        }
+    }
+    list_of(&payload)
+}
+
+pub fn list_of(payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(payload.len() + 9);
+    Header { list: true, payload_length: payload.len() }.encode(&mut out);
+    out.extend_from_slice(payload);
+    out
+}
+
+/// `[transactions, ommers, withdrawals?]` out of `[header, transactions, ommers, withdrawals?]`.
+pub fn body_of_block(block: &[u8]) -> Result<Vec<u8>> {
+    let mut rest = whole_list("block", block)?;
+    match item(&mut rest, || "block: header".to_owned())? {
+        (true, ..) => Ok(list_of(rest)),
+        (false, ..) => Err(Error::at("block: header", "a list is expected")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

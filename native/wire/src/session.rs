@@ -1,0 +1,349 @@
+//! Frames both ways: one cipher and one MAC state per direction, for the life of a connection.
+//!
+//! ```text
+//! header(16) || tag(16) || body, padded to a multiple of 16 || tag(16)
+//! ```
+
+use aes::cipher::{KeyIvInit, StreamCipher};
+use subtle::ConstantTimeEq;
+
+use crate::mac::{RunningMac, Tag};
+use crate::{Error, Result};
+
+type Cipher = ctr::Ctr128BE<aes::Aes256>;
+
+/// A frame states its size in three bytes; a message is no larger after decompression.
+pub const MAX_MESSAGE: usize = (1 << 24) - 1;
+
+/// Until somebody says otherwise: Hello is the first message and has no more bytes than this.
+pub const FIRST_MESSAGE: usize = 2048;
+
+/// Bytes that may wait behind the first message until the session has been told how to read them.
+const MAX_WAITING: usize = 1 << 20;
+
+/// The list [0, 0], constant in every header.
+const HEADER_DATA: [u8; 3] = [0xc2, 0x80, 0x80];
+
+const DISCONNECT: u8 = 1;
+
+/// Three bytes of Snappy make 64 at most: who announces more has not sent it.
+const SNAPPY_RATIO: usize = 22;
+
+pub type Message = (u8, Vec<u8>);
+
+pub struct Session {
+    pub egress: Egress,
+    pub ingress: Ingress,
+}
+
+impl Session {
+    pub(crate) fn new(aes: &[u8; 32], egress: RunningMac, ingress: RunningMac) -> Self {
+        let cipher = || Cipher::new(&(*aes).into(), &[0; 16].into());
+        Session {
+            egress: Egress { cipher: cipher(), mac: egress, is_compressed: false },
+            ingress: Ingress::new(cipher(), ingress),
+        }
+    }
+}
+
+pub struct Egress {
+    cipher: Cipher,
+    mac: RunningMac,
+    pub is_compressed: bool,
+}
+
+impl Egress {
+    /// The frames of some messages. An error leaves the session as it was.
+    pub fn seal<'a>(&mut self, messages: impl Iterator<Item = (u8, &'a [u8])>) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut frames = Vec::new();
+        for (id, payload) in messages {
+            let start = out.len();
+            out.resize(start + 32, 0);
+            put_id(id, &mut out);
+            if payload.len() > MAX_MESSAGE {
+                return Err(Error::at(format!("message {id:#04x}"), format!("{} bytes are too many", payload.len())));
+            }
+            self.put_payload(payload, &mut out);
+            let size = out.len() - start - 32;
+            if size > MAX_MESSAGE {
+                return Err(Error::at(format!("message {id:#04x}"), format!("a frame of {size} bytes is too large")));
+            }
+            out.resize(start + 32 + padded(size) + 16, 0);
+            frames.push((start, size));
+        }
+        for (start, size) in frames {
+            self.encrypt(&mut out[start..start + 32 + padded(size) + 16], size);
+        }
+        Ok(out)
+    }
+
+    fn put_payload(&self, payload: &[u8], out: &mut Vec<u8>) {
+        if !self.is_compressed {
+            out.extend_from_slice(payload);
+            return;
+        }
+        let start = out.len();
+        out.resize(start + snap::raw::max_compress_len(payload.len()), 0);
+        // Fails only for a buffer that is too small or an input of 4 GiB.
+        let size = snap::raw::Encoder::new().compress(payload, &mut out[start..]).unwrap_or(0);
+        out.truncate(start + size);
+    }
+
+    fn encrypt(&mut self, frame: &mut [u8], size: usize) {
+        let (header, rest) = frame.split_at_mut(16);
+        let (header_tag, rest) = rest.split_at_mut(16);
+        let (body, body_tag) = rest.split_at_mut(padded(size));
+        header[..3].copy_from_slice(&(size as u32).to_be_bytes()[1..]);
+        header[3..6].copy_from_slice(&HEADER_DATA);
+        self.cipher.apply_keystream(header);
+        let mut sealed = [0; 16];
+        sealed.copy_from_slice(header);
+        header_tag.copy_from_slice(&self.mac.header(&sealed));
+        self.cipher.apply_keystream(body);
+        self.mac.update(body);
+        body_tag.copy_from_slice(&self.mac.body());
+    }
+}
+
+fn padded(size: usize) -> usize {
+    size.next_multiple_of(16)
+}
+
+/// A message id is an RLP integer.
+fn put_id(id: u8, out: &mut Vec<u8>) {
+    match id {
+        0 => out.push(0x80),
+        1..0x80 => out.push(id),
+        _ => out.extend([0x81, id]),
+    }
+}
+
+fn split_id(body: &[u8]) -> Result<(u8, &[u8])> {
+    match body {
+        [0x80, payload @ ..] => Ok((0, payload)),
+        [id @ 1..0x80, payload @ ..] => Ok((*id, payload)),
+        [0x81, id @ 0x80..=0xff, payload @ ..] => Ok((*id, payload)),
+        [] => Err(Error::at("frame", "it is empty")),
+        _ => Err(Error::at("frame", "its message id is no number of one byte")),
+    }
+}
+
+/// Where a reader is inside a frame.
+enum Part {
+    /// Header and its tag.
+    Header { bytes: [u8; 32], filled: usize },
+    /// Body, decrypted as it arrives and looked at only after its tag.
+    Body { body: Vec<u8>, size: usize },
+    /// The tag of a body.
+    Tag { body: Vec<u8>, bytes: Tag, filled: usize },
+}
+
+const BETWEEN: Part = Part::Header { bytes: [0; 32], filled: 0 };
+
+pub struct Ingress {
+    cipher: Cipher,
+    mac: RunningMac,
+    part: Part,
+    /// None until the first message has told which it is.
+    is_compressed: Option<bool>,
+    max_message: usize,
+    /// What came behind the first message.
+    waiting: Vec<u8>,
+    failure: Option<Error>,
+}
+
+impl Ingress {
+    fn new(cipher: Cipher, mac: RunningMac) -> Self {
+        Ingress {
+            cipher,
+            mac,
+            part: BETWEEN,
+            is_compressed: None,
+            max_message: FIRST_MESSAGE,
+            waiting: Vec::new(),
+            failure: None,
+        }
+    }
+
+    pub fn is_compressed(&self) -> bool {
+        self.is_compressed == Some(true)
+    }
+
+    pub fn set_compressed(&mut self, is_compressed: bool) {
+        self.is_compressed = Some(is_compressed);
+    }
+
+    pub fn max_message(&self) -> usize {
+        self.max_message
+    }
+
+    /// No frame is larger than `MAX_MESSAGE`, whatever is asked for.
+    pub fn set_max_message(&mut self, size: usize) {
+        self.max_message = size.min(MAX_MESSAGE);
+    }
+
+    /// Bytes that are held for messages not yet complete.
+    pub fn buffered(&self) -> usize {
+        self.waiting.len()
+            + match &self.part {
+                Part::Header { filled, .. } => *filled,
+                Part::Body { body, .. } => 32 + body.len(),
+                Part::Tag { body, filled, .. } => 32 + body.len() + filled,
+            }
+    }
+
+    /// Takes what arrived and answers with the messages that are complete now, in order. How everything after the
+    /// first message is to be read depends on what it says: it comes alone, and the rest waits until compression has
+    /// been set. After an error the two sides are out of step for good, and every further call fails alike.
+    pub fn feed(&mut self, data: &[u8]) -> Result<Vec<Message>> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        self.read_all(data).inspect_err(|failure| {
+            self.failure = Some(failure.clone());
+            self.part = BETWEEN;
+            self.waiting = Vec::new();
+        })
+    }
+
+    fn read_all(&mut self, data: &[u8]) -> Result<Vec<Message>> {
+        let waited = std::mem::take(&mut self.waiting);
+        let mut messages = Vec::new();
+        for chunk in [&waited[..], data] {
+            let mut rest = chunk;
+            while !rest.is_empty() {
+                if self.is_compressed.is_none() && !messages.is_empty() {
+                    self.wait(rest)?;
+                    break;
+                }
+                messages.extend(self.read(&mut rest)?);
+            }
+        }
+        Ok(messages)
+    }
+
+    fn wait(&mut self, rest: &[u8]) -> Result<()> {
+        if self.waiting.len() + rest.len() > MAX_WAITING {
+            return Err(Error::at("session", "too many bytes before the first message was answered"));
+        }
+        self.waiting.extend_from_slice(rest);
+        Ok(())
+    }
+
+    /// Reads on to the end of the current part of a frame or of the data, whichever comes first.
+    fn read(&mut self, rest: &mut &[u8]) -> Result<Option<Message>> {
+        match &mut self.part {
+            Part::Header { bytes, filled } => {
+                *filled += fill(&mut bytes[*filled..], rest);
+                if *filled == bytes.len() {
+                    let bytes = *bytes;
+                    self.begin_body(&bytes)?;
+                }
+                Ok(None)
+            }
+            Part::Body { body, size } => {
+                let wanted = padded(*size) - body.len();
+                let (piece, after) = rest.split_at(wanted.min(rest.len()));
+                *rest = after;
+                let start = body.len();
+                make_room(body, start + piece.len(), padded(*size));
+                body.extend_from_slice(piece);
+                self.mac.update(piece);
+                self.cipher.apply_keystream(&mut body[start..]);
+                if body.len() == padded(*size) {
+                    body.truncate(*size);
+                    self.part = Part::Tag { body: std::mem::take(body), bytes: [0; 16], filled: 0 };
+                }
+                Ok(None)
+            }
+            Part::Tag { bytes, filled, body } => {
+                *filled += fill(&mut bytes[*filled..], rest);
+                if *filled < bytes.len() {
+                    return Ok(None);
+                }
+                check(&self.mac.body(), bytes, "frame body")?;
+                let body = std::mem::take(body);
+                self.part = BETWEEN;
+                self.message(body).map(Some)
+            }
+        }
+    }
+
+    fn begin_body(&mut self, bytes: &[u8; 32]) -> Result<()> {
+        let (mut header, mut tag) = ([0; 16], [0; 16]);
+        header.copy_from_slice(&bytes[..16]);
+        tag.copy_from_slice(&bytes[16..]);
+        check(&self.mac.header(&header), &tag, "frame header")?;
+        self.cipher.apply_keystream(&mut header);
+        let size = usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
+        // Two more for the message id.
+        if size == 0 || size > self.max_message.saturating_add(2) {
+            return Err(Error::at("frame", format!("a size of {size} bytes, at most {} are taken", self.max_message)));
+        }
+        self.part = Part::Body { body: Vec::new(), size };
+        Ok(())
+    }
+
+    fn message(&self, mut body: Vec<u8>) -> Result<Message> {
+        let (id, payload) = split_id(&body)?;
+        if self.is_compressed() {
+            match self.decompress(id, payload) {
+                Ok(payload) => return Ok((id, payload)),
+                // Who leaves before it has read our Hello does not know that it should compress.
+                Err(_) if id == DISCONNECT => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if payload.len() > self.max_message {
+            return Err(self.too_large(id, payload.len()));
+        }
+        let start = body.len() - payload.len();
+        body.drain(..start);
+        Ok((id, body))
+    }
+
+    fn decompress(&self, id: u8, payload: &[u8]) -> Result<Vec<u8>> {
+        let place = || format!("message {id:#04x}");
+        let corrupt = |cause| Error::at(place(), cause);
+        let size = snap::raw::decompress_len(payload).map_err(corrupt)?;
+        if size > self.max_message {
+            return Err(self.too_large(id, size));
+        }
+        if size > payload.len() * SNAPPY_RATIO {
+            return Err(Error::at(place(), format!("{} bytes cannot hold the {size} they announce", payload.len())));
+        }
+        let mut out = vec![0; size];
+        let written = snap::raw::Decoder::new().decompress(payload, &mut out).map_err(corrupt)?;
+        out.truncate(written);
+        Ok(out)
+    }
+
+    fn too_large(&self, id: u8, size: usize) -> Error {
+        Error::at(format!("message {id:#04x}"), format!("{size} bytes, at most {} are taken", self.max_message))
+    }
+}
+
+fn check(expected: &Tag, got: &Tag, place: &str) -> Result<()> {
+    if bool::from(expected.ct_eq(got)) { Ok(()) } else { Err(Error::at(place, "its authentication code is wrong")) }
+}
+
+/// Moves as much as fits.
+fn fill(space: &mut [u8], rest: &mut &[u8]) -> usize {
+    let size = space.len().min(rest.len());
+    let (piece, after) = rest.split_at(size);
+    space[..size].copy_from_slice(piece);
+    *rest = after;
+    size
+}
+
+/// Grows by doubling like any vector, but never beyond what the whole body needs.
+fn make_room(body: &mut Vec<u8>, needed: usize, whole: usize) {
+    if body.capacity() < needed {
+        let wanted = needed.max(body.capacity() * 2).min(whole);
+        body.reserve_exact(wanted - body.len());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+use super::*;
+use crate::vectors::{Numbers, array, vector};
+
+/// Two ends of a connection past their Hellos.
+fn pair() -> (Session, Session) {
+    let mac = |message: &[u8]| RunningMac::new(&[7; 32], &[9; 32], message);
+    let mut a = Session::new(&[3; 32], mac(b"a"), mac(b"b"));
+    let mut b = Session::new(&[3; 32], mac(b"b"), mac(b"a"));
+    for side in [&mut a, &mut b] {
+        side.egress.is_compressed = true;
+        side.ingress.set_compressed(true);
+        side.ingress.set_max_message(MAX_MESSAGE);
+    }
+    (a, b)
+}
+
+fn seal(side: &mut Session, messages: &[(u8, &[u8])]) -> Vec<u8> {
+    side.egress.seal(messages.iter().copied()).unwrap()
+}
+
+/// A frame around a body that no honest session would make.
+fn seal_body(side: &mut Session, body: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 32];
+    frame.extend_from_slice(body);
+    frame.resize(32 + padded(body.len()) + 16, 0);
+    side.egress.encrypt(&mut frame, body.len());
+    frame
+}
+
+#[test]
+fn the_cipher_of_the_specification() {
+    let mut session = Session::new(&array("frame_key"), RunningMac::new(&[0; 32], &[0; 32], b""), pair().0.ingress.mac);
+    let sent = seal(&mut session, &[(8, &[0xc4, 1, 2, 3, 4])]);
+    assert_eq!(sent[..16], vector("frame_header"));
+    assert_eq!(sent[32..48], vector("frame_body"));
+}
+
+#[test]
+fn payloads_of_the_specification() {
+    let (mut a, mut b) = pair();
+    for name in ["nothing", "ping", "disconnect", "bare_disconnect", "unknown_disconnect", "requested_disconnect"] {
+        let (plain, snappy) = (vector(&format!("plain_{name}")), vector(&format!("snappy_{name}")));
+        let mut out = Vec::new();
+        a.egress.put_payload(&plain, &mut out);
+        assert_eq!(out, snappy, "{name}");
+        let frame = seal_body(&mut a, &[&[2][..], &snappy].concat());
+        assert_eq!(b.ingress.feed(&frame).unwrap(), [(2, plain)], "{name}");
+    }
+}
+
+#[test]
+fn any_cut_of_the_stream_gives_the_same_messages() {
+    let mut numbers = Numbers::new(5);
+    let noise = numbers.bytes(3_000);
+    let zeros = vec![0; 70_000];
+    let messages: Vec<(u8, &[u8])> =
+        vec![(0, b""), (2, &[0xc0]), (0x7f, &noise), (0x80, &zeros), (0xff, &noise[..15]), (0x10, &noise[..16])];
+    let expected: Vec<Message> = messages.iter().map(|(id, payload)| (*id, payload.to_vec())).collect();
+    for most in [1, 2, 15, 16, 17, 33, 1000, 100_000] {
+        let (mut a, mut b) = pair();
+        let sent = seal(&mut a, &messages);
+        let mut got = Vec::new();
+        let mut rest = &sent[..];
+        while !rest.is_empty() {
+            let size = if most == 1 { 1 } else { 1 + numbers.below(most) }.min(rest.len());
+            got.extend(b.ingress.feed(&rest[..size]).unwrap());
+            rest = &rest[size..];
+        }
+        assert_eq!(got, expected, "pieces of up to {most}");
+        assert_eq!(b.ingress.buffered(), 0);
+    }
+}
+
+#[test]
+fn every_bit_is_authenticated() {
+    let sent = seal(&mut pair().0, &[(0x10, b"some payload that is longer than a block")]);
+    for at in 0..sent.len() {
+        let (_, mut b) = pair();
+        let mut spoiled = sent.clone();
+        spoiled[at] ^= 1 << (at % 8);
+        let error = b.ingress.feed(&spoiled).unwrap_err();
+        let place = if at < 32 { "frame header" } else { "frame body" };
+        assert_eq!(error.to_string(), format!("{place}: its authentication code is wrong"), "byte {at}");
+        assert_eq!(b.ingress.feed(b"").unwrap_err(), error, "it stays broken");
+        assert_eq!(b.ingress.buffered(), 0, "and holds nothing");
+    }
+}
+
+#[test]
+fn a_size_is_refused_before_its_body_arrives() {
+    let (mut a, mut b) = pair();
+    let noise = Numbers::new(2).bytes(5_000);
+    let sent = seal(&mut a, &[(0x10, &noise)]);
+    b.ingress.set_max_message(4_000);
+    assert!(b.ingress.feed(&sent[..31]).is_ok());
+    let error = b.ingress.feed(&sent[31..32]).unwrap_err();
+    assert!(error.to_string().ends_with("at most 4000 are taken"), "{error}");
+}
+
+#[test]
+fn empty_frames_and_odd_ids_are_refused() {
+    for body in [&b""[..], &[0x00], &[0x81], &[0x81, 0x05], &[0x82, 1, 2], &[0xc0], &[0xff]] {
+        let (mut a, mut b) = pair();
+        let frame = seal_body(&mut a, body);
+        assert!(b.ingress.feed(&frame).is_err(), "{body:?}");
+    }
+}
+
+#[test]
+fn what_is_announced_is_not_believed() {
+    // 2^24 bytes, then 2^24 - 1 bytes in a handful, then a length that is no number.
+    for (payload, problem) in [
+        (&[0x80, 0x80, 0x80, 0x08][..], "at most 16777215 are taken"),
+        (&[0xff, 0xff, 0xff, 0x07, 0, 0], "cannot hold"),
+        (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff], "corrupt"),
+        (&[], "empty"),
+        (&[4, 0], ""),
+    ] {
+        let (mut a, mut b) = pair();
+        let frame = seal_body(&mut a, &[&[0x10][..], payload].concat());
+        let error = b.ingress.feed(&frame).unwrap_err().to_string();
+        assert!(error.starts_with("message 0x10: ") && error.contains(problem), "{error}");
+    }
+}
+
+#[test]
+fn zeros_cost_what_they_take() {
+    let (mut a, mut b) = pair();
+    let zeros = vec![0; MAX_MESSAGE];
+    let sent = seal(&mut a, &[(0x10, &zeros)]);
+    assert!(sent.len() > zeros.len() / SNAPPY_RATIO, "{} bytes: the ratio holds at its best", sent.len());
+    assert_eq!(b.ingress.feed(&sent).unwrap(), [(0x10, zeros.clone())]);
+    b.ingress.set_max_message(10 << 20);
+    let sent = seal(&mut a, &[(0x10, &zeros)]);
+    let error = b.ingress.feed(&sent).unwrap_err();
+    assert_eq!(error.to_string(), "message 0x10: 16777215 bytes, at most 10485760 are taken");
+}
+
+#[test]
+fn a_body_takes_no_more_room_than_it_has() {
+    let (mut a, mut b) = pair();
+    let noise = Numbers::new(3).bytes(300_000);
+    let sent = seal(&mut a, &[(0x10, &noise)]);
+    for piece in sent[..290_000].chunks(1_000) {
+        assert!(b.ingress.feed(piece).unwrap().is_empty());
+        let Part::Body { body, size } = &b.ingress.part else { panic!("inside the body") };
+        assert!(body.capacity() <= padded(*size) && body.capacity() <= 2 * body.len().max(1_000));
+    }
+    assert_eq!(b.ingress.buffered(), 290_000);
+}
+
+#[test]
+fn a_message_too_large_to_send_leaves_the_session_as_it_was() {
+    let (mut a, mut b) = pair();
+    a.egress.is_compressed = false;
+    b.ingress.set_compressed(false);
+    let large = vec![0; MAX_MESSAGE + 1];
+    for size in [MAX_MESSAGE, MAX_MESSAGE + 1] {
+        assert!(a.egress.seal([(1, &b"first"[..]), (2, &large[..size])].into_iter()).is_err(), "{size}");
+    }
+    let sent = seal(&mut a, &[(1, b"first")]);
+    assert_eq!(b.ingress.feed(&sent).unwrap(), [(1, b"first".to_vec())]);
+}
+
+#[test]
+fn the_first_message_comes_alone() {
+    let mac = |message: &[u8]| RunningMac::new(&[7; 32], &[9; 32], message);
+    let mut a = Session::new(&[3; 32], mac(b"a"), mac(b"b"));
+    let mut b = Session::new(&[3; 32], mac(b"b"), mac(b"a"));
+    let noise = Numbers::new(4).bytes(9_000);
+    let mut sent = seal(&mut a, &[(0, b"hello")]);
+    a.egress.is_compressed = true;
+    sent.extend(seal(&mut a, &[(0x10, b"status"), (0x12, &noise)]));
+    let (first, second) = sent.split_at(sent.len() - 50);
+    assert_eq!(b.ingress.feed(first).unwrap(), [(0, b"hello".to_vec())]);
+    assert!(b.ingress.buffered() > 9_000);
+    b.ingress.set_compressed(true);
+    b.ingress.set_max_message(10_000);
+    assert_eq!(b.ingress.feed(b"").unwrap(), [(0x10, b"status".to_vec())]);
+    assert_eq!(b.ingress.feed(second).unwrap(), [(0x12, noise)]);
+}
+
+#[test]
+fn nobody_waits_with_endless_bytes_behind_a_first_message() {
+    let (mut a, mut b) = pair();
+    let hello = seal_body(&mut a, b"\x80hello");
+    b.ingress.is_compressed = None;
+    let error = b.ingress.feed(&[hello, vec![0; MAX_WAITING + 1]].concat()).unwrap_err();
+    assert_eq!(error.to_string(), "session: too many bytes before the first message was answered");
+}
+
+#[test]
+fn a_disconnect_may_come_uncompressed() {
+    for payload in [&[][..], &[0x04], &[0xc1, 0x04], &[0xc0], &[0xc1, 0x80]] {
+        let (mut a, mut b) = pair();
+        let frame = seal_body(&mut a, &[&[1][..], payload].concat());
+        assert_eq!(b.ingress.feed(&frame).unwrap(), [(1, payload.to_vec())]);
+    }
+}
+
+#[test]
+fn spoiled_streams_are_errors_or_messages() {
+    let mut numbers = Numbers::new(11);
+    for _ in 0..2_000 {
+        let (mut a, mut b) = pair();
+        let size = numbers.below(400);
+        let body = numbers.bytes(size);
+        let mut stream = seal_body(&mut a, &body);
+        if numbers.below(2) == 0 {
+            stream = numbers.spoiled(&stream);
+        }
+        for piece in stream.chunks(1 + numbers.below(80)) {
+            if b.ingress.feed(piece).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Snappy with every byte under a stranger's control.
+#[test]
+fn spoiled_snappy_is_an_error_or_a_payload() {
+    let mut numbers = Numbers::new(13);
+    let mut sound = Vec::new();
+    pair().0.egress.put_payload(&b"around and around and around it goes".repeat(20), &mut sound);
+    for _ in 0..5_000 {
+        let (mut a, mut b) = pair();
+        let spoiled = numbers.spoiled(&sound);
+        let frame = seal_body(&mut a, &[&[0x20][..], &spoiled].concat());
+        let _ = b.ingress.feed(&frame);
+    }
+}

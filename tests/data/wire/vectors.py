@@ -1,0 +1,18 @@
+"""Reader of `vectors.txt`."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def _all() -> dict[str, bytes]:
+    lines = (Path(__file__).parent / "vectors.txt").read_text().splitlines()
+    pairs = (line.partition(" ") for line in lines if line and not line.startswith("#"))
+    return {name: bytes.fromhex(digits) for name, _, digits in pairs}
+
+
+def vector(name: str) -> bytes:
+    """The bytes of that name."""
+    return _all()[name]
