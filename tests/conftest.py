@@ -6,6 +6,7 @@ test with a reason, `shared_files` lists it for parametrised tests and gives not
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,14 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("ophion", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ophion")
+
+RECURSION_LIMIT = sys.getrecursionlimit()
+
+
+def pytest_runtest_setup() -> None:
+    """Libraries of clients raise the limit for the whole process (py_ecc), under which nested JSON would kill it."""
+    sys.setrecursionlimit(RECURSION_LIMIT)
+
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

@@ -106,6 +106,16 @@ def test_a_restart_finds_the_same_chain_and_the_same_key(tmp_path: Path) -> None
         assert "Loaded key 0x" in node.output()
 
 
+def test_a_key_file_that_is_not_there_is_said_to_be_the_reason_for_a_new_key(tmp_path: Path) -> None:
+    file = tmp_path / "keys" / "mine"
+    with NodeProcess(tmp_path / "data", f"--node-private-key-file={file}") as node:
+        [line] = [line for line in node.output().splitlines() if "Generated new key" in line]
+        assert line.endswith(f"and stored it to {file}, because that file was not there")
+        node.stop()
+    with NodeProcess(tmp_path / "data", f"--node-private-key-file={file}") as node:
+        assert f"from {file}" in node.output()
+
+
 def test_mining_can_be_started_and_stopped(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", "--network=dev", "--rpc-http-api=ETH,MINER,TXPOOL") as node:
         hash = node.send(fee_transaction(B, 0))
@@ -212,7 +222,7 @@ def test_the_preset_shows_a_person_what_they_look_for() -> None:
     shown = ""
     try:
         deadline = time.monotonic() + 20
-        while shown.count("private key") < 3 and time.monotonic() < deadline:
+        while shown.count(" ether") < 13 and time.monotonic() < deadline:
             shown += os.read(parent, 65536).decode()
     finally:
         process.send_signal(signal.SIGINT)

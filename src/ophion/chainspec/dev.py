@@ -1,8 +1,12 @@
 """The built-in development network, and the names of networks this node does not join.
 
 With `--dev-fork=petersburg` the genesis is the one of the original client, hash and all: chain id 2018, ethash with a
-fixed difficulty of 100, three funded accounts. By default every fork to Osaka is active from the start and the base fee
-stays zero (`zeroBaseFee`), so that today's compilers work and transactions with gas price 0 are valid.
+fixed difficulty of 100, three funded accounts. By default every fork to Osaka is active from the start, and the ten
+accounts that other development nodes have are funded as well.
+
+The base fee begins at 7 wei and stays there: the rule of EIP-1559 takes an eighth off in whole wei, which is nothing,
+and no block fills half of the gas limit. Zero would do as well for the chain, but libraries take it for the absence of
+EIP-1559.
 
 The keys of the accounts are published everywhere. They are for tests and for nothing else.
 """
@@ -54,7 +58,7 @@ class DevAccount:
     balance: int
 
 
-DEV_ACCOUNTS: Final = (
+ORIGINAL_ACCOUNTS: Final = (
     DevAccount(
         bytes.fromhex("fe3b557e8fb62b89f4916b721be55ceb828dbd73"),
         bytes.fromhex("8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"),
@@ -71,6 +75,60 @@ DEV_ACCOUNTS: Final = (
         90_000 * 10**18,
     ),
 )
+"""Those of the original client's development network."""
+
+MNEMONIC: Final = "test test test test test test test test test test test junk"
+MNEMONIC_ACCOUNTS: Final = tuple(
+    DevAccount(bytes.fromhex(address), bytes.fromhex(private_key), 10_000 * 10**18)
+    for address, private_key in (
+        (
+            "f39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+            "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+        ),
+        (
+            "70997970c51812dc3a010c7d01b50e0d17dc79c8",
+            "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+        ),
+        (
+            "3c44cdddb6a900fa2b585dd299e03d12fa4293bc",
+            "5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+        ),
+        (
+            "90f79bf6eb2c4f870365e785982e1f101e93b906",
+            "7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+        ),
+        (
+            "15d34aaf54267db7d7c367839aaf71a00a2c6a65",
+            "47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+        ),
+        (
+            "9965507d1a55bcc2695c58ba16fb37d819b0a4dc",
+            "8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba",
+        ),
+        (
+            "976ea74026e726554db657fa54763abd0c3a0aa9",
+            "92db14e403b83dfe3df233f83dfa3a0d7096f21ca9b0d6d6b8d88b2b4ec1564e",
+        ),
+        (
+            "14dc79964da2c08b23698b3d3cc7ca32193d9955",
+            "4bbbf85ce3377467afe5d46f804f221813b2bb87f24d81f60f1fcdbf7cbf4356",
+        ),
+        (
+            "23618e81e3f5cdf7f54c3d65f7fbc0abf5b21e8f",
+            "dbda1821b80551c9d65939329250298aa3472ba22feea921c0cf5d620ea67b97",
+        ),
+        (
+            "a0ee7a142d267c1f36714e4a8f75612f20a79720",
+            "2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
+        ),
+    )
+)
+"""The first ten of the mnemonic that other development nodes use too, at m/44'/60'/0'/0/n."""
+
+DEV_ACCOUNTS: Final = (*MNEMONIC_ACCOUNTS, *ORIGINAL_ACCOUNTS)
+"""All of them, in the order of `eth_accounts`: tools take the first one, which elsewhere is the mnemonic's."""
+
+_BASE_FEE: Final = 7
 
 # (value of --dev-fork, configuration key that makes it the latest fork at genesis)
 _FORK_KEYS: Final = {
@@ -91,6 +149,11 @@ _FORK_KEYS: Final = {
 }
 DEV_FORKS: Final = tuple(_FORK_KEYS)
 """Values of `--dev-fork`."""
+
+
+def dev_accounts(fork: str = DEFAULT_DEV_FORK) -> tuple[DevAccount, ...]:
+    """Who has funds at genesis: up to the fork of the original client, those that it knew."""
+    return DEV_ACCOUNTS if Milestone[fork.upper()] > Milestone.PETERSBURG else ORIGINAL_ACCOUNTS
 
 
 def dev_genesis(fork: str = DEFAULT_DEV_FORK) -> Genesis:
@@ -130,13 +193,12 @@ def _document(fork: str) -> dict[str, Any]:
         "extraData": "0x11bbe8db4e347b4e8c937c1c8370e4b5ed33adb3db69cbdb7a38e1e50b1b82fa",
         "gasLimit": "0x1fffffffffffff",
         "difficulty": "0x10000",
-        "alloc": {account.address.hex(): {"balance": str(account.balance)} for account in DEV_ACCOUNTS},
+        "alloc": {account.address.hex(): {"balance": str(account.balance)} for account in dev_accounts(fork)},
     }
     milestone = Milestone[fork.upper()]
     for contract in SYSTEM_CONTRACTS:
         if milestone >= contract.since:
             document["alloc"][contract.address.hex()] = {"nonce": "0x1", "code": contract.code.hex()}
     if milestone >= Milestone.LONDON:
-        config["zeroBaseFee"] = True
-        document["baseFeePerGas"] = "0x0"
+        document["baseFeePerGas"] = hex(_BASE_FEE)
     return document

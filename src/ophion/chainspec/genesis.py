@@ -5,6 +5,7 @@ The state root of the first header comes from the engine, which alone knows trie
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -97,19 +98,31 @@ def _merges(spec: ChainSpec) -> bool:
     return spec.terminal_total_difficulty is not None
 
 
-def parse_genesis(text: bytes | str, is_dev: bool = False) -> Genesis:
-    """Read a genesis file; `GenesisError` says in one line which member is wrong."""
+def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
+    """Read a genesis file; `GenesisError` says in one line which member is wrong.
+
+    `overrides` take the place of members of its `config`.
+    """
     values, warnings = parse_json(text)
+    _override(values, overrides)
     top = Members(values)
     raw_config = values.get("config")
-    config = top.child("config") or Members(Folded([]), "config")
+    config = top.child("config") or Members(Folded(), "config")
     base_fee = top.number("baseFeePerGas", bits=256)
-    spec = read_spec(config, raw_config if isinstance(raw_config, Folded) else Folded([]), base_fee, is_dev)
+    spec = read_spec(config, raw_config if isinstance(raw_config, Folded) else Folded(), base_fee, is_dev)
     genesis = _read_block(top, spec)
     unknown = top.unknown()
     if unknown:
         warnings.append(f"Unknown members of the genesis file are ignored: {', '.join(unknown)}")
     return replace(genesis, warnings=tuple(warnings))
+
+
+def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:
+    config = values.get("config")
+    if isinstance(config, Folded):
+        for name, number in overrides:
+            config[name.lower()] = number
+            config.spelling.setdefault(name.lower(), name)
 
 
 def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
@@ -200,6 +213,7 @@ def _read_storage(entry: Members) -> tuple[tuple[Hash32, Hash32], ...]:
         raise entry.invalid("storage", values, "must be an object")
     slots: dict[Hash32, Hash32] = {}
     for key, value in values.items():
+        values.refuse_repeated(key)
         slot = _word(key)
         word = _word(value)
         if slot is None or word is None:

@@ -2,12 +2,17 @@
 
 Keys are case-insensitive at every depth, so they are folded to lower case once, here. A `Members` remembers which keys
 were asked for: those left over at the end are the unknown ones. Every error names the path of the member.
+
+JSON does not forbid a key that appears twice, and people write several comments into one object. Such a key is an
+error as soon as somebody asks for it, because nobody can say which of the values is meant; otherwise it is a warning.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Final
 
 from ophion.errors import GenesisError
@@ -24,45 +29,67 @@ _DIGITS: Final = re.compile(r"[0-9]{1,100}")
 _HEX: Final = re.compile(r"[0-9a-fA-F]{1,128}")
 _SHOWN: Final = 100
 _MAX_DIGITS: Final = 100
+_MOST_NAMED: Final = 5
 
 
 class Folded(dict[str, Any]):
-    """A JSON object with lower-case keys that remembers how they were written."""
+    """A JSON object with lower-case keys that remembers how they were written, and which were written twice."""
 
-    __slots__ = ("spelling",)
+    __slots__ = ("repeated", "spelling")
 
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__()
         self.spelling: dict[str, str] = {}
+        self.repeated: dict[str, str] = {}
         for key, value in pairs:
             folded = key.lower()
             if folded in self:
-                raise GenesisError(
-                    f"Invalid genesis file: member '{_shown(key)}' appears twice in one object (keys are compared "
-                    "without regard to case)",
-                    key,
-                )
+                self.repeated[folded] = key
             self[folded] = value
             self.spelling[folded] = key
 
+    def refuse_repeated(self, key: str) -> None:
+        """Raise `GenesisError` when a folded key stands for more than one value."""
+        if key in self.repeated:
+            raise GenesisError(
+                f"Invalid genesis file: member '{_shown(self.repeated[key])}' appears twice in one object (keys are "
+                "compared without regard to case)",
+                self.repeated[key],
+            )
+
 
 def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
-    """The object a genesis file holds, and warnings; `GenesisError` names line and column of what is wrong."""
+    """The object a genesis file holds, and warnings; `GenesisError` names line and column of what is wrong.
+
+    The warning about repeated members is for the case that nobody asks for one of them.
+    """
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise GenesisError(f"Invalid genesis file: not UTF-8 text at byte {error.start}") from error
     text, has_comments = _without_comments(text)
+    repeated: dict[str, str] = {}
+
+    def folded(pairs: list[tuple[str, Any]]) -> Folded:
+        made = Folded(pairs)
+        repeated.update(made.repeated)
+        return made
+
     try:
-        value = json.loads(text, object_pairs_hook=Folded, parse_constant=_refuse_constant, parse_int=_integer)
+        value = json.loads(text, object_pairs_hook=folded, parse_constant=_refuse_constant, parse_int=_integer)
     except json.JSONDecodeError as error:
         raise GenesisError(f"Invalid genesis file: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise GenesisError(f"Invalid genesis file: {error}") from error
     if not isinstance(value, Folded):
         raise GenesisError("Invalid genesis file: the top level must be a JSON object")
-    return value, [_COMMENT_WARNING] if has_comments else []
+    warnings = [_COMMENT_WARNING] if has_comments else []
+    if repeated:
+        names = [_shown(name) for name in islice(repeated.values(), _MOST_NAMED)]
+        more = [f"and {len(repeated) - len(names)} more"] if len(repeated) > len(names) else []
+        warnings.append(f"Members that appear twice in one object are ignored: {', '.join(names + more)}")
+    return value, warnings
 
 
 def _integer(digits: str) -> int:
@@ -118,6 +145,7 @@ class Members:
         """The raw value; None when absent or null."""
         key = name.lower()
         self._asked.add(key)
+        self._values.refuse_repeated(key)
         return self._values.get(key)
 
     def has(self, name: str) -> bool:

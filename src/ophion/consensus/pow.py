@@ -38,12 +38,15 @@ class PowEngine:
     name = "ethash"
     finality = Finality.HEAVIEST
 
-    def __init__(self, spec: ChainSpec, verifies_work: bool = True) -> None:
+    def __init__(self, spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bool = False) -> None:
+        """`equal_timestamps`: prepare blocks of the development network with their parent's time if need be."""
         self._spec = spec
         self._verifies_work = verifies_work
         self._fixed_difficulty = spec.ethash.fixed_difficulty if spec.ethash is not None else None
-        # the development network seals hundreds of blocks a second, and its time must not run ahead of the clock
-        self._least_distance_s = 0 if spec.is_dev else 1
+        # the development network seals hundreds of blocks a second: either their times are equal or run ahead of the
+        # clock. Its nodes accept both, and choose when they prepare a block.
+        self._is_time_free = spec.is_dev
+        self._prepared_distance_s = 0 if spec.is_dev and equal_timestamps else 1
 
     def hashed(self, header: Header) -> HashedHeader:
         """Keccak-256 of the whole header."""
@@ -67,7 +70,8 @@ class PowEngine:
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
         """Every rule of a proof-of-work header; the work itself, the dearest, comes last."""
         rules.check_follows(header.header, parent)
-        rules.check_not_future(header.header, now, FUTURE_LEAD_S)
+        if not self._is_time_free:
+            rules.check_not_future(header.header, now, FUTURE_LEAD_S)
         self._verify_against(header.header, parent.header)
 
     def _verify_against(self, header: Header, parent: Header) -> None:
@@ -75,7 +79,7 @@ class PowEngine:
         fork = spec.fork_of(header)
         rules.check_extra_data(header)
         self._check_dao_extra_data(header)
-        rules.check_timestamp(header, parent, self._least_distance_s)
+        rules.check_timestamp(header, parent, 0 if self._is_time_free else 1)
         rules.check_gas_used(header)
         rules.check_gas_limit(header, parent, spec)
         rules.check_tail(header, fork)
@@ -159,7 +163,7 @@ class PowEngine:
 
     def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
         """A header without nonce."""
-        timestamp = max(wishes.timestamp, parent.timestamp + self._least_distance_s)
+        timestamp = max(wishes.timestamp, parent.timestamp + self._prepared_distance_s)
         header = unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec)
         start = self._spec.dao_fork_block
         if start is not None and start <= header.number < start + _DAO_EXTRA_RANGE:

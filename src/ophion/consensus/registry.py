@@ -11,11 +11,15 @@ from ophion.consensus.pow import PowEngine
 from ophion.errors import GenesisError
 
 
-def engine_for(spec: ChainSpec, verifies_work: bool = True) -> Engine:
-    """The engine of a network. `verifies_work=False` takes proof-of-work seals on trust."""
+def engine_for(spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bool = False) -> Engine:
+    """The engine of a network.
+
+    `verifies_work=False` takes proof-of-work seals on trust. `equal_timestamps` is for blocks that this node makes on
+    the development network.
+    """
     engine: Engine
     if spec.engine is EngineKind.ETHASH:
-        engine = PowEngine(spec, verifies_work and not spec.is_dev)
+        engine = PowEngine(spec, verifies_work and not spec.is_dev, equal_timestamps)
     elif spec.engine is EngineKind.CLIQUE:
         engine = CliqueEngine(spec)
     elif spec.engine in (EngineKind.IBFT2, EngineKind.QBFT):

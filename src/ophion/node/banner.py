@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ophion import __version__
-from ophion.chainspec.dev import DEV_ACCOUNTS
+from ophion.chainspec.dev import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
 from ophion.primitives.types import WEI_PER_ETHER
 
 
@@ -19,7 +19,8 @@ class Summary:
     """Service to URL."""
     network: str
     chain_id: int
-    is_dev: bool
+    accounts: Sequence[DevAccount]
+    """Accounts of the development network, whose keys everybody knows; none on others."""
     is_mining: bool
     head: int
     data_path: Path
@@ -40,11 +41,18 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield f"  {'Head':<11}block {summary.head}, {'mining' if summary.is_mining else 'not mining'}"
     removed = " (removed when the node stops)" if summary.is_temporary else ""
     yield f"  {'Data':<11}{summary.data_path}{removed}"
-    if summary.is_dev:
-        yield ""
-        yield "  Accounts with funds. These keys are public test keys: never use them for anything of value."
-        for account in DEV_ACCOUNTS:
-            yield ""
-            yield f"    address      0x{account.address.hex()}  ({account.balance // WEI_PER_ETHER} ether at genesis)"
-            yield f"    private key  0x{account.private_key.hex()}"
+    if summary.accounts:
+        yield from _accounts(summary.accounts)
     yield ""
+
+
+def _accounts(accounts: Sequence[DevAccount]) -> Iterator[str]:
+    """One line each: address, key and what it had at genesis."""
+    yield ""
+    yield "  Accounts with funds. These keys are public test keys: never use them for anything of value."
+    if MNEMONIC_ACCOUNTS[0] in accounts:
+        yield f"  The first {len(MNEMONIC_ACCOUNTS)} are those of the mnemonic {MNEMONIC!r}."
+    yield ""
+    for account in accounts:
+        ether = account.balance // WEI_PER_ETHER
+        yield f"  0x{account.address.hex()}  0x{account.private_key.hex()}  {ether:>6} ether"

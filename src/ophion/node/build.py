@@ -87,7 +87,7 @@ def build_core(
     """Chain, pool and producer of one network. Local transactions are kept in `data_path`, when there is one."""
     spec = genesis.spec
     _check_production(config, spec)
-    engine = engine_for(spec)
+    engine = engine_for(spec, equal_timestamps=config.miner.equal_timestamps)
     chain = Chain.open(store, genesis, engine)
     is_authority = _is_authority(spec)
     keeps_revert_data = config.access.revert_reason_enabled
@@ -149,6 +149,8 @@ def _blob_limit(fork: Fork, block_limit: int) -> int:
 def _check_production(config: NodeConfig, spec: ChainSpec) -> None:
     if config.miner.block_period_s and not spec.is_dev:
         raise ConfigError("--block-period belongs to --network=dev: other networks decide themselves when blocks come.")
+    if config.miner.equal_timestamps and not spec.is_dev:
+        raise ConfigError("--dev-equal-timestamps belongs to --network=dev: other networks ask for rising timestamps.")
 
 
 def _is_authority(spec: ChainSpec) -> bool:

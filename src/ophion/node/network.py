@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ophion.chainspec.dev import DEFAULT_DEV_FORK, DEV_FORKS, DEV_NETWORK, dev_genesis, network_genesis
+from ophion.chainspec.dev import (
+    DEFAULT_DEV_FORK,
+    DEV_FORKS,
+    DEV_NETWORK,
+    DevAccount,
+    dev_accounts,
+    dev_genesis,
+    network_genesis,
+)
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.chainspec.members import parse_json
 from ophion.errors import GenesisError
 from ophion.runtime.options import at_least, option
 
@@ -84,25 +90,21 @@ class NetworkConfig:
         """The built-in network, None for a genesis file."""
         return None if self.genesis_file is not None else self.network or DEV_NETWORK
 
+    @property
+    def accounts(self) -> tuple[DevAccount, ...]:
+        """Accounts with funds and published keys; the development network has some."""
+        return dev_accounts(self.dev_fork or DEFAULT_DEV_FORK) if self.name == DEV_NETWORK else ()
+
 
 def load_genesis(config: NetworkConfig) -> Genesis:
     """The genesis that these options choose; `GenesisError` names the file and what is wrong with it."""
     if config.genesis_file is None:
         return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK)
     try:
-        text: bytes | str = config.genesis_file.read_bytes()
+        text = config.genesis_file.read_bytes()
     except OSError as error:
         raise GenesisError(f"Unable to load genesis file. {config.genesis_file}: {error.strerror}") from error
     try:
-        return parse_genesis(_overridden(text, config.overrides) if config.overrides else text)
+        return parse_genesis(text, overrides=config.overrides)
     except GenesisError as error:
         raise GenesisError(f"{config.genesis_file}: {error}", error.place) from error
-
-
-def _overridden(text: bytes | str, overrides: Iterable[tuple[str, int]]) -> str:
-    """The genesis as text again, with other numbers. Its keys are folded to lower case, which is how they are read."""
-    values, _ = parse_json(text)
-    network = values.get("config")
-    if isinstance(network, dict):
-        network.update({name.lower(): value for name, value in overrides})
-    return json.dumps(values)

@@ -66,7 +66,8 @@ def run_node(loaded: Loaded[NodeConfig]) -> int:
         key, is_new = directory.key(replace(config.data, data_path=data_path))
         key_file = replace(config.data, data_path=data_path).key_file
         if is_new:
-            log.info("Generated new key 0x%s and stored it to %s", key.public_key.hex(), key_file)
+            because = "" if config.data.node_private_key_file is None else ", because that file was not there"
+            log.info("Generated new key 0x%s and stored it to %s%s", key.public_key.hex(), key_file, because)
         else:
             log.info("Loaded key 0x%s from %s", key.public_key.hex(), key_file)
         _run_loop(_serve(config, genesis, directory, key))
@@ -109,7 +110,7 @@ def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interf
             endpoints=interface.urls(),
             network=config.network.name or str(config.network.genesis_file),
             chain_id=genesis.spec.chain_id,
-            is_dev=genesis.spec.is_dev,
+            accounts=config.network.accounts,
             is_mining=core.mining.is_mining,
             head=core.queries.head_number,
             data_path=data_path,

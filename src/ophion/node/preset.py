@@ -20,6 +20,7 @@ DEV_OPTIONS = (
     "--network=dev",
     "--miner-enabled=true",
     "--miner-coinbase=0xfe3b557e8fb62b89f4916b721be55ceb828dbd73",
+    "--min-gas-price=0",
     "--rpc-http-enabled=true",
     f"--rpc-http-api={_EVERY_GROUP}",
     "--rpc-http-cors-origins=all",

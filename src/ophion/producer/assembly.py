@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _MIN_TRANSACTION_GAS = 21_000
 _CLOCK_TOLERANCE_S = 10.0
+_LEAD_NOTED_S = 10
 _HEADER_ROOM = 16_384
 """Bytes of a block that are not transactions: header, withdrawals, heads of lists."""
 
@@ -69,6 +70,7 @@ class Assembler:
         self._lanes = lanes
         self._floor = floor
         self._beneficiary = beneficiary
+        self._has_noted_lead = False
 
     async def assemble(self, deadline_s: float) -> BuiltBlock:
         """A block on the head with the best transactions of the pool; what cannot be built leaves the pool."""
@@ -114,7 +116,20 @@ class Assembler:
             hashed.hash.hex(),
             self.clock.monotonic() - started_at,
         )
+        self._note_lead(header)
         return hashed
+
+    def _note_lead(self, header: Header) -> None:
+        """Say once that the time of the development network is not that of the clock any more."""
+        lead_s = header.timestamp - self.clock.now()
+        if lead_s > _LEAD_NOTED_S and self.chain.spec.is_dev and not self._has_noted_lead:
+            self._has_noted_lead = True
+            log.warning(
+                "Blocks come faster than one a second, so their timestamps run ahead of the clock: block %d by %.0f s. "
+                "--dev-equal-timestamps lets them be equal instead.",
+                header.number,
+                lead_s,
+            )
 
     def check_clock(self, head: HashedHeader) -> None:
         """Say so when the next block has to wait for the clock: nothing else would explain the silence."""

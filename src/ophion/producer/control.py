@@ -62,6 +62,12 @@ class MinerConfig:
         metavar="SECONDS",
         help="Dev network: make a block every so many seconds; 0 makes one as soon as there are transactions.",
     )
+    equal_timestamps: bool = option(
+        "--dev-equal-timestamps",
+        default=False,
+        help="Dev network: blocks within one second have the same timestamp. Otherwise each is at least a second later "
+        "than its parent, and the chain's clock runs ahead while blocks come faster.",
+    )
     target_gas_limit: int | None = option(
         "--target-gas-limit",
         default=None,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ophion.chainspec.dev import DEV_ACCOUNTS, DEV_CHAIN_ID
+from ophion.chainspec.dev import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives import rlp
 from ophion.primitives.types import WEI_PER_GWEI, Address, Hash32
 
-DEV_KEYS = tuple(PrivateKey(account.private_key) for account in DEV_ACCOUNTS)
-"""The published keys of the development network's accounts."""
+DEV_KEYS = tuple(PrivateKey(account.private_key) for account in ORIGINAL_ACCOUNTS)
+"""The published keys of the development network's first three accounts."""
 
 
 def legacy_transaction(

@@ -55,7 +55,7 @@ def test_the_coinbase_earns_fees_and_reward(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         before = core.queries.head_state.balance(COINBASE)
         await core.mine(legacy_transaction(B, 0, gas_price=10**9))
-        assert core.queries.head_state.balance(COINBASE) == before + 2 * 10**18 + 21_000 * 10**9
+        assert core.queries.head_state.balance(COINBASE) == before + 2 * 10**18 + 21_000 * (10**9 - 7)
 
     told(tmp_path, story)
 

@@ -38,9 +38,12 @@ def configured(**access: Any) -> NodeConfig:
 def test_an_idle_chain_suggests_the_minimum(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         assert await core.core.fees.gas_price() == 1000
-        assert await core.core.fees.max_priority_fee() == 1000
-        core.mining.floor.min_gas_price = 7
+        assert await core.core.fees.max_priority_fee() == 993, "the base fee is part of what is paid"
+        core.mining.floor.min_gas_price = 8
+        assert await core.core.fees.gas_price() == 8
+        core.mining.floor.min_gas_price = 0
         assert await core.core.fees.gas_price() == 7
+        assert await core.core.fees.max_priority_fee() == 0
 
     told(tmp_path, story)
 
@@ -48,7 +51,7 @@ def test_an_idle_chain_suggests_the_minimum(tmp_path: Path) -> None:
 def test_a_suggested_priority_fee_is_one_the_pool_takes(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         tip = await core.core.fees.max_priority_fee()
-        await core.send(fee_transaction(B, 0, max_fee=tip, tip=tip))
+        await core.send(fee_transaction(B, 0, max_fee=tip + (core.queries.next_base_fee() or 0), tip=tip))
 
     told(tmp_path, story)
 
@@ -89,11 +92,11 @@ def test_history_has_one_entry_per_block_and_one_more_base_fee(tmp_path: Path) -
         header, _ = await core.mine(legacy_transaction(B, 0, gas_price=5000), fee_transaction(C, 0, tip=2000))
         history = await core.core.fees.fee_history(10, header, [0.0, 50.0, 100.0])
         assert history.oldest == 0
-        assert history.base_fees == [0, 0, 0]
+        assert history.base_fees == [7, 7, 7]
         assert history.blob_base_fees == [1, 1, 1]
         assert history.gas_used_ratios == [0.0, 42_000 / header.header.gas_limit]
         assert history.blob_gas_used_ratios == [0.0, 0.0]
-        assert history.rewards == [[0, 0, 0], [2000, 2000, 5000]]
+        assert history.rewards == [[0, 0, 0], [2000, 2000, 4993]]
         older = await core.core.fees.fee_history(1, core.chain.genesis, None)
         assert (older.oldest, len(older.base_fees), older.rewards) == (0, 2, None)
 

@@ -9,6 +9,7 @@ import pytest
 
 from ophion.chain.events import ChainBlock
 from ophion.chainspec.dev import dev_genesis
+from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine import HeaderReader
 from ophion.errors import InvalidBlock, InvalidHeader, UnknownParent
 from ophion.native.crypto import keccak256
@@ -84,8 +85,14 @@ def test_a_header_that_breaks_a_rule_is_an_invalid_header(tmp_path: Path) -> Non
         shop.put(shop.block(difficulty=5))
 
 
+MERGED = (
+    b'{"config":{"chainId":7,"londonBlock":0,"terminalTotalDifficulty":0,"ethash":{}},"difficulty":"0x0",'
+    b'"gasLimit":"0x1c9c380"}'
+)
+
+
 def test_a_block_of_the_future_is_too_early_but_not_bad(tmp_path: Path) -> None:
-    with workshop(tmp_path) as shop:
+    with workshop(tmp_path, parse_genesis(MERGED)) as shop:
         block = shop.block(seconds=int(shop.clock.now()) + 100)
         with pytest.raises(InvalidHeader) as caught:
             shop.put(block)

@@ -76,11 +76,21 @@ def test_tags_numbers_and_hashes_name_blocks(tmp_path: Path) -> None:
 
 
 def test_safe_and_finalized_mean_nothing_under_proof_of_work(tmp_path: Path) -> None:
+    genesis = parse_genesis(b'{"config":{"chainId":7,"ethash":{}},"difficulty":"0x1","gasLimit":"0x1c9c380"}')
+
     async def story(core: TestCore) -> None:
         for tag in (BlockTag.SAFE, BlockTag.FINALIZED):
             with pytest.raises(UnknownBlock, match="Unknown block"):
                 core.queries.header(tag)
         assert core.queries.with_total_difficulty
+
+    told(tmp_path, story, genesis=genesis)
+
+
+def test_safe_and_finalized_are_the_head_of_the_dev_network(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        head, _ = await core.mine(legacy_transaction(B, 0))
+        assert core.queries.header(BlockTag.SAFE) == core.queries.header(BlockTag.FINALIZED) == head
 
     told(tmp_path, story)
 
@@ -224,7 +234,7 @@ def test_a_pending_block_that_could_not_be_built_is_tried_again(tmp_path: Path) 
 def test_the_next_block_has_prices_and_an_environment(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         queries = core.queries
-        assert queries.next_base_fee() == 0
+        assert queries.next_base_fee() == 7
         assert queries.next_blob_base_fee() == 1
         assert queries.next_block() is queries.next_block()
         assert queries.next_block().header.number == 1

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from eth_account import Account
 
 from ophion.chain.chain import Chain
-from ophion.chainspec.dev import DEV_ACCOUNTS, DEV_FORKS, PUBLIC_NETWORKS, dev_genesis, network_genesis
+from ophion.chainspec.dev import (
+    DEV_ACCOUNTS,
+    DEV_FORKS,
+    MNEMONIC,
+    MNEMONIC_ACCOUNTS,
+    PUBLIC_NETWORKS,
+    dev_accounts,
+    dev_genesis,
+    network_genesis,
+)
 from ophion.chainspec.forks import Milestone
+from ophion.consensus.header_rules import next_base_fee
 from ophion.consensus.registry import engine_for
 from ophion.errors import GenesisError
 from ophion.native.crypto import PrivateKey
@@ -29,11 +41,14 @@ def test_petersburg_gives_the_genesis_of_the_original_hash_and_all(tmp_path: Pat
     store.close()
 
 
-def test_by_default_every_fork_to_osaka_is_active_and_the_base_fee_is_zero() -> None:
+def test_by_default_every_fork_to_osaka_is_active_and_the_base_fee_stands_still_at_seven() -> None:
     genesis = dev_genesis()
     assert genesis.spec.fork_at(0, 0).milestone is Milestone.OSAKA
-    assert genesis.header(bytes(32)).base_fee_per_gas == 0
-    assert genesis.spec.zero_base_fee
+    first = genesis.header(bytes(32))
+    assert first.base_fee_per_gas == 7
+    assert not genesis.spec.zero_base_fee
+    assert next_base_fee(first, genesis.spec) == 7
+    assert next_base_fee(replace(first, gas_used=10**9), genesis.spec) == 7
     assert genesis.spec.is_dev
     assert genesis.warnings == ()
 
@@ -49,10 +64,20 @@ def test_another_fork_is_refused_with_the_list() -> None:
 
 
 def test_the_published_keys_belong_to_the_accounts() -> None:
+    assert len(DEV_ACCOUNTS) == 13
     for account in DEV_ACCOUNTS:
         assert PrivateKey(account.private_key).address == account.address
-    funded = {account.address: account.balance for account in dev_genesis().accounts if account.balance}
-    assert funded == {account.address: account.balance for account in DEV_ACCOUNTS}
+    for fork in DEV_FORKS:
+        funded = {account.address: account.balance for account in dev_genesis(fork).accounts if account.balance}
+        assert funded == {account.address: account.balance for account in dev_accounts(fork)}
+    assert dev_accounts("istanbul") == DEV_ACCOUNTS
+
+
+def test_ten_accounts_are_those_of_the_mnemonic() -> None:
+    Account.enable_unaudited_hdwallet_features()
+    for position, account in enumerate(MNEMONIC_ACCOUNTS):
+        derived = Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{position}")
+        assert bytes(derived.key) == account.private_key
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC_NETWORKS))

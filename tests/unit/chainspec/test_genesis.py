@@ -100,6 +100,34 @@ def test_a_wrong_member_is_named(members: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
+ENTRY = '{"config": {"ethash": {}, "note": 1, "note": 2}, "difficulty": 1, "gasLimit": 5000, "alloc": {"%s": {%s}}}'
+
+
+def test_accounts_with_several_comments_are_read_with_a_warning() -> None:
+    result = parse_genesis(ENTRY % (ADDRESS, '"comment": "one", "balance": "7", "Comment": "two", "comment": "three"'))
+    assert [account.balance for account in result.accounts] == [7]
+    assert result.warnings == (
+        "Members that appear twice in one object are ignored: note, comment",
+        "Unknown members of the genesis file are ignored: config.note",
+    )
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '"balance": "7", "Balance": "7"',
+        '"nonce": "0x1", "nonce": "0x2"',
+        '"code": "0x", "code": "0x"',
+        '"storage": {}, "storage": {}',
+        '"storage": {"0xA": "0x1", "0xa": "0x2"}',
+        f'}}, "{ADDRESS}": {{',
+    ],
+)
+def test_what_an_account_has_twice_is_refused(entry: str) -> None:
+    with pytest.raises(GenesisError, match="appears twice in one object"):
+        parse_genesis(ENTRY % (ADDRESS, entry))
+
+
 def test_the_config_must_be_an_object() -> None:
     with pytest.raises(GenesisError, match="Invalid config in genesis block configuration"):
         parse_genesis('{"config": [], "difficulty": 1, "gasLimit": 5000}')

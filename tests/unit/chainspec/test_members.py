@@ -43,7 +43,6 @@ def test_comments_are_ignored_with_a_warning_but_not_inside_text() -> None:
         ("5", "must be a JSON object"),
         ('{"a": NaN}', "NaN is not a JSON value"),
         ('{"a": ' + "9" * 5000 + "}", "a number of 5000 digits"),
-        ('{"a": 1, "A": 2}', "member 'A' appears twice"),
         ('{"a": "x', "Unterminated string"),
         ('{"a": 1 /* open', "Expecting"),
     ],
@@ -51,6 +50,22 @@ def test_comments_are_ignored_with_a_warning_but_not_inside_text() -> None:
 def test_malformed_text_is_refused_with_its_place(text: str, problem: str) -> None:
     with pytest.raises(GenesisError, match=problem):
         parse_json(text)
+
+
+def test_a_repeated_member_is_an_error_for_who_asks_for_it_and_a_warning_otherwise() -> None:
+    value, warnings = parse_json('{"a": 1, "A": 2, "b": [{"comment": "x", "comment": "y"}], "c": 3}')
+    assert warnings == ["Members that appear twice in one object are ignored: comment, A"]
+    top = Members(value)
+    assert top.number("c") == 3
+    for name in ("a", "A"):
+        with pytest.raises(GenesisError, match="member 'A' appears twice in one object"):
+            top.get(name)
+
+
+def test_a_warning_names_few_of_many_repeated_members() -> None:
+    text = ", ".join(f'"k{number}": 1, "k{number}": 2' for number in range(1000))
+    [warning] = parse_json(f"{{{text}}}")[1]
+    assert warning.endswith("ignored: k0, k1, k2, k3, k4, and 995 more")
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '{"a":['])

@@ -203,16 +203,29 @@ def test_a_fixed_difficulty_replaces_the_formulas() -> None:
     chain.extend(engine.hashed(draft))
 
 
-def test_blocks_share_a_second_on_the_dev_network_only() -> None:
-    for first, is_allowed in ((dev_genesis(), True), (genesis({"ethash": {"fixeddifficulty": 100}}), False)):
-        engine = PowEngine(first.spec, verifies_work=False)
-        chain = MemoryChain(engine, first)
-        block = engine.prepare(chain.genesis, Wishes(timestamp=0, author=bytes(20)), chain)
-        assert block.timestamp == (0 if is_allowed else 1)
-        chain.extend(engine.hashed(block))
-        if not is_allowed:
-            with pytest.raises(InvalidHeader, match="timestamp"):
-                chain.extend(engine.hashed(replace(block, timestamp=0)))
+@pytest.mark.parametrize("is_dev", [True, False])
+@pytest.mark.parametrize("equal_timestamps", [True, False])
+def test_blocks_share_a_second_on_the_dev_network_only_and_when_asked_to(is_dev: bool, equal_timestamps: bool) -> None:
+    first = dev_genesis() if is_dev else genesis({"ethash": {"fixeddifficulty": 100}})
+    engine = PowEngine(first.spec, verifies_work=False, equal_timestamps=equal_timestamps)
+    chain = MemoryChain(engine, first)
+    block = engine.prepare(chain.genesis, Wishes(timestamp=0, author=bytes(20)), chain)
+    assert block.timestamp == (0 if is_dev and equal_timestamps else 1)
+    engine.verify(engine.hashed(block), chain.genesis, chain, 0)
+    equal = engine.hashed(replace(block, timestamp=0))
+    if is_dev:
+        engine.verify(equal, chain.genesis, chain, 0)
+    else:
+        with pytest.raises(InvalidHeader, match="timestamp"):
+            engine.verify(equal, chain.genesis, chain, 0)
+
+
+def test_the_time_of_the_dev_network_may_run_ahead_of_the_clock() -> None:
+    first = dev_genesis()
+    engine = PowEngine(first.spec, verifies_work=False)
+    chain = MemoryChain(engine, first)
+    block = engine.prepare(chain.genesis, Wishes(timestamp=100_000, author=bytes(20)), chain)
+    engine.verify(engine.hashed(block), chain.genesis, chain, now=5)
 
 
 def test_the_dao_fork_marks_ten_blocks() -> None:

@@ -79,10 +79,19 @@ def test_a_block_period_belongs_to_the_dev_network(tmp_path: Path) -> None:
         pass
 
 
+def test_equal_timestamps_belong_to_the_dev_network(tmp_path: Path) -> None:
+    config = NodeConfig(miner=MinerConfig(coinbase=COINBASE, equal_timestamps=True))
+    with (
+        pytest.raises(ConfigError, match="--dev-equal-timestamps belongs to --network=dev"),
+        open_core(tmp_path, config, parse_genesis(ETHASH)),
+    ):
+        pass
+
+
 def test_the_pool_is_told_the_rules_of_the_next_block(tmp_path: Path) -> None:
     with open_core(tmp_path / "dev") as core:
         head = pool_head(core.queries)
-        assert (head.fork, head.chain_id, head.base_fee, head.gas_limit) == ("osaka", 2018, 0, 0x1FFFFFFFFFFFFF)
+        assert (head.fork, head.chain_id, head.base_fee, head.gas_limit) == ("osaka", 2018, 7, 0x1FFFFFFFFFFFFF)
         assert head.init_code_limit == 2 * 2147483647
         assert head.blob_limit == 6
     with open_core(tmp_path / "london", genesis=parse_genesis(ETHASH)) as core:

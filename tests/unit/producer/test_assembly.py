@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ophion.producer import assembly
-from ophion.testing.core import TestCore, open_core
+from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 B, C = DEV_KEYS[1:]
@@ -36,6 +38,36 @@ def test_a_block_stays_within_the_size_that_others_accept(tmp_path: Path, monkey
     monkeypatch.setattr(assembly, "MAX_BLOCK_SIZE", assembly._HEADER_ROOM + 13_000)
     with open_core(tmp_path) as core:
         assert asyncio.run(story(core)) == 3
+
+
+@pytest.mark.parametrize("equal_timestamps", [False, True])
+def test_blocks_of_one_second_rise_in_time_which_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, equal_timestamps: bool
+) -> None:
+    async def story(core: TestCore) -> list[int]:
+        return [(await core.seal(seconds=0)).timestamp - int(core.clock.now()) for _ in range(20)]
+
+    config = replace(DEV_CONFIG, miner=replace(DEV_CONFIG.miner, equal_timestamps=equal_timestamps))
+    with open_core(tmp_path, config) as core, caplog.at_level(logging.WARNING, "ophion.producer.assembly"):
+        leads = asyncio.run(story(core))
+        assert core.queries.next_block().header.timestamp == core.chain.head.timestamp + (not equal_timestamps)
+    assert leads == ([0] * 20 if equal_timestamps else list(range(20)))
+    warned = [record.getMessage() for record in caplog.records]
+    assert len(warned) == (0 if equal_timestamps else 1)
+    assert all("block 12 by 11 s" in message and "--dev-equal-timestamps" in message for message in warned)
+
+
+def test_a_chain_ahead_of_the_clock_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> int:
+        return [await core.seal(seconds=0) for _ in range(30)][-1].timestamp
+
+    def run() -> int:
+        with open_core(tmp_path) as core:
+            return asyncio.run(story(core))
+
+    first = run()
+    gc.collect()  # states of the first run would keep the database open
+    assert run() == first + 30
 
 
 def test_a_cancelled_producer_finishes_the_block_that_is_on_its_way(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def described(*blocks: Any) -> bytes:
 
 
 def transfer(**changes: str) -> dict[str, str]:
-    members = {"gasLimit": "0x5208", "gasPrice": "0x1", "to": f"0x{A.address.hex()}", "value": "0x7"}
+    members = {"gasLimit": "0x5208", "gasPrice": "0x7", "to": f"0x{A.address.hex()}", "value": "0x7"}
     return members | {"secretKey": B.secret().hex()} | changes
 
 
@@ -89,7 +89,7 @@ def test_a_branch_has_its_own_parent(tmp_path: Path) -> None:
 
 def test_a_contract_is_created_without_a_recipient(tmp_path: Path) -> None:
     with chain_of(tmp_path, dev_genesis()) as chain:
-        creation = {"gasLimit": "0x186a0", "gasPrice": "0x1", "data": "0x600160005260206000f3"}
+        creation = {"gasLimit": "0x186a0", "gasPrice": "0x7", "data": "0x600160005260206000f3"}
         script_on(chain).run(described({"transactions": [creation | {"secretKey": B.secret().hex()}]}))
         assert chain.head.header.gas_used > 53_000
 

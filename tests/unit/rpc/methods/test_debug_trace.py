@@ -204,7 +204,7 @@ def test_a_call_that_breaks_a_rule_is_refused_like_any_call(dev: Interface) -> N
 
 def test_a_traced_call_need_not_be_affordable(dev: Interface) -> None:
     """The original client allows it here, and nowhere else; with `strict` a call is checked like any other."""
-    costly = {"from": "0x" + "99" * 20, "to": FIRST, "value": "0x5", "gasPrice": "0x1"}
+    costly = {"from": "0x" + "99" * 20, "to": FIRST, "value": "0x5", "gasPrice": "0x7"}
     assert dev.ask("debug_traceCall", costly, "latest", {"tracer": "callTracer"})["value"] == "0x5"
     assert dev.error("debug_traceCall", {**costly, "strict": True})[0] == -32004
     assert dev.error("eth_call", costly)[0] == -32004
