@@ -72,7 +72,7 @@ class GraphqlApplication:
         guard: Guard | None = None,
         login: Login | None = None,
     ) -> None:
-        self.plain: Callable[[bytes], Reply] | None = None
+        self.plain: Callable[..., Reply] | None = None
         self._context = context
         self._queries = context.queries
         self._store = context.queries.store

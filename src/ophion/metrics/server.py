@@ -28,7 +28,7 @@ class MetricsApplication:
     host_refused: Final = _HOST_REFUSED
 
     def __init__(self, registry: MetricsRegistry, config: MetricsConfig) -> None:
-        self.plain: Callable[[bytes], Reply] | None = None
+        self.plain: Callable[..., Reply] | None = None
         self._registry = registry
         self._categories = frozenset(config.categories)
 

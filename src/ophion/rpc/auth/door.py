@@ -10,6 +10,7 @@ from ophion.errors import ConfigError
 from ophion.rpc.auth.credentials import read_users
 from ophion.rpc.auth.gate import Gate
 from ophion.rpc.auth.login import Login
+from ophion.rpc.auth.roll import Roll
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
 from ophion.rpc.auth.tokens import TokenIssuer, TokenReader, reader_from_file
 from ophion.rpc.dispatch.limits import DispatchLimits
@@ -32,7 +33,7 @@ class Door:
         if settings.public_key_file is not None:
             self._reader = reader_from_file(settings.public_key_file, settings.algorithm)
         elif settings.credentials_file is not None:
-            self._reader = issuer = TokenIssuer()
+            self._reader = issuer = TokenIssuer(Roll())
             self._login = Login(settings.credentials_file, issuer, settings.clock)
         else:
             raise ConfigError("Authentication needs a credentials file or the public key of an issuer.")
@@ -42,6 +43,8 @@ class Door:
     ) -> Gate:
         """Who looks at the tokens of those who want to use these methods."""
         settings = self._settings
+        if self._login is not None:
+            self._login.watch(loop)
         return Gate(self._reader, table, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods)
 
     def login(self, body: bytes) -> Result:
@@ -57,7 +60,7 @@ class Door:
 class LoginApplication:
     """What the port of the WebSocket service answers over plain HTTP: logins and nothing else."""
 
-    plain: Callable[[bytes], Reply] | None = None
+    plain: Callable[..., Reply] | None = None
 
     def __init__(self, door: Door) -> None:
         self._door = door

@@ -34,6 +34,23 @@ def permitted_table(
     return {name: bound if _is_open(name, bound, permissions, free) else _REFUSED for name, bound in table.items()}
 
 
+class RefusingTable(dict[str, Bound]):
+    """Methods for those who have no good token: whatever else they name is refused alike, whether it exists or not."""
+
+    def __missing__(self, name: object) -> Bound:
+        if type(name) is not str:
+            raise KeyError(name)
+        return _REFUSED
+
+    def get(self, name: str, default: Any = None) -> Bound:
+        return self[name]
+
+
+def refusing_table(table: Mapping[str, Bound], exempt: Iterable[str]) -> RefusingTable:
+    """The methods that are open to everybody, and `Unauthorized` for any other name."""
+    return RefusingTable({name: table[name] for name in exempt if name in table})
+
+
 def _is_open(name: str, bound: Bound, permissions: Collection[str], exempt: frozenset[str]) -> bool:
     if not bound.name:
         return True  # bound to the answer that it is not enabled

@@ -9,6 +9,8 @@ Own keys are made anew by each service: tokens end with the process, and a token
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +19,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ophion.errors import ConfigError
+from ophion.rpc.auth.credentials import User
+from ophion.rpc.auth.roll import Roll
 from ophion.rpc.auth.settings import JwtAlgorithm
 from ophion.runtime.operator_files import content_of
 
@@ -34,6 +38,7 @@ class Claims:
     permissions: frozenset[str]
     expires_at: float
     """Wall time in seconds."""
+    issued_at: float = 0.0
 
 
 class TokenReader:
@@ -42,6 +47,8 @@ class TokenReader:
     def __init__(self, key: Any, algorithm: JwtAlgorithm) -> None:
         self._key = key
         self._algorithm = algorithm.value
+        self.changed: list[Callable[[], None]] = []
+        """Who must look again when tokens may have lost their worth before their time."""
 
     def read(self, token: bytes, now: float) -> Claims | None:
         """What a token says; None when it is forged, malformed, expired, not valid yet or without an end."""
@@ -58,13 +65,19 @@ class TokenReader:
         if not isinstance(permissions, list):
             return None
         entries = frozenset(entry for entry in permissions if isinstance(entry, str))
-        return Claims(str(claims.get("username", "")), entries, expires_at)
+        return Claims(str(claims.get("username", "")), entries, expires_at, _time(claims.get("iat")) or 0.0)
+
+    def admits(self, claims: Claims) -> bool:
+        """Whether a token with these claims is still worth something, its time aside."""
+        return True
 
 
 class TokenIssuer(TokenReader):
     """Tokens of this service: it signs them and reads them."""
 
-    def __init__(self) -> None:
+    def __init__(self, roll: Roll | None = None) -> None:
+        """With a roll, a token is worth something only as long as its user is on it and unchanged."""
+        self._roll = roll
         self._private_key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
         super().__init__(self._private_key.public_key(), JwtAlgorithm.RS256)
 
@@ -74,10 +87,20 @@ class TokenIssuer(TokenReader):
         claims = {
             "permissions": list(permissions),
             "username": username,
-            "iat": issued_at,
+            "iat": issued_at if self._roll is None else max(issued_at, self._roll.since(username)),
             "exp": issued_at + LIFETIME_S,
         }
         return jwt.encode(claims, self._private_key, algorithm=JwtAlgorithm.RS256.value)
+
+    def admits(self, claims: Claims) -> bool:
+        roll = self._roll
+        return roll is None or roll.admits(claims.username, claims.permissions, claims.issued_at)
+
+    def note(self, users: Mapping[str, User], now: float) -> None:
+        """These are the users now; tokens of those who are gone or were changed end at once."""
+        if self._roll is not None and self._roll.note(users, now):
+            for look in tuple(self.changed):
+                look()
 
 
 def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
@@ -101,10 +124,12 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
 
 
 def _time(value: object) -> float | None:
+    """A finite number; JSON of some writers knows others, which would never end."""
     try:
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     except OverflowError:
         return None
+    return number if math.isfinite(number) else None
 
 
 _SIGNATURE_ONLY: Final[Any] = {

@@ -21,7 +21,7 @@ class RpcApplication:
 
     def __init__(self, guarded: Guarded, health: Health) -> None:
         gate = guarded.gate
-        self.plain: Callable[[bytes], Reply] | None = guarded.dispatcher.handle if gate is None else None
+        self.plain: Callable[..., Reply] | None = guarded.dispatcher.handle if gate is None else None
         self.token_guard: Guard | None = gate
         self.close = guarded.close
         self._door = guarded.door

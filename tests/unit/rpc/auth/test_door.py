@@ -109,6 +109,30 @@ def test_the_file_is_read_again_at_each_login(dev: Interface, auth: AuthSettings
     dev.run(serving(service, story))
 
 
+def test_tokens_end_with_the_credentials_they_were_made_from(dev: Interface, auth: AuthSettings) -> None:
+    service = http(dev, auth)
+    assert auth.credentials_file is not None
+    path = auth.credentials_file
+    call = {"id": 1, "method": "eth_blockNumber"}
+
+    async def story() -> None:
+        changed, gone, same = [await token_of(service.port, name) for name in ("all", "some", "none")]
+        async with asyncio.timeout(10):
+            for token, status in ((changed, 200), (gone, 200), (same, 401)):
+                assert (await post(service.port, "/", call, token))[0] == status
+            path.write_text(
+                f'[Users.all]\npassword = "{HASH}"\npermissions = ["net:*"]\n[Users.none]\npassword = "{HASH}"\n'
+            )
+            await token_of(service.port, "none")  # whoever logs in, the file is read
+            assert (await post(service.port, "/", {**call, "method": "net_version"}, changed))[0] == 401
+            assert (await post(service.port, "/", call, gone))[0] == 401
+            token = await token_of(service.port, "all")
+            assert (await post(service.port, "/", {**call, "method": "net_version"}, token))[0] == 200
+            assert (await post(service.port, "/", call, token))[0] == 401
+
+    dev.run(serving(service, story))
+
+
 def test_every_method_is_unreachable_over_http_without_permission(dev: Interface, auth: AuthSettings) -> None:
     service = http(dev, auth)
     table = method_table(dev.context, GROUPS, HTTP)

@@ -203,18 +203,56 @@ def test_a_head_seen_last_is_forgotten_with_its_token(service: Guarded) -> None:
     assert service.post(good) == (401, REFUSAL)
 
 
-def test_a_session_ends_to_the_second_and_keeps_no_timer_for_nobody(service: Guarded) -> None:
+def test_a_session_ends_to_the_second(service: Guarded) -> None:
     token = service.token("eth:*")
     assert result(service.post(token)) == "0x20"
     service.pass_time(299)
     assert result(service.post(token)) == "0x20"
-    assert service.loop._scheduled, "somebody uses it"  # type: ignore[attr-defined]
     service.connection.connection_lost(None)
     service.connect()
-    assert all(timer.cancelled() for timer in service.loop._scheduled)  # type: ignore[attr-defined]
     assert result(service.post(token)) == "0x20"
     service.pass_time(1)
     assert service.post(token) == (401, REFUSAL)
+
+
+def test_a_token_that_ends_while_it_is_looked_at_opens_nothing(service: Guarded) -> None:
+    """Each look at the clock takes so long that the token ends between two of them, wherever that is."""
+    for spent_s in (0.001, 0.5, 1.0, 100.0, 150.0, 299.0):
+        token = service.token("eth:*")
+        service.clock.advance(299.9)
+        now = service.clock.now
+
+        def later(spent_s: float = spent_s, now: Callable[[], float] = now) -> float:
+            service.clock.advance(spent_s)
+            return now()
+
+        service.gate._now = later
+        service.post(token)
+        service.gate._now = now
+        service.clock.advance(1.0)
+        for _ in range(3):
+            assert service.post(token) == (401, REFUSAL), spent_s
+        service.pass_time(10)
+        for _ in range(3):
+            assert service.post(token) == (401, REFUSAL), spent_s
+
+
+def test_what_was_learned_with_a_token_does_not_outlive_it_without_any_timer(service: Guarded) -> None:
+    """The loop is kept busy: the timer of the session has not run, but somebody else has looked at the token."""
+    token = service.token("eth:*")
+    for _ in range(3):
+        assert result(service.post(token)) == "0x20"
+    service.clock.advance(301)
+    assert not service.gate.may(token, "eth_graphql")
+    assert service.post(token) == (401, REFUSAL)
+
+
+def test_a_forged_token_is_not_told_which_methods_there_are(service: Guarded) -> None:
+    for name in (b"eth_blockNumber", b"eth_nothing", b"admin_peers", b"x"):
+        body = b'{"jsonrpc":"2.0","id":7,"method":"%b","params":[]}' % name
+        assert service.post(b"Bearer x", body) == (401, REFUSAL)
+        status, answers = service.post(b"Bearer x", b"[%b]" % body)
+        assert (status, answers) == (200, [REFUSAL])
 
 
 def test_a_clock_that_was_set_is_noticed(service: Guarded) -> None:

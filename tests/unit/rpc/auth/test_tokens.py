@@ -59,6 +59,15 @@ def test_a_token_ends_after_five_minutes() -> None:
     assert ISSUER.read(token, NOW + 300) is None
 
 
+@pytest.mark.parametrize("name", ["exp", "nbf"])
+@pytest.mark.parametrize("value", ["Infinity", "-Infinity", "NaN", "1e999", "9" * 400, "true", "null", '"1"', "[1]"])
+def test_a_time_is_a_finite_number(name: str, value: str) -> None:
+    claims = json.dumps({**GOOD, name: 0}).replace(f'"{name}": 0', f'"{name}": {value}').encode()
+    key = ISSUER._private_key
+    token = jwt.api_jws.encode(claims, key, algorithm="RS256").encode()
+    assert ISSUER.read(token, NOW) is None
+
+
 def test_tokens_of_another_service_are_worth_nothing() -> None:
     assert TokenIssuer().read(ISSUER.issue("ali", ("*:*",), NOW).encode(), NOW) is None
 

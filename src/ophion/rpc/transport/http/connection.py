@@ -13,7 +13,7 @@ import asyncio
 from typing import Final, cast
 
 from ophion.rpc.transport.http.answers import Answers
-from ophion.rpc.transport.http.policy import GuardedSession, HttpPolicy, Result
+from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
 from ophion.rpc.transport.http.reader import RequestReader
 from ophion.rpc.transport.http.wire import CONTINUE, JSON, Response, json_head, preflight, response_head
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
@@ -31,16 +31,15 @@ class HttpConnection(asyncio.Protocol):
 
     def __init__(self, policy: HttpPolicy) -> None:
         self._policy = policy
-        self._plain = policy.application.plain
-        self._heads = policy.heads
+        self._session: Session | None = policy.everybody
+        """Whose requests these are; None until a request has said so, where tokens are asked for."""
         self._plain_sizes = policy.heads.sizes
-        self._session: GuardedSession | None = None
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._answers: Answers = cast(Answers, None)
         self._reader = RequestReader(policy, self)
         self._last_head = b""
         self._last_end = self._last_size = -1
-        self._is_plain = self._plain is not None
+        self._is_plain = policy.everybody is not None
         self.is_ending = False
         self._must_linger = False
         self._has_sent_eof = False
@@ -65,8 +64,6 @@ class HttpConnection(asyncio.Protocol):
         self._policy.closed(self)
         self._policy.backlog.settle(self)
         self.is_ending, self._is_plain = True, False
-        if self._session is not None:
-            self._session.leave(self)
         self._answers.abandon()
 
     def data_received(self, data: bytes) -> None:
@@ -82,7 +79,7 @@ class HttpConnection(asyncio.Protocol):
                 if is_known:
                     self._last_head, self._last_end, self._last_size = data[:end], end, len(data)
             if is_known:
-                reply = self._plain(data[end:])  # type: ignore[misc]  # there is one when the connection is plain
+                reply = self._session.handle(data[end:], self)  # type: ignore[union-attr]  # there is one when plain
                 if type(reply) is bytes and reply:
                     self._transport.write(json_head(len(reply)) + reply)
                 else:
@@ -160,11 +157,6 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._transport.close()
 
-    def session_ended(self) -> None:
-        """What was learned with the token is worth nothing now: the next request is looked at."""
-        self._session = self._plain = None
-        self._is_plain = False
-
     def cut_off(self) -> None:
         """The client does not take its answers, and others need the memory."""
         self._transport.abort()
@@ -210,21 +202,17 @@ class HttpConnection(asyncio.Protocol):
             return policy.application.respond(request)
         if policy.guard is not None:
             self._work_with(policy.guard.session(request.headers.get(b"authorization")))
-        if self._plain is None:
+        session = self._session
+        if session is None:
             return policy.application.respond(request)
         if reader.is_usual():
             self._learnable_size = len(request.body)
-        return self._plain(request.body)
+        return session.handle(request.body, self)
 
-    def _work_with(self, session: GuardedSession) -> None:
-        if session is self._session:
-            return
-        if self._session is not None:
-            self._session.leave(self)
-        session.join(self)
-        self._session = session
-        self._plain, self._heads, self._plain_sizes = session.handle, session.heads, session.heads.sizes
-        self._last_size = -1  # the last head came with another token
+    def _work_with(self, session: Session) -> None:
+        if session is not self._session:
+            self._session, self._plain_sizes = session, session.heads.sizes
+            self._last_size = -1  # the last head came with another token
 
     # --- reading and writing ---------------------------------------------------------------------
 
@@ -233,8 +221,8 @@ class HttpConnection(asyncio.Protocol):
         if not self._reader.in_message:
             self._quiet_s = 0.0
         self._reader.feed(data)
-        if was_plain and self._learnable_size >= 0 and not self._reader.in_message:
-            self._heads.learn(data, self._learnable_size)
+        if was_plain and self._learnable_size >= 0 and not self._reader.in_message and self._session is not None:
+            self._session.heads.learn(data, self._learnable_size)
         self._flush()
 
     def _flush(self) -> None:
@@ -247,7 +235,7 @@ class HttpConnection(asyncio.Protocol):
         answers = self._answers
         if not self.is_ending:
             self._set_reading(not self._is_paused and (not answers or answers.has_room))
-            self._is_plain = self._plain is not None and not (self._reader.in_message or answers or self._is_paused)
+            self._is_plain = self._session is not None and not (self._reader.in_message or answers or self._is_paused)
         elif not answers and not self._transport.is_closing():
             if not self._must_linger:
                 self._transport.close()

@@ -21,8 +21,8 @@ Result: TypeAlias = Reply | Response | Pending[Response]
 class Application(Protocol):
     """What a service does with requests; it knows nothing of sockets."""
 
-    plain: Callable[[bytes], Reply] | None
-    """What a `POST /` is handed to, body only; None where there is no such thing."""
+    plain: Callable[..., Reply] | None
+    """What a `POST /` is handed to, its body and its connection; None where there is no such thing."""
 
     def respond(self, request: Request) -> Result:
         """Any other request that passed host list and origins."""
@@ -70,31 +70,47 @@ class PlainHeads:
         self.sizes[message[:end]] = body_size
 
 
+class Session(Protocol):
+    """What somebody may do.
+
+    A connection keeps the session and never its `handle`: when the session ends, `handle` becomes the one that refuses,
+    so that nothing which was learned with a token can outlive it.
+    """
+
+    heads: PlainHeads
+
+    @property
+    def handle(self) -> Callable[..., Reply]:
+        """What the body of a `POST /` is handed to, together with the connection it came over."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether somebody has shown who he is, where that is asked."""
+
+
+class OpenSession:
+    """The session of everybody, where no token is needed."""
+
+    __slots__ = ("handle", "heads")
+
+    is_trusted = True
+
+    def __init__(self, handle: Callable[..., Reply], heads: PlainHeads) -> None:
+        self.handle = handle
+        self.heads = heads
+
+
 class SessionUser(Protocol):
-    """A connection that works with the token of somebody."""
+    """A connection that must not go on when the token of its user has ended."""
 
     def session_ended(self) -> None:
         """The token is not good any more."""
 
 
-class GuardedSession(Protocol):
-    """What the bearer of one token may do."""
-
-    heads: PlainHeads
-
-    @property
-    def handle(self) -> Callable[[bytes], Reply]:
-        """What the body of a `POST /` with this token is handed to, by users of the session."""
-
-    def join(self, user: SessionUser) -> None: ...
-
-    def leave(self, user: SessionUser) -> None: ...
-
-
 class Guard(Protocol):
     """Who looks at tokens; `POST /` of a guarded service goes to the session of its header."""
 
-    def session(self, authorization: bytes | None) -> GuardedSession: ...
+    def session(self, authorization: bytes | None) -> Session: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +128,9 @@ class HttpPolicy:
     guard: Guard | None = None
     """None where no token is needed."""
     backlog: Backlog = field(default_factory=Backlog)
+    everybody: OpenSession | None = field(init=False)
+    """The session of those who need no token; None where tokens are asked for, or nothing takes a `POST /`."""
+
+    def __post_init__(self) -> None:
+        handle = self.application.plain
+        object.__setattr__(self, "everybody", None if handle is None else OpenSession(handle, self.heads))

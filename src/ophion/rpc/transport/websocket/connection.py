@@ -69,7 +69,6 @@ class WebSocketConnection(asyncio.Protocol):
         self._silent_s = 0.0
         self._idle_s = 0.0
         self._unread_s = 0.0
-        self._handle = policy.conversations.handle
         self._session: ConnectionSession | None = None
         self._http: HttpConnection | None = None
 
@@ -221,7 +220,6 @@ class WebSocketConnection(asyncio.Protocol):
         if self._policy.guard is not None:
             header = next((value for name, value in handshake.extra_headers if name.lower() == b"authorization"), None)
             self._session = self._policy.guard.connection_session(header)
-            self._handle = self._session.handle
         # Some libraries name this sub-protocol by mistake and give up when it is not confirmed.
         subprotocol = "undefined" if "undefined" in handshake.subprotocols else None
         self._transport.write(self._protocol.send(AcceptConnection(subprotocol=subprotocol)))
@@ -247,7 +245,8 @@ class WebSocketConnection(asyncio.Protocol):
 
     def _on_message(self, message: bytes) -> None:
         self._idle_s = 0.0
-        reply = self._handle(message, self)
+        handle = self._policy.conversations.handle if self._session is None else self._session.handle
+        reply = handle(message, self)
         if not isinstance(reply, Pending):
             self._send(reply)
             return
