@@ -24,8 +24,9 @@ from ophion.node.security_options import (
     WebSocketAuthConfig,
     WebSocketTlsConfig,
 )
-from ophion.node.unbuilt_options import PeerConfig, PermissionConfig, PrivacyConfig, PruningConfig
+from ophion.node.unbuilt_options import PermissionConfig, PrivacyConfig, PruningConfig
 from ophion.node.unstable_options import UnstableConfig
+from ophion.peers.options import PeerConfig
 from ophion.pool.options import PoolConfig
 from ophion.producer.control import MinerConfig
 from ophion.producer.options import ConsensusConfig

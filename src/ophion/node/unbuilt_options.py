@@ -8,87 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from ophion.primitives.types import Address
-from ophion.runtime.options import at_least, between, hex_bytes, option, read_address
-from ophion.runtime.options import port as valid_port
-
-read_node_id = hex_bytes(64, 64, "a node id: expected 128 hex digits")
-
-
-class NatMethod(Enum):
-    """How the external address is found."""
-
-    UPNP = "UPNP"
-    NONE = "NONE"
-
-
-class SyncMode(Enum):
-    """How a chain is fetched from peers."""
-
-    FULL = "FULL"
-    FAST = "FAST"
-
-
-@dataclass(frozen=True, slots=True)
-class PeerConfig:
-    """Peers."""
-
-    enabled: bool = option("--p2p-enabled", default=True, help="Take part in the network of peers.")
-    discovery_enabled: bool = option(
-        "--discovery-enabled", default=True, needs="--p2p-enabled", help="Look for peers over UDP."
-    )
-    host: str = option("--p2p-host", default="127.0.0.1", needs="--p2p-enabled", help="Address that peers are told.")
-    interface: str = option(
-        "--p2p-interface", default="0.0.0.0", needs="--p2p-enabled", help="Address to listen on for peers."
-    )
-    port: int = option(
-        "--p2p-port", default=30303, check=valid_port, needs="--p2p-enabled", help="Port for peers, TCP and UDP."
-    )
-    nat_method: NatMethod = option("--nat-method", default=NatMethod.NONE, help="How the external address is found.")
-    bootnodes: tuple[str, ...] = option(
-        "--bootnodes", default=(), bare=True, needs="--p2p-enabled", help="Enode URLs of the first peers."
-    )
-    max_peers: int = option(
-        "--max-peers", default=25, check=at_least(0), needs="--p2p-enabled", help="Most peers at a time."
-    )
-    limit_remote: bool = option(
-        "--remote-connections-limit-enabled", default=True, help="Limit the share of peers that connected to us."
-    )
-    max_remote_percentage: int = option(
-        "--remote-connections-max-percentage",
-        default=60,
-        check=between(0, 100),
-        needs="--p2p-enabled",
-        help="Share of peers that may have connected to us.",
-    )
-    banned: tuple[bytes, ...] = option(
-        "--banned-node-ids",
-        "--banned-node-id",
-        default=(),
-        parse=read_node_id,
-        metavar="ID",
-        needs="--p2p-enabled",
-        help="Nodes never to peer with.",
-    )
-    static_nodes_file: Path | None = option(
-        "--static-nodes-file", default=None, help="JSON list of peers to keep up. (default: static-nodes.json)"
-    )
-    identity: str | None = option("--identity", default=None, help="A name shown in this node's client name.")
-    sync_mode: SyncMode = option("--sync-mode", default=SyncMode.FULL, help="How the chain is fetched from peers.")
-    fast_sync_min_peers: int = option(
-        "--fast-sync-min-peers",
-        default=5,
-        check=at_least(1),
-        needs=("--sync-mode", SyncMode.FAST),
-        help="Peers needed before a fast synchronisation begins.",
-    )
-
-    def problems(self) -> Iterator[str]:
-        if self.bootnodes:
-            yield "--bootnodes: networking between nodes is not part of this version of Ophion."
+from ophion.runtime.options import at_least, between, option, read_address
 
 
 @dataclass(frozen=True, slots=True)

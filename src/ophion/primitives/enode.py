@@ -95,8 +95,17 @@ def canonical_ip(host: str) -> str:
         return str(address)
     if not bracketed or address.scope_id is not None:
         raise EnodeError(f"Invalid ip address {host!r}; IPv6 stands in brackets and has no zone.")
-    mapped = address.ipv4_mapped
-    return str(mapped) if mapped is not None else str(address)
+    return _plain(address)
+
+
+def socket_ip(text: str) -> str:
+    """The one spelling of an address as sockets give it: no brackets, no zone, IPv4 where it is mapped."""
+    return _plain(ipaddress.ip_address(text.partition("%")[0]))
+
+
+def _plain(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(address if mapped is None else mapped)
 
 
 def _discovery_port(query: str) -> int:

@@ -1,0 +1,509 @@
+"""A socket around a session: one reader, one queue of what is to be sent, one timer, one group of tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+from ophion.errors import DecodeError
+from ophion.native.wire import WireError
+from ophion.peers.connection.outbox import HARD_LIMIT, SOFT_LIMIT, Outbox
+from ophion.peers.connection.timing import Timing
+from ophion.peers.connection.traffic import Traffic
+from ophion.peers.connection.turns import Turns
+from ophion.peers.peer import Peer
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.rlpx.capability import Shared
+from ophion.peers.rlpx.session import (
+    DISCONNECT_ID,
+    EMPTY,
+    HELLO_ID,
+    PING_ID,
+    PONG_ID,
+    Event,
+    Greeted,
+    Left,
+    Message,
+    Pinged,
+    Session,
+    Stage,
+)
+from ophion.peers.subprotocol import Attached, Subprotocol
+from ophion.primitives.enode import socket_ip
+from ophion.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+_READ_AHEAD: Final = 256 * 1024
+"""Bytes that may wait for their turn before reading from the socket pauses."""
+_WRITE_AHEAD: Final = 256 * 1024
+"""Sealed bytes that the transport may hold before sealing pauses."""
+_EVENTS_PER_STEP: Final = 8
+_FAREWELL_EVENTS: Final = 256
+"""How far a Disconnect is looked for in what a closed socket left behind."""
+MAX_TASKS: Final = 16
+"""Slow work of one peer at a time."""
+
+
+class Keeper(Protocol):
+    """Who decides about connections and keeps track of them."""
+
+    def judge(self, peer: Peer) -> None:
+        """Hello has been said: `PeerMisbehaved` when this peer is not wanted, with the reason to tell it."""
+
+    def joined(self, connection: Connection, peer: Peer) -> None:
+        """The peer is accepted and its sub-protocols are attached."""
+
+    def left(self, connection: Connection, ending: Ending) -> None:
+        """The connection is over; called once for each, also where nobody ever said Hello."""
+
+
+class Ending(NamedTuple):
+    """How a connection ended."""
+
+    reason: DisconnectReason
+    by_us: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all connections of a node share."""
+
+    loop: asyncio.AbstractEventLoop
+    clock: Clock
+    turns: Turns
+    traffic: Traffic
+    keeper: Keeper
+    subprotocols: Sequence[Subprotocol] = ()
+    timing: Timing = field(default_factory=Timing)
+
+
+class Connection(asyncio.Protocol):
+    """One connection, from an open socket to a closed one. `run` is its task; it ends with the connection."""
+
+    __slots__ = (
+        "__weakref__",
+        "_around",
+        "_attached",
+        "_children",
+        "_ending",
+        "_heard_at",
+        "_inbox",
+        "_inbox_size",
+        "_is_finished",
+        "_is_pinged",
+        "_is_probed",
+        "_is_queued",
+        "_is_reading_paused",
+        "_is_remote_closed",
+        "_is_writing_paused",
+        "_joined_at",
+        "_message_at",
+        "_outbox",
+        "_over",
+        "_session",
+        "_stuck_at",
+        "_tasks",
+        "_timer",
+        "_transport",
+        "is_inbound",
+        "local",
+        "peer",
+        "remote",
+    )
+
+    def __init__(self, around: Surroundings, session: Session) -> None:
+        self._around = around
+        self._session = session
+        self._transport: asyncio.Transport | None = None
+        self._over: asyncio.Future[None] = around.loop.create_future()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._children: set[asyncio.Task[None]] = set()
+        self._attached: dict[str, Attached] = {}
+        self._inbox: deque[bytes] = deque()
+        self._inbox_size = 0
+        self._outbox = Outbox()
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: Ending | None = None
+        self._heard_at = self._message_at = around.clock.monotonic()
+        self._joined_at: float | None = None
+        self._stuck_at = 0
+        self._is_pinged = self._is_probed = self._is_queued = self._is_finished = False
+        self._is_reading_paused = self._is_writing_paused = self._is_remote_closed = False
+        self.is_inbound = not session.is_initiator
+        self.local: tuple[str, int] = ("", 0)
+        self.remote: tuple[str, int] = ("", 0)
+        self.peer: Peer | None = None
+        """Who it is, once accepted."""
+
+    @property
+    def remote_id(self) -> bytes | None:
+        """The key at the other end, expected or proven; None while somebody unknown has not shown one."""
+        return self._session.remote_id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages still have a chance."""
+        return self._ending is None
+
+    @property
+    def lived(self) -> float:
+        """Seconds since the other side became a peer; 0 where it never did."""
+        return 0.0 if self._joined_at is None else self._around.clock.monotonic() - self._joined_at
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What is queued for the other side."""
+        return self._outbox.size + (0 if self._transport is None else self._transport.get_write_buffer_size())
+
+    # --- the task -----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Live until the socket is closed. Cancelling closes it without a word."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                self._wake()
+                await self._over
+        finally:
+            if self._transport is not None:
+                self._transport.abort()
+            self._end(DisconnectReason.TCP_ERROR, "given up", by_us=True)
+            self._finish()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
+        """A task that ends with the connection; see `Peer.spawn`."""
+        if self._ending is not None or self._tasks is None or len(self._children) >= MAX_TASKS:
+            work.close()
+            return False
+        task = self._tasks.create_task(self._guarded(work))
+        self._children.add(task)
+        task.add_done_callback(self._children.discard)
+        return True
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001  # the boundary: nothing leaves a connection
+            self._fail(error)
+
+    # --- sending ------------------------------------------------------------------------------------
+
+    def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
+        """Queue one message; see `Peer.send`."""
+        if self._ending is not None:
+            return False
+        traffic = self._around.traffic
+        if self.waiting_bytes > (SOFT_LIMIT if may_drop else HARD_LIMIT):
+            if may_drop:
+                traffic.dropped[shared.capability.name] += 1
+            else:
+                self.disconnect(DisconnectReason.TIMEOUT, "it does not take what it asked for")
+            return False
+        self._outbox.put(shared.offset + code, payload)
+        traffic.note_sent(shared, code, len(payload))
+        self._wake()
+        return True
+
+    def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
+        """Tell the other side why, and close; what waits to be sent is forgotten."""
+        self._end(reason, text, by_us=True)
+
+    def probe(self) -> None:
+        """Make sure soon that the other side is still there: somebody else claims to be it."""
+        if self._ending is None and self.peer is not None and not self._is_probed:
+            self._is_probed = True
+            self._say(PING_ID)
+            self._arm(self._around.timing.probe)
+
+    def _say(self, message_id: int) -> None:
+        """Ping and Pong; a peer that does not read what it asked for gets no more of them."""
+        if self.waiting_bytes <= SOFT_LIMIT:
+            self._outbox.put(message_id, EMPTY)
+            self._around.traffic.note_p2p(self._around.traffic.sent, message_id)
+            self._wake()
+
+    # --- the socket ---------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_WRITE_AHEAD)
+        self.local = _address(transport.get_extra_info("sockname"))
+        self.remote = _address(transport.get_extra_info("peername"))
+        self._write(self._session.take_output())
+        self._arm(self._around.timing.handshake)
+
+    def data_received(self, data: bytes) -> None:
+        if self._ending is not None:
+            return
+        self._around.traffic.bytes_received += len(data)
+        self._heard_at = self._around.clock.monotonic()
+        self._is_pinged = self._is_probed = False
+        self._inbox.append(data)
+        self._inbox_size += len(data)
+        if self._inbox_size >= _READ_AHEAD and not self._is_reading_paused and self._transport is not None:
+            self._transport.pause_reading()
+            self._is_reading_paused = True
+        self._wake()
+
+    def eof_received(self) -> bool:
+        """The other side has closed; what it said before that may still wait for its turn."""
+        self._is_remote_closed = True
+        if self._ending is not None or not self._has_unread():
+            return False
+        self._wake()
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._ending is None and self._has_unread():
+            self._look_for_farewell()
+        self._end(DisconnectReason.TCP_ERROR, str(error or "closed by the other side"), by_us=False)
+        self._finish()
+        self._transport = None
+        self._disarm()
+        self._inbox.clear()
+        if not self._over.done():
+            self._over.set_result(None)
+
+    def pause_writing(self) -> None:
+        self._is_writing_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_writing_paused = False
+        self._stuck_at = 0
+        self._wake()
+
+    def _write(self, data: bytes) -> None:
+        if data and self._transport is not None and not self._transport.is_closing():
+            self._around.traffic.bytes_sent += len(data)
+            self._transport.write(data)
+
+    # --- turns --------------------------------------------------------------------------------------
+
+    def _has_unread(self) -> bool:
+        return bool(self._inbox) or self._session.has_more
+
+    def _wake(self) -> None:
+        if not self._is_queued and self._tasks is not None and self._ending is None:
+            self._is_queued = True
+            self._around.turns.add(self._step)
+
+    def _step(self) -> bool:
+        """A little work; whether there is more. Called by `Turns`, never raises."""
+        # it counts as queued meanwhile: what handlers send makes no second turn
+        if self._ending is None:
+            try:
+                self._write_some()
+                self._read_some()
+            except Exception as error:  # noqa: BLE001  # the boundary: nothing leaves a connection
+                self._fail(error)
+        if self._is_remote_closed and not self._has_unread():
+            self._end(DisconnectReason.TCP_ERROR, "closed by the other side", by_us=False)
+        can_write = bool(self._outbox) and not self._is_writing_paused
+        self._is_queued = self.is_open and (self._has_unread() or can_write)
+        return self._is_queued
+
+    def _write_some(self) -> None:
+        if self._outbox and not self._is_writing_paused:
+            self._write(self._session.seal(self._outbox.take()))
+
+    def _read_some(self) -> None:
+        if not self._has_unread():
+            return
+        session, stage = self._session, self._session.stage
+        for event in session.receive(self._next_bytes(), _EVENTS_PER_STEP):
+            self._handle(event)
+            if self._ending is not None:
+                return
+        if session.stage is not stage:
+            self._write(session.take_output())
+            if session.stage is Stage.HELLO:
+                self._arm(self._around.timing.hello)
+        if self._is_reading_paused and not self._has_unread() and self._transport is not None:
+            self._is_reading_paused = False
+            self._transport.resume_reading()
+
+    def _next_bytes(self) -> bytes:
+        if self._session.has_more:
+            return b""
+        data = self._inbox.popleft()
+        self._inbox_size -= len(data)
+        return data
+
+    def _handle(self, event: Event) -> None:
+        traffic = self._around.traffic
+        self._message_at = self._heard_at
+        match event:
+            case Message(shared, code, payload):
+                traffic.note_received(shared, code, len(payload))
+                self._attached[shared.capability.name].received(code, payload)
+            case Pinged():
+                traffic.note_p2p(traffic.received, PING_ID)
+                self._say(PONG_ID)
+            case Greeted():
+                traffic.note_p2p(traffic.received, HELLO_ID)
+                self._greet(event)
+            case Left(reason):
+                traffic.note_p2p(traffic.received, DISCONNECT_ID)
+                known = DisconnectReason.TCP_ERROR if reason is None else reason
+                self._end(known, "told by the other side", by_us=False)
+
+    def _greet(self, greeted: Greeted) -> None:
+        """Turn a stranger into a peer, if it is wanted."""
+        self._write(self._session.take_output())
+        around = self._around
+        peer = Peer(
+            self,
+            greeted.hello,
+            greeted.shared,
+            local=self.local,
+            remote=self.remote,
+            is_inbound=self.is_inbound,
+            since=around.clock.now(),
+        )
+        around.keeper.judge(peer)
+        self.peer = peer
+        self._joined_at = around.clock.monotonic()
+        self._arm(around.timing.idle)
+        versions = {one.capability.name: one.capability.version for one in greeted.shared}
+        for subprotocol in around.subprotocols:
+            name = subprotocol.capabilities[0].name
+            if name in versions:
+                self._attached[name] = subprotocol.attach(peer, versions[name])
+        around.traffic.connected["inbound" if self.is_inbound else "outbound"] += 1
+        log.debug("peer connected peer=%r client=%s caps=%s", peer, peer.hello.client_id, ",".join(peer.hello.caps))
+        around.keeper.joined(self, peer)
+
+    # --- time ---------------------------------------------------------------------------------------
+
+    def _arm(self, seconds: float) -> None:
+        self._disarm()
+        self._timer = self._around.loop.call_later(seconds, self._on_timer)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._ending is not None:
+            if self._transport is not None:
+                self._transport.abort()
+        elif self.peer is None:
+            self._end(DisconnectReason.TIMEOUT, f"no {self._session.stage.value} in time", by_us=True)
+        else:
+            problem = self._silence() or self._stuck()
+            if problem is not None:
+                self._end(DisconnectReason.TIMEOUT, problem, by_us=True)
+
+    def _silence(self) -> str | None:
+        """Ping a silent peer, arm the timer again; or say what is wrong with it."""
+        timing, now = self._around.timing, self._around.clock.monotonic()
+        if self._has_unread():
+            # what it said waits for us: nothing can be said about the peer
+            self._arm(timing.idle)
+            return None
+        if self._is_probed:
+            return "no answer to a ping while another connection claims to be this peer"
+        if self._session.buffered and now - self._message_at >= timing.message:
+            return f"a message takes longer than {timing.message:g} s to arrive"
+        silent = now - self._heard_at
+        if silent >= 2 * timing.idle:
+            return f"nothing heard for {silent:.0f} s"
+        if silent >= timing.idle and not self._is_pinged:
+            self._is_pinged = True
+            self._say(PING_ID)
+        self._arm((2 if silent >= timing.idle else 1) * timing.idle - silent)
+        return None
+
+    def _stuck(self) -> str | None:
+        """A peer that has not taken a byte of what waits for it since the last time the timer looked."""
+        waiting = self._transport.get_write_buffer_size() if self._transport and self._is_writing_paused else 0
+        is_stuck = waiting > 0 and waiting == self._stuck_at
+        self._stuck_at = waiting
+        return f"{waiting} bytes wait and it takes none of them" if is_stuck else None
+
+    # --- the end ------------------------------------------------------------------------------------
+
+    def _fail(self, error: Exception) -> None:
+        """Something went wrong while this peer's bytes were handled; the connection ends, the node goes on."""
+        match error:
+            case PeerMisbehaved():
+                self._end(error.reason, error.text, by_us=True)
+            case WireError():
+                self._end(DisconnectReason.BREACH, str(error), by_us=True, can_speak=False)
+            case DecodeError():
+                self._end(DisconnectReason.BREACH, str(error), by_us=True)
+            case _:
+                log.exception("a message could not be handled peer=%s", self.peer or self.remote, exc_info=error)
+                self._end(DisconnectReason.SUBPROTOCOL, "internal error", by_us=True)
+
+    def _end(self, reason: DisconnectReason, text: str, *, by_us: bool, can_speak: bool = True) -> None:
+        if self._ending is not None:
+            return
+        self._ending = Ending(reason, by_us, text)
+        self._outbox.clear()
+        self._inbox.clear()
+        transport = self._transport
+        if transport is not None:
+            self._arm(self._around.timing.closing)
+            if self._is_reading_paused:
+                # to see the other side close
+                transport.resume_reading()
+            if by_us and can_speak and self._session.stage in (Stage.HELLO, Stage.OPEN):
+                self._write(self._session.take_output() + self._session.seal_disconnect(reason))
+                self._around.traffic.note_p2p(self._around.traffic.sent, DISCONNECT_ID)
+                if self._is_remote_closed:
+                    transport.close()
+            else:
+                transport.close()
+        # not at once: whoever ended the connection may be in the middle of something
+        self._around.loop.call_soon(self._finish)
+
+    def finish_now(self) -> None:
+        """Leave the books at once; for the keeper, when another connection takes this one's place."""
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._is_finished:
+            return
+        self._is_finished = True
+        assert self._ending is not None
+        for task in tuple(self._children):
+            task.cancel()
+        for attached in self._attached.values():
+            try:
+                attached.closed()
+            except Exception:
+                log.exception("a sub-protocol failed while its connection ended peer=%r", self.peer)
+        self._attached.clear()
+        ending = self._ending
+        who = "local" if ending.by_us else "remote"
+        self._around.traffic.disconnected[who, ending.reason.label] += 1
+        if self.peer is not None:
+            log.debug("peer left peer=%r by=%s reason=%s %s", self.peer, who, ending.reason.label, ending.text)
+        else:
+            log.debug("no peer remote=%s by=%s reason=%s %s", self.remote, who, ending.reason.label, ending.text)
+        self._around.keeper.left(self, ending)
+
+    def _look_for_farewell(self) -> None:
+        """The socket is gone; the reason for it may be among what it left behind."""
+        try:
+            while self._has_unread():
+                for event in self._session.receive(self._next_bytes(), _FAREWELL_EVENTS):
+                    if isinstance(event, Left) and event.reason is not None:
+                        self._end(event.reason, "told by the other side", by_us=False)
+                        return
+        except (PeerMisbehaved, WireError):
+            pass  # it ended anyway
+
+
+def _address(name: Sequence[Any] | None) -> tuple[str, int]:
+    return (socket_ip(str(name[0])), int(name[1])) if name else ("", 0)

@@ -1,0 +1,59 @@
+"""What connections carry and how they end, counted as it happens; metrics ask for it when somebody looks."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ophion.peers.rlpx.capability import Shared
+
+P2P = "p2p"
+_P2P_NAMES = ("Hello", "Disconnect", "Ping", "Pong")
+
+
+class Traffic:
+    """Counters of a node's connections since it started."""
+
+    __slots__ = (
+        "bytes_received",
+        "bytes_sent",
+        "connected",
+        "disconnected",
+        "dropped",
+        "payload_received",
+        "payload_sent",
+        "received",
+        "sent",
+    )
+
+    def __init__(self) -> None:
+        self.bytes_received = 0
+        """As they came from sockets, encrypted."""
+        self.bytes_sent = 0
+        self.received: Counter[tuple[str, str, int]] = Counter()
+        """Messages by capability, name and code."""
+        self.sent: Counter[tuple[str, str, int]] = Counter()
+        self.payload_received: Counter[str] = Counter()
+        """Bytes by capability, after decompression."""
+        self.payload_sent: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
+        """Gossip that a full queue refused, by capability."""
+        self.connected: Counter[str] = Counter()
+        """Connections that got as far as Hello, `inbound` and `outbound`."""
+        self.disconnected: Counter[tuple[str, str]] = Counter()
+        """Ended connections by who ended them (`local`, `remote`) and reason."""
+
+    def note_received(self, shared: Shared, code: int, size: int) -> None:
+        """One message came."""
+        capability = shared.capability
+        self.received[capability.name, capability.message_name(code), code] += 1
+        self.payload_received[capability.name] += size
+
+    def note_sent(self, shared: Shared, code: int, size: int) -> None:
+        """One message was queued."""
+        capability = shared.capability
+        self.sent[capability.name, capability.message_name(code), code] += 1
+        self.payload_sent[capability.name] += size
+
+    def note_p2p(self, counter: Counter[tuple[str, str, int]], code: int) -> None:
+        """One message of the p2p protocol itself."""
+        counter[P2P, _P2P_NAMES[code], code] += 1

@@ -1,0 +1,34 @@
+"""IP addresses as policy sees them: in a subnet or not, public or ours."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+Subnet: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def read_subnet(text: str) -> Subnet:
+    """`10.0.0.0/8`, `fd00::/8`, or one address; `ValueError` says what is wrong."""
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(
+            f"'{text}' is not a subnet: expected an address and a prefix, for example 10.1.0.0/16"
+        ) from None
+
+
+def is_within(ip: str, subnets: Sequence[Subnet]) -> bool:
+    """Whether an address lies in one of these; no list allows everything."""
+    if not subnets:
+        return True
+    address = ipaddress.ip_address(ip)
+    return any(address in subnet for subnet in subnets if subnet.version == address.version)
+
+
+@lru_cache(maxsize=1024)
+def is_public(ip: str) -> bool:
+    """Whether an address belongs to the open Internet: rules against crowds apply to such addresses only."""
+    return ipaddress.ip_address(ip).is_global

@@ -1,0 +1,386 @@
+"""`PeerService`: the room at work. Listens, dials, keeps who is connected.
+
+One task tree: the service, under it one task for each connection (inbound ones from the accepted socket on, outbound
+ones from the attempt on) and one that dials. Stopping tells every peer that this client quits, and takes two seconds at
+most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, cast
+
+from ophion.errors import OphionError
+from ophion.native.crypto import PrivateKey
+from ophion.native.wire import WireError
+from ophion.peers.connection.connection import Connection, Ending, Surroundings
+from ophion.peers.connection.timing import Timing
+from ophion.peers.connection.traffic import Traffic
+from ophion.peers.connection.turns import Turns
+from ophion.peers.peer import Peer
+from ophion.peers.policy.addresses import Subnet, is_within
+from ophion.peers.policy.admission import Admission, PeerLimits
+from ophion.peers.policy.bans import Bans
+from ophion.peers.policy.dial_plan import LASTING_S, DialPlan, Outcome
+from ophion.peers.policy.doorway import Doorway
+from ophion.peers.reasons import DisconnectReason
+from ophion.peers.rlpx.capability import Capability
+from ophion.peers.rlpx.hello import Hello
+from ophion.peers.rlpx.session import Identity, Session
+from ophion.peers.subprotocol import Subprotocol
+from ophion.peers.table import Peers
+from ophion.primitives.enode import Enode
+from ophion.runtime.clock import Clock, Entropy
+
+log = logging.getLogger(__name__)
+
+_BACKLOG: Final = 128
+_MAX_DIALS: Final = 16
+"""Attempts at a time."""
+_FAREWELL_S: Final = 2.0
+
+
+class PeerListenError(OphionError):
+    """The port for peers cannot be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSettings:
+    """How this node meets others."""
+
+    host: str = "127.0.0.1"
+    """The address others are told."""
+    interface: str = "127.0.0.1"
+    """The address to listen on."""
+    port: int = 0
+    limits: PeerLimits = field(default_factory=PeerLimits)
+    static: tuple[Enode, ...] = ()
+    banned: frozenset[bytes] = frozenset()
+    subnets: tuple[Subnet, ...] = ()
+    client_id: str = "ophion"
+    timing: Timing = field(default_factory=Timing)
+
+
+class PeerService:
+    """Connections with other nodes, for as long as it runs."""
+
+    name = "P2P service"
+
+    def __init__(
+        self,
+        settings: PeerSettings,
+        key: PrivateKey,
+        subprotocols: Sequence[Subprotocol],
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._settings = settings
+        self._key = key
+        self._subprotocols = tuple(subprotocols)
+        self._clock = clock
+        self._entropy = entropy
+        self.peers = Peers()
+        self.traffic = Traffic()
+        self.bans = Bans()
+        # jitter and the order of dialling: nothing that must not be guessed
+        self.plan = DialPlan(key.public_key, Random(entropy.token(16)))
+        self.doorway: Doorway[Connection] = Doorway(settings.subnets)
+        self._admission = Admission(
+            key.public_key, self.peers, settings.limits, self.bans, self.plan.is_static, settings.banned
+        )
+        self._connections: set[Connection] = set()
+        self._by_peer: dict[Peer, Connection] = {}
+        self._dialling: set[bytes] = set()
+        self._news = asyncio.Event()
+        self._port: int | None = None
+        self._identity: Identity | None = None
+        self._around: Surroundings | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        for enode in settings.static:
+            self.plan.add_static(enode, clock.monotonic())
+
+    # --- what others ask -----------------------------------------------------------------------------
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether others can connect to this node."""
+        return self._port is not None
+
+    @property
+    def local_enode(self) -> Enode | None:
+        """Where others find this node; None before it listens."""
+        if self._port is None:
+            return None
+        return Enode(self._key.public_key, self._settings.host, self._port, 0)
+
+    @property
+    def capabilities(self) -> tuple[Capability, ...]:
+        """What this node offers, in the order of Hello."""
+        return tuple(one for subprotocol in self._subprotocols for one in subprotocol.capabilities)
+
+    @property
+    def max_peers(self) -> int:
+        return self._settings.limits.max_peers
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What is queued for all peers together."""
+        return sum(connection.waiting_bytes for connection in self._connections)
+
+    @property
+    def dialling(self) -> int:
+        """Attempts under way."""
+        return len(self._dialling)
+
+    def add_static(self, enode: Enode) -> bool:
+        """Keep a connection with this node from now on; False where that is so already, or it is ourselves."""
+        is_new = self.plan.add_static(enode, self._clock.monotonic())
+        if is_new:
+            self.bans.lift(enode.node_id)
+            self._mark_static(enode.node_id)
+            self._news.set()
+        return is_new
+
+    def remove_static(self, enode: Enode) -> bool:
+        """Stop keeping it, and end the connection; False where it was not kept (the connection ends all the same)."""
+        was_static = self.plan.remove_static(enode)
+        self.plan.forget(enode.node_id)
+        self._mark_static(enode.node_id)
+        peer = self.peers.by_id(enode.node_id)
+        if peer is not None:
+            peer.disconnect(DisconnectReason.REQUESTED, "removed by the operator")
+        return was_static
+
+    def offer(self, enode: Enode) -> None:
+        """Discovery has seen this node alive."""
+        if self._may_dial(enode):
+            self.plan.offer(enode, self._clock.monotonic())
+            self._news.set()
+
+    # --- the task --------------------------------------------------------------------------------------
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Listen and dial until cancelled."""
+        loop = asyncio.get_running_loop()
+        around = Surroundings(
+            loop,
+            self._clock,
+            Turns(loop, self._clock),
+            self.traffic,
+            self,
+            self._subprotocols,
+            self._settings.timing,
+        )
+        self._around = around
+        server = await self._listen(loop)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                dialler = tasks.create_task(self._dial_forever(tasks), name="dialler")
+                ready()
+                try:
+                    await loop.create_future()
+                finally:
+                    server.close()
+                    dialler.cancel()
+                    self._port = None
+                    await self._say_goodbye()
+        finally:
+            self._tasks = None
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop) -> asyncio.Server:
+        settings = self._settings
+        try:
+            server = await loop.create_server(self._accept, settings.interface, settings.port, backlog=_BACKLOG)
+        except OSError as error:
+            raise _listen_error(settings.interface, settings.port, error) from None
+        self._port = port = int(server.sockets[0].getsockname()[1])
+        hello = Hello.of(settings.client_id, self.capabilities, port, self._key.public_key)
+        self._identity = Identity(self._key, hello, self.capabilities)
+        log.info("%s started and listening on %s:%d", self.name, settings.interface, port)
+        if settings.static:
+            log.info("Connecting to %d static nodes.", len(settings.static))
+        return server
+
+    async def _say_goodbye(self) -> None:
+        """Tell everybody; give them a moment to close. What is left is closed without a word."""
+        for connection in tuple(self._connections):
+            connection.disconnect(DisconnectReason.CLIENT_QUITTING, "this node stops")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                while self._connections:
+                    self._news.clear()
+                    await self._news.wait()
+
+    # --- inbound ---------------------------------------------------------------------------------------
+
+    def _accept(self) -> Connection:
+        """The protocol of a socket that was just accepted."""
+        assert self._around is not None
+        assert self._identity is not None
+        return _Inbound(self._around, Session(self._identity, self._entropy), self._admit)
+
+    def _admit(self, connection: Connection) -> bool:
+        """Whether somebody who has just connected may try; its task begins then."""
+        ip = connection.remote[0]
+        if self._tasks is None or self._port is None:
+            return False
+        if not self.doorway.admits(ip, self._clock.monotonic(), is_known=self.plan.is_static_address(ip)):
+            return False
+        evicted = self.doorway.enter(connection)
+        if evicted is not None:
+            evicted.disconnect(DisconnectReason.TOO_MANY_PEERS, "too many handshakes at a time")
+        self._tasks.create_task(self._live(connection))
+        return True
+
+    async def _live(self, connection: Connection) -> None:
+        """A connection from an open socket to a closed one."""
+        self._connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self._connections.discard(connection)
+            self._news.set()
+
+    # --- outbound --------------------------------------------------------------------------------------
+
+    async def _dial_forever(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            self._news.clear()
+            now = self._clock.monotonic()
+            busy = _Busy(self.peers, self._dialling)
+            room = self._room()
+            for enode in self.plan.due(now, busy, room):
+                if len(self._dialling) >= _MAX_DIALS:
+                    break
+                if not self._may_dial(enode):
+                    self.plan.ended(enode.node_id, now, Outcome.FAILED)
+                    continue
+                self._dialling.add(enode.node_id)
+                tasks.create_task(self._dial(enode))
+            due = self.plan.next_due(busy, self._room())
+            # a due attempt that found no free place is told by the end of another
+            wait = (
+                None if due is None or len(self._dialling) >= _MAX_DIALS else max(due - self._clock.monotonic(), 0.01)
+            )
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._news.wait()
+
+    async def _dial(self, enode: Enode) -> None:
+        """One attempt, and the connection that comes of it."""
+        assert self._around is not None
+        assert self._identity is not None
+        problem = None
+        try:
+            connection = Connection(self._around, Session(self._identity, self._entropy, enode.node_id))
+            async with asyncio.timeout(self._settings.timing.connect):
+                await self._around.loop.create_connection(lambda: connection, enode.ip, enode.tcp_port)
+            await self._live(connection)
+        except (OSError, TimeoutError, WireError) as error:
+            problem = str(error) or type(error).__name__
+            log.debug("cannot connect enode=%s reason=%s", enode, problem)
+        finally:
+            self._dialling.discard(enode.node_id)
+            if problem is not None:
+                self.plan.ended(enode.node_id, self._clock.monotonic(), Outcome.FAILED)
+                self._news.set()
+
+    def _may_dial(self, enode: Enode) -> bool:
+        now = self._clock.monotonic()
+        return is_within(enode.ip, self._settings.subnets) and not self._admission.is_banned(enode.node_id, now)
+
+    def _room(self) -> int:
+        """How many more peers would be welcome."""
+        others = {peer.id for peer in self.peers if not peer.is_static}
+        others |= {node_id for node_id in self._dialling if not self.plan.is_static(node_id)}
+        return self._settings.limits.max_peers - len(others)
+
+    # --- Keeper ----------------------------------------------------------------------------------------
+
+    def judge(self, peer: Peer) -> None:
+        """Whether somebody who has said Hello may stay."""
+        peer.is_static = self.plan.is_static(peer.id)
+        present = self.peers.by_id(peer.id)
+        try:
+            replaced = self._admission.judge(peer, self._clock.monotonic())
+        except OphionError:
+            if present is not None:
+                # it may be dead without our knowing, and the newcomer tries to tell us
+                self._by_peer[present].probe()
+            raise
+        if replaced is not None:
+            connection = self._by_peer[replaced]
+            connection.disconnect(DisconnectReason.ALREADY_CONNECTED, "another connection with this node stays")
+            connection.finish_now()
+
+    def joined(self, connection: Connection, peer: Peer) -> None:
+        """Somebody has become a peer."""
+        self.doorway.leave(connection)
+        self._by_peer[peer] = connection
+        self.peers.add(peer)
+
+    def left(self, connection: Connection, ending: Ending) -> None:
+        """A connection is over."""
+        self.doorway.leave(connection)
+        peer, node_id, now = connection.peer, connection.remote_id, self._clock.monotonic()
+        if peer is not None:
+            self._by_peer.pop(peer, None)
+            self.peers.remove(peer, ending.reason, ending.by_us)
+        if node_id is not None and (peer is not None or not connection.is_inbound):
+            if ending.by_us and ending.reason is DisconnectReason.BREACH and not self.plan.is_static(node_id):
+                self.bans.bar(node_id, now)
+            self.plan.ended(node_id, now, _outcome(ending, connection.lived))
+        self._news.set()
+
+    def _mark_static(self, node_id: bytes) -> None:
+        peer = self.peers.by_id(node_id)
+        if peer is not None:
+            peer.is_static = self.plan.is_static(node_id)
+
+
+class _Inbound(Connection):
+    """A connection that asks whether it is welcome as soon as it is made."""
+
+    __slots__ = ("_admit",)
+
+    def __init__(self, around: Surroundings, session: Session, admit: Callable[[Connection], bool]) -> None:
+        super().__init__(around, session)
+        self._admit = admit
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if not self._admit(self):
+            cast(asyncio.Transport, transport).abort()
+
+
+@dataclass(frozen=True, slots=True)
+class _Busy:
+    """Nodes that are connected or being dialled."""
+
+    peers: Peers
+    dialling: set[bytes]
+
+    def __contains__(self, node_id: object) -> bool:
+        return node_id in self.dialling or (isinstance(node_id, bytes) and self.peers.by_id(node_id) is not None)
+
+
+def _outcome(ending: Ending, lived: float) -> Outcome:
+    if ending.reason is DisconnectReason.ALREADY_CONNECTED:
+        return Outcome.DUPLICATE
+    if ending.reason is DisconnectReason.TOO_MANY_PEERS:
+        return Outcome.FULL
+    return Outcome.LOST if lived >= LASTING_S else Outcome.FAILED
+
+
+def _listen_error(interface: str, port: int, error: OSError) -> PeerListenError:
+    if error.errno == errno.EADDRNOTAVAIL:
+        return PeerListenError(f"The provided --p2p-interface is not available: {interface}")
+    reason = error.strerror or str(error)
+    return PeerListenError(f"P2P service cannot listen on {interface}:{port}: {reason}")

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from ophion.peers.options import PeerConfig, read_bootnode, read_identity, read_ip
+
+NODE_ID = "ab" * 64
+
+
+@pytest.mark.parametrize(
+    ("text", "ip"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("0.0.0.0", "0.0.0.0"),
+        ("[::1]", "::1"),
+        ("::", "::"),
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+    ],
+)
+def test_addresses(text: str, ip: str) -> None:
+    assert read_ip(text) == ip
+
+
+@pytest.mark.parametrize("text", ["", "localhost", "10.0.0", "10.0.0.1:30303", "10.0.0.1/8", "node.example.org"])
+def test_names_are_no_addresses(text: str) -> None:
+    with pytest.raises(ValueError, match="is not an IP address"):
+        read_ip(text)
+
+
+def test_a_bootnode_must_be_askable() -> None:
+    assert read_bootnode(f"enode://{NODE_ID}@10.0.0.1:30303?discport=30301").udp_port == 30301
+    with pytest.raises(ValueError, match="Bootnodes must have discovery enabled"):
+        read_bootnode(f"enode://{NODE_ID}@10.0.0.1:30303?discport=0")
+    with pytest.raises(ValueError, match="Invalid enode URL syntax"):
+        read_bootnode("enode://10.0.0.1:30303")
+
+
+def test_an_identity_fits_into_a_client_name() -> None:
+    assert read_identity("validator-1 (lab)") == "validator-1 (lab)"
+    for text in ("", "a/b", " a", "a\n", "x" * 65, "häuschen"):
+        with pytest.raises(ValueError, match="cannot be shown to peers"):
+            read_identity(text)
+
+
+def test_defaults_are_those_of_the_original() -> None:
+    config = PeerConfig()
+    assert (config.host, config.interface, config.port, config.max_peers) == ("127.0.0.1", "0.0.0.0", 30303, 25)
+    assert (config.limit_remote, config.max_remote_percentage) == (True, 60)
+    assert config.bootnodes is None

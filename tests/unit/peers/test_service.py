@@ -1,0 +1,637 @@
+"""Whole behaviours over real sockets on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+import uvloop
+
+from ophion.native import wire
+from ophion.native.crypto import PrivateKey
+from ophion.peers.connection.timing import Timing
+from ophion.peers.peer import Peer
+from ophion.peers.policy.addresses import read_subnet
+from ophion.peers.policy.admission import PeerLimits
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.rlpx.capability import Capability
+from ophion.peers.rlpx.hello import Hello
+from ophion.peers.rlpx.session import Identity, Left, Session
+from ophion.peers.service import PeerListenError, PeerService, PeerSettings
+from ophion.peers.table import PeerConnected, PeerEvent, PeerGone
+from ophion.primitives.enode import Enode
+from ophion.runtime.clock import SystemClock, SystemEntropy
+
+ETH = Capability("eth", 68, 17)
+SHORT = Timing(connect=2.0, handshake=0.3, hello=0.3, idle=0.3, message=1.0, closing=0.3, probe=0.2)
+
+
+class Greeter:
+    """A sub-protocol that counts its connections."""
+
+    capabilities = (ETH,)
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.refuses: PeerMisbehaved | None = None
+        self.messages: list[bytes] = []
+
+    def attach(self, peer: Peer, version: int) -> Greeter:
+        self.open += 1
+        peer.send("eth", 0, b"status")
+        return self
+
+    def received(self, code: int, payload: bytes) -> None:
+        self.messages.append(payload)
+        if self.refuses is not None:
+            raise self.refuses
+
+    def closed(self) -> None:
+        self.open -= 1
+
+
+def key(number: int) -> PrivateKey:
+    return PrivateKey(number.to_bytes(32, "big"))
+
+
+class Node:
+    """A running service."""
+
+    def __init__(self, number: int, settings: PeerSettings) -> None:
+        self.key = key(number)
+        self.greeter = Greeter()
+        self.events: list[PeerEvent] = []
+        self.service = PeerService(settings, self.key, [self.greeter], SystemClock(), SystemEntropy())
+        self.service.peers.events.listen(self.events.append)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> Node:
+        ready = asyncio.Event()
+        self._task = asyncio.create_task(self.service.run(ready.set))
+        waiting = asyncio.create_task(ready.wait())
+        await asyncio.wait({waiting, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if self._task.done():
+            self._task.result()
+        return self
+
+    async def stop(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    @property
+    def enode(self) -> Enode:
+        enode = self.service.local_enode
+        assert enode is not None
+        return enode
+
+    @property
+    def count(self) -> int:
+        return len(self.service.peers)
+
+    def gone(self) -> list[tuple[DisconnectReason, bool]]:
+        return [(event.reason, event.by_us) for event in self.events if isinstance(event, PeerGone)]
+
+
+class Town:
+    """Nodes that stop with the test."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Node] = []
+
+    async def node(self, number: int, settings: PeerSettings | None = None, **changes: object) -> Node:
+        settings = replace(settings or PeerSettings(timing=SHORT), **changes)  # type: ignore[arg-type]
+        node = await Node(number, settings).start()
+        self._nodes.append(node)
+        return node
+
+    async def close(self) -> None:
+        await asyncio.gather(*(node.stop() for node in self._nodes))
+
+
+@asynccontextmanager
+async def town() -> AsyncIterator[Town]:
+    made = Town()
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def play(story: Callable[[Town], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with asyncio.timeout(30), town() as made:
+            await story(made)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(whole())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110  # bounded by the time limit of the test
+        await asyncio.sleep(0.005)
+
+
+class Stranger:
+    """Somebody with a socket and a session who does as a test says."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: Session) -> None:
+        self.reader, self.writer, self.session = reader, writer, session
+
+    @classmethod
+    async def dial(cls, node: Node, number: int = 99, version: int = 5) -> Stranger:
+        own = key(number)
+        hello = replace(Hello.of("stranger", [ETH], 0, own.public_key), version=version)
+        session = Session(Identity(own, hello, (ETH,)), SystemEntropy(), node.key.public_key)
+        reader, writer = await asyncio.open_connection(node.enode.ip, node.enode.tcp_port)
+        return cls(reader, writer, session)
+
+    async def greet(self) -> list[object]:
+        """Say Hello; what the other side says up to its first message or the end."""
+        events: list[object] = []
+        while not events:
+            self.writer.write(self.session.take_output())
+            data = await self.reader.read(65536)
+            if not data:
+                break
+            events += self.session.receive(data, 64)
+        self.writer.write(self.session.take_output())
+        return events
+
+    async def reason(self) -> DisconnectReason | None:
+        """Why the other side closes."""
+        while data := await self.reader.read(65536):
+            for event in self.session.receive(data, 64):
+                if isinstance(event, Left):
+                    return event.reason
+        return None
+
+    async def is_closed(self) -> bool:
+        try:
+            while await self.reader.read(65536):
+                pass
+        except ConnectionError:
+            pass
+        return True
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+# --- meeting -------------------------------------------------------------------------------------------
+
+
+def test_two_nodes_connect() -> None:
+    async def story(town: Town) -> None:
+        b = await town.node(2)
+        a = await town.node(1, static=(b.enode,))
+        await until(lambda: a.count == b.count == 1)
+        [seen_by_a], [seen_by_b] = a.service.peers, b.service.peers
+        assert seen_by_a.id == b.key.public_key
+        assert seen_by_a.is_static
+        assert not seen_by_b.is_static
+        assert seen_by_a.remote == seen_by_b.local == ("127.0.0.1", b.enode.tcp_port)
+        assert seen_by_b.enode == replace(a.enode, udp_port=a.enode.tcp_port)
+        await until(lambda: a.greeter.messages == b.greeter.messages == [b"status"])
+        assert isinstance(a.events[0], PeerConnected)
+        assert a.service.peers.by_address(b.key.address) is seen_by_a
+
+    play(story)
+
+
+def test_port_0_takes_a_free_one_and_says_which() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        assert a.service.is_listening
+        assert a.enode.tcp_port > 0
+        assert a.enode.url == f"enode://{a.key.public_key.hex()}@127.0.0.1:{a.enode.tcp_port}?discport=0"
+
+    play(story)
+
+
+def test_a_port_in_use_is_one_line() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        with pytest.raises(PeerListenError, match=r"P2P service cannot listen on 127\.0\.0\.1:\d+: .*in use"):
+            await town.node(2, port=a.enode.tcp_port)
+        with pytest.raises(PeerListenError, match=r"The provided --p2p-interface is not available: 192\.0\.2\.1"):
+            await town.node(2, interface="192.0.2.1")
+        assert not Node(3, PeerSettings()).service.is_listening
+        assert Node(3, PeerSettings()).service.local_enode is None
+
+    play(story)
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_simultaneous_dials_leave_exactly_one_connection(attempt: int) -> None:
+    async def story(town: Town) -> None:
+        a, b = await town.node(1), await town.node(2)
+        a.service.add_static(b.enode)
+        b.service.add_static(a.enode)
+        await until(lambda: a.count == b.count == 1)
+        await asyncio.sleep(0.2)
+        [seen_by_a], [seen_by_b] = a.service.peers, b.service.peers
+        assert seen_by_a.is_open
+        assert seen_by_b.is_open
+        assert seen_by_a.local == seen_by_b.remote, "both kept the same one"
+        assert a.greeter.open == b.greeter.open == 1
+
+    play(story)
+
+
+def test_a_static_peer_is_back_after_a_restart() -> None:
+    async def story(town: Town) -> None:
+        b = await town.node(2)
+        port = b.enode.tcp_port
+        a = await town.node(1, static=(b.enode,))
+        await until(lambda: a.count == 1)
+        await b.stop()
+        await until(lambda: a.count == 0)
+        assert a.gone() == [(DisconnectReason.CLIENT_QUITTING, False)]
+        begin = asyncio.get_running_loop().time()
+        again = await town.node(2, port=port)
+        await until(lambda: a.count == again.count == 1)
+        assert asyncio.get_running_loop().time() - begin < 8, "1 s, then 5 s"
+
+    play(story)
+
+
+def test_add_and_remove() -> None:
+    async def story(town: Town) -> None:
+        a, b = await town.node(1), await town.node(2)
+        assert a.service.add_static(b.enode)
+        assert not a.service.add_static(b.enode)
+        assert not a.service.add_static(a.enode)
+        await until(lambda: a.count == b.count == 1)
+        assert a.service.remove_static(b.enode)
+        await until(lambda: a.count == b.count == 0)
+        assert b.gone() == [(DisconnectReason.REQUESTED, False)]
+        assert not a.service.remove_static(b.enode)
+        await asyncio.sleep(0.1)
+        assert a.count == 0
+        b.service.add_static(a.enode)
+        await until(lambda: a.count == 1)
+        assert not a.service.remove_static(b.enode), "it was not kept, and is dropped all the same"
+        await until(lambda: b.gone()[1:] == [(DisconnectReason.REQUESTED, False)])
+
+    play(story)
+
+
+def test_a_peer_becomes_static_while_it_is_here() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        b = await town.node(2, static=(a.enode,))
+        await until(lambda: a.count == 1)
+        [peer] = a.service.peers
+        assert not peer.is_static
+        assert a.service.add_static(b.enode)
+        assert peer.is_static
+
+    play(story)
+
+
+# --- refusing ------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_id_leads_nowhere() -> None:
+    async def story(town: Town) -> None:
+        b = await town.node(2)
+        wrong = replace(b.enode, node_id=key(77).public_key)
+        no_key = replace(b.enode, node_id=b"\x05" * 64)
+        a = await town.node(1, static=(wrong, no_key))
+        await until(lambda: a.service.traffic.disconnected.total() > 0)
+        await asyncio.sleep(0.5)
+        assert a.count == b.count == 0
+        assert b.service.traffic.disconnected["local", "breach"] >= 1
+
+    play(story)
+
+
+def test_the_own_id() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        own = a.key
+        hello = Hello.of("me", [ETH], 0, own.public_key)
+        me = Session(Identity(own, hello, (ETH,)), SystemEntropy(), own.public_key)
+        reader, writer = await asyncio.open_connection("127.0.0.1", a.enode.tcp_port)
+        stranger = Stranger(reader, writer, me)
+        with pytest.raises(PeerMisbehaved) as caught:
+            await stranger.greet()
+        assert caught.value.reason is DisconnectReason.CONNECTED_TO_SELF
+        writer.write(me.take_output())
+        await until(lambda: a.service.traffic.disconnected["local", "connected_to_self"] == 1)
+        stranger.close()
+
+    play(story)
+
+
+def test_a_full_node_says_so() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1, limits=PeerLimits(1))
+        b = await town.node(2, static=(a.enode,))
+        await until(lambda: a.count == 1)
+        c = await town.node(3, static=(a.enode,))
+        await until(lambda: c.service.traffic.disconnected["remote", "too_many_peers"] > 0)
+        assert (a.count, b.count) == (1, 1)
+        d = await town.node(4)
+        a.service.add_static(d.enode)
+        await until(lambda: a.count == 2)
+
+    play(story)
+
+
+def test_banned_ids_never_become_peers() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1, banned=frozenset({key(2).public_key}))
+        b = await town.node(2, static=(a.enode,))
+        await until(lambda: b.service.traffic.disconnected["remote", "requested"] > 0)
+        a.service.add_static(b.enode)
+        await asyncio.sleep(0.1)
+        assert a.count == 0
+        assert a.service.dialling == 0
+
+    play(story)
+
+
+def test_who_breaks_the_protocol_is_barred_for_a_while_unless_it_is_static() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        a.greeter.refuses = PeerMisbehaved(DisconnectReason.BREACH, "nonsense")
+        b = await town.node(2, static=(a.enode,))
+        await until(lambda: len(a.service.bans) == 1)
+        a.greeter.refuses = None
+        await until(lambda: b.service.traffic.disconnected["remote", "requested"] > 0)
+        assert a.count == 0
+        a.service.add_static(b.enode)
+        await until(lambda: a.count == 1)
+        assert len(a.service.bans) == 0
+
+    play(story)
+
+
+def test_other_subnets_are_not_even_listened_to() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1, subnets=(read_subnet("10.0.0.0/8"),))
+        stranger = await Stranger.dial(a)
+        assert await stranger.is_closed()
+        assert a.service.doorway.refused == 1
+        b = await town.node(2)
+        a.service.add_static(b.enode)
+        await asyncio.sleep(0.1)
+        assert b.service.traffic.bytes_received == 0, "nor are they dialled"
+        stranger.close()
+
+    play(story)
+
+
+def test_nothing_in_common_is_told() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        own = key(9)
+        other = Capability("eth", 99, 17)
+        hello = Hello.of("other", [other], 0, own.public_key)
+        session = Session(Identity(own, hello, (other,)), SystemEntropy(), a.key.public_key)
+        reader, writer = await asyncio.open_connection("127.0.0.1", a.enode.tcp_port)
+        stranger = Stranger(reader, writer, session)
+        with pytest.raises(PeerMisbehaved):
+            await stranger.greet()
+        writer.write(session.take_output())
+        await until(lambda: a.service.traffic.disconnected["local", "useless"] == 1)
+        stranger.close()
+
+    play(story)
+
+
+# --- hostile strangers ---------------------------------------------------------------------------------
+
+
+def test_half_open_connections_time_out_and_are_bounded() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        sockets = []
+        for _ in range(200):
+            one = socket.socket()
+            one.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(one, ("127.0.0.1", a.enode.tcp_port))
+            sockets.append(one)
+        await until(lambda: a.service.doorway.refused >= 100)
+        assert len(a.service.doorway) <= 50
+        b = await town.node(2, static=(a.enode,))
+        await until(lambda: a.count == b.count == 1)
+        await until(lambda: len(a.service.doorway) == 0)
+        assert a.service.traffic.disconnected["local", "timeout"] >= 40
+        for one in sockets:
+            one.close()
+
+    play(story)
+
+
+def test_garbage_instead_of_a_handshake() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        for data in (b"GET / HTTP/1.1\r\n\r\n" * 50, bytes(1000), b"\xff" * 5000, os.urandom(3000)):
+            stranger = await Stranger.dial(a)
+            stranger.writer.write(data)
+            assert await stranger.is_closed()
+            stranger.close()
+        assert a.count == 0
+        b = await town.node(2, static=(a.enode,))
+        await until(lambda: b.count == 1)
+
+    play(story)
+
+
+def test_endless_zeros_and_large_frames_end_that_connection_only() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        b = await town.node(2, static=(a.enode,))
+        await until(lambda: a.count == 1)
+        stranger = await Stranger.dial(a)
+        await stranger.greet()
+        await until(lambda: a.count == 2)
+        frame = bytearray(stranger.session.seal([(0x10, bytes(1 << 20))]))
+        frame[-1] ^= 1
+        stranger.writer.write(bytes(frame))
+        assert await stranger.is_closed()
+        await until(lambda: a.count == 1)
+        assert b.count == 1
+        stranger.close()
+
+    play(story)
+
+
+def test_a_dead_connection_does_not_keep_its_peer_out() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1, timing=replace(SHORT, idle=60.0))
+        dead = await Stranger.dial(a, 5)
+        await dead.greet()
+        await until(lambda: a.count == 1)
+        again = await Stranger.dial(a, 5)
+        events = await again.greet()
+        assert DisconnectReason.ALREADY_CONNECTED in (
+            [event.reason for event in events if isinstance(event, Left)] or [await again.reason()]
+        )
+        await until(lambda: a.count == 0)
+        assert a.gone() == [(DisconnectReason.TIMEOUT, True)]
+        third = await Stranger.dial(a, 5)
+        await third.greet()
+        await until(lambda: a.count == 1)
+        for one in (dead, again, third):
+            one.close()
+
+    play(story)
+
+
+# --- stopping ------------------------------------------------------------------------------------------
+
+
+def test_stopping_tells_everybody_and_takes_a_moment() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        others = [await town.node(number, static=(a.enode,)) for number in (2, 3, 4)]
+        await until(lambda: a.count == 3)
+        silent = await Stranger.dial(a)
+        begin = asyncio.get_running_loop().time()
+        await a.stop()
+        assert asyncio.get_running_loop().time() - begin < 3
+        assert not a.service.is_listening
+        for other in others:
+            await until(lambda other=other: other.gone() == [(DisconnectReason.CLIENT_QUITTING, False)])  # type: ignore[misc]
+        assert await silent.is_closed()
+        silent.close()
+        assert a.greeter.open == 0
+
+    play(story)
+
+
+class Puppet(asyncio.Protocol):
+    """Listens, and lets a dialler wait at a stage of its choice."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        hello = Hello.of("puppet", [ETH], 0, key(50).public_key)
+        self.session = Session(Identity(key(50), hello, (ETH,)), SystemEntropy())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self.stage == "silent":
+            return
+        list(self.session.receive(data, 64))
+        output = self.session.take_output()
+        if self.stage == "ack":
+            output = output[: 2 + int.from_bytes(output[:2], "big")]
+        elif self.stage == "half ack":
+            output = output[:100]
+        self.transport.write(output)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("stage", ["refused", "silent", "half ack", "ack", "hello"])
+def test_stopping_at_every_stage_of_a_dial(stage: str) -> None:
+    async def story(town: Town) -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Puppet(stage), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        if stage == "refused":
+            server.close()
+        target = Enode(key(50).public_key, "127.0.0.1", port, 0)
+        a = await town.node(1, static=(target,), timing=Timing())
+        await asyncio.sleep(0.1)
+        begin = loop.time()
+        await a.stop()
+        assert loop.time() - begin < 3
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        server.close()
+
+    play(story)
+
+
+@pytest.mark.parametrize("sent", [0, 1, 100, "auth", "hello"])
+def test_stopping_at_every_stage_of_an_inbound_connection(sent: int | str) -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1, timing=Timing())
+        stranger = await Stranger.dial(a)
+        if sent == "hello":
+            await stranger.greet()
+        elif sent == "auth":
+            stranger.writer.write(stranger.session.take_output())
+        else:
+            assert isinstance(sent, int)
+            stranger.writer.write(stranger.session.take_output()[:sent])
+        await asyncio.sleep(0.05)
+        begin = asyncio.get_running_loop().time()
+        await a.stop()
+        assert asyncio.get_running_loop().time() - begin < 3
+        stranger.close()
+
+    play(story)
+
+
+def test_stopping_under_fire() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        others = [await town.node(number, static=(a.enode,)) for number in range(2, 12)]
+        await asyncio.sleep(0.02)
+        await a.stop()
+        for other in others:
+            assert other.count == 0 or await _empties(other)
+
+    play(story)
+
+
+async def _empties(node: Node) -> bool:
+    await until(lambda: node.count == 0)
+    return True
+
+
+# --- a long life ---------------------------------------------------------------------------------------
+
+
+def open_descriptors() -> int:
+    """0 where the system does not tell."""
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def test_many_connections_later_everything_is_as_it_was() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        descriptors = open_descriptors()
+        for number in range(100):
+            stranger = await Stranger.dial(a, 100 + number % 7)
+            if number % 3:
+                await stranger.greet()
+            stranger.close()
+            await stranger.writer.wait_closed()
+        await until(lambda: a.count == 0 and len(a.service.doorway) == 0)
+        await until(lambda: not a.service._connections)
+        assert a.greeter.open == 0
+        assert not a.service._by_peer
+        assert not a.service.plan._found
+        await until(lambda: open_descriptors() <= descriptors)
+        tasks = asyncio.all_tasks()
+        assert len(tasks) <= 4, tasks
+
+    play(story)
+
+
+def test_the_wire_is_what_it_promises() -> None:
+    """A peer of version 4 is spoken to without compression, over sockets too."""
+
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        old = await Stranger.dial(a, version=4)
+        await old.greet()
+        await until(lambda: a.count == 1)
+        old.writer.write(old.session.seal([(0x11, b"plain words")]))
+        await until(lambda: a.greeter.messages == [b"plain words"])
+        old.close()
+        assert wire.MAX_HANDSHAKE_SIZE == 2048
+
+    play(story)
