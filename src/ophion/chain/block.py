@@ -11,6 +11,7 @@ from ophion.native.transactions import Body
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.rlp import RlpError
+from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 
 
 def decode_block(raw: bytes, engine: Engine) -> ChainBlock:
@@ -31,6 +32,15 @@ def peek_header(raw: bytes, engine: Engine) -> HashedHeader:
     if stop > end:
         raise RlpError("the header reaches beyond its block", start)
     return engine.hashed(Header.decode(raw[start:stop]))
+
+
+def empty_body(header: Header) -> Body | None:
+    """The body of a block that has neither transactions nor ommers nor withdrawals; None when it has any."""
+    if header.transactions_root != EMPTY_TRIE_ROOT or header.ommers_hash != EMPTY_OMMERS_HASH:
+        return None
+    if header.withdrawals_root is None:
+        return Body.of([], [], None)
+    return Body.of([], [], []) if header.withdrawals_root == EMPTY_TRIE_ROOT else None
 
 
 def encode_block(block: ChainBlock) -> bytes:

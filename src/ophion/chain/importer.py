@@ -2,24 +2,32 @@
 
 Every block of a running node passes through here, whether a peer sent it, a validator proposed it or this node made it.
 The lane admits one at a time, so the core needs no lock; the head moves, and listeners hear of it, only after the
-commit has returned.
+commit has returned. That holds for whoever is cancelled meanwhile too: a block that is on its way to disk arrives, and
+the chain is told.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.import_core import HeaderCheck, ImportCore
+from ophion.errors import InvalidBlock, OphionError, UnknownParent
 from ophion.native.executor import Execution, State
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
+
+T = TypeVar("T")
 
 
 class Outcome(Enum):
@@ -41,6 +49,17 @@ class Imported:
     outcome: Outcome
     change: HeadChange | None = None
     """How the canonical chain changed; None when it did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedBatch:
+    """Blocks that are in the database now."""
+
+    count: int
+    """How many were new."""
+    change: HeadChange | None
+    failure: OphionError | None
+    """What was wrong with the block after them: `InvalidBlock` or `UnknownParent`."""
 
 
 class Importer:
@@ -76,11 +95,54 @@ class Importer:
         """As `import_block`, for a block that was built or checked here: its execution is not repeated."""
         return await self._import(header, body, execution)
 
+    async def import_batch(self, blocks: Sequence[ChainBlock]) -> ImportedBatch:
+        """Verify and execute blocks, each on the one before, and commit them together.
+
+        What comes before a block that fails is committed; the failure is told with the rest. For a node that catches
+        up: one write transaction, and one wait for the disk, for many blocks.
+        """
+        return await self._in_write_lane(
+            lambda: self._stage_all(blocks),
+            lambda batch: self._publish(batch.change, {block.header.hash: block.body for block in blocks}),
+        )
+
     async def _import(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:
-        imported = await self._lanes.write.run(lambda: self._stage_and_commit(header, body, execution))
-        if imported.change is not None:
-            self._chain.advance(imported.change, {header.hash: body})
-        return imported
+        return await self._in_write_lane(
+            lambda: self._stage_and_commit(header, body, execution),
+            lambda imported: self._publish(imported.change, {header.hash: body}),
+        )
+
+    async def _in_write_lane(self, job: Callable[[], T], publish: Callable[[T], None]) -> T:
+        """Run a job that commits, and tell the chain what came of it, also when nobody waits any more."""
+        working = self._lanes.write.submit(job)
+        try:
+            done = await asyncio.shield(working)
+        except asyncio.CancelledError:
+            working.add_done_callback(lambda finished: _publish_abandoned(finished, publish))
+            raise
+        publish(done)
+        return done
+
+    def _publish(self, change: HeadChange | None, bodies: dict[Hash32, Body]) -> None:
+        if change is not None:
+            self._chain.advance(change, bodies)
+
+    def _stage_all(self, blocks: Sequence[ChainBlock]) -> ImportedBatch:
+        core, staged = self._core, 0
+        failure: OphionError | None = None
+        try:
+            for block in blocks:
+                if core.is_known(block.header.hash):
+                    continue
+                try:
+                    core.stage(block.header, block.body)
+                except (InvalidBlock, UnknownParent) as error:
+                    failure = error
+                    break
+                staged += 1
+            return ImportedBatch(staged, core.commit(), failure)
+        finally:
+            core.discard()
 
     def _stage_and_commit(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:
         core = self._core
@@ -95,3 +157,8 @@ class Importer:
         if change is None:
             return Imported(header, Outcome.SIDE)
         return Imported(header, Outcome.HEAD, change)
+
+
+def _publish_abandoned(finished: asyncio.Future[T], publish: Callable[[T], None]) -> None:
+    if not finished.cancelled() and finished.exception() is None:
+        publish(finished.result())

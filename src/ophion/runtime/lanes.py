@@ -6,12 +6,14 @@
             is apart from `read` so that a client with heavy calls does not delay another's transactions.
     read    some threads: calls, proofs, log searches.
     trace   few threads: a trace needs far more memory than a call.
+    peers   few threads: reads for the requests of other nodes, and what they send decoded and checked. A peer has one
+            job in it at a time, so none waits for another's long list.
     mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
 
-A lane admits a limited number of jobs. `write`, `build` and `admit` are used by the node itself, which waits; `read`
-and `trace` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see the end
-of. A deadline given with a job covers the time in the queue too; the running Rust call is not stopped by it and takes
-its own. A job of `read` or `trace` that is cancelled while it runs (its client went away) ends soon after: the
+A lane admits a limited number of jobs. `write`, `build`, `admit` and `peers` are used by the node itself, which waits;
+`read` and `trace` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see
+the end of. A deadline given with a job covers the time in the queue too; the running Rust call is not stopped by it and
+takes its own. A job of `read` or `trace` that is cancelled while it runs (its client went away) ends soon after: the
 extension looks for that where it looks at its deadline.
 
 `InlineLanes` runs everything at once in the calling thread: the same interface for tests without threads.
@@ -153,6 +155,8 @@ class Lanes(Protocol):
     @property
     def trace(self) -> Lane: ...
     @property
+    def peers(self) -> Lane: ...
+    @property
     def mine(self) -> Lane: ...
     def close(self) -> None: ...
 
@@ -167,11 +171,12 @@ class ThreadLanes:
         self.admit = ThreadLane("admit", 1, None)
         self.read = ThreadLane("read", read_threads or max(2, cores), read_limit, is_abortable=True)
         self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit, is_abortable=True)
+        self.peers = ThreadLane("peers", 2, None)
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
         """Stop taking jobs and wait for the running ones: a commit is never cut short."""
-        for lane in (self.mine, self.trace, self.read, self.admit, self.build, self.write):
+        for lane in (self.mine, self.peers, self.trace, self.read, self.admit, self.build, self.write):
             lane.close()
 
 
@@ -184,6 +189,7 @@ class InlineLanes:
         self.admit = InlineLane("admit")
         self.read = InlineLane("read")
         self.trace = InlineLane("trace")
+        self.peers = InlineLane("peers")
         self.mine = InlineLane("mine")
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from ophion.chain.events import ChainEvent
 from ophion.chain.importer import Importer, Outcome
 from ophion.errors import InvalidBlock, UnknownParent
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.lanes import InlineLanes, ThreadLanes
+from ophion.testing.core import until
 from tests.unit.chain.workshop import Workshop, workshop
 
 
@@ -80,3 +82,65 @@ def test_imports_that_wait_for_each_other_keep_their_order(tmp_path: Path) -> No
 
         asyncio.run(story())
         assert shop.chain.head == blocks[-1].header
+
+
+def test_a_batch_is_one_commit_and_one_event(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        door = importer(shop)
+        blocks = shop.branch(5)
+        heard: list[ChainEvent] = []
+        shop.chain.events.listen(heard.append)
+
+        async def story() -> None:
+            await door.import_block(blocks[0])
+            batch = await door.import_batch(blocks)
+            assert (batch.count, batch.failure) == (4, None)
+            again = await door.import_batch(blocks)
+            assert (again.count, again.change, again.failure) == (0, None, None)
+
+        asyncio.run(story())
+        assert [event.head for event in heard] == [blocks[0].header, blocks[4].header]
+
+
+def test_what_comes_before_a_bad_block_of_a_batch_stays(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        door = importer(shop)
+        good = shop.branch(2)
+        bad = shop.block(good[1].header, state_root=bytes(32))
+        after = shop.branch(1, bad.header)
+
+        async def story() -> None:
+            batch = await door.import_batch([*good, bad, *after])
+            assert batch.count == 2
+            assert isinstance(batch.failure, InvalidBlock)
+            orphans = await door.import_batch(after)
+            assert orphans.count == 0
+            assert isinstance(orphans.failure, InvalidBlock | UnknownParent)
+
+        asyncio.run(story())
+        assert shop.chain.head == good[1].header
+
+
+def test_the_chain_hears_of_a_block_whose_importer_was_cancelled(tmp_path: Path) -> None:
+    with workshop(tmp_path) as shop:
+        lanes = ThreadLanes()
+        door = Importer(shop.chain, lanes, shop.clock)
+        block = shop.branch(1)[0]
+        gate = threading.Event()
+
+        async def story() -> None:
+            lanes.write.submit(gate.wait)
+            importing = asyncio.create_task(door.import_block(block))
+            await asyncio.sleep(0)
+            importing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await importing
+            assert shop.chain.head == shop.chain.genesis
+            gate.set()
+            await until(lambda: shop.chain.head == block.header)
+
+        try:
+            asyncio.run(story())
+        finally:
+            gate.set()
+            lanes.close()

@@ -1,0 +1,341 @@
+"""Blocks between nodes: own ones are announced, others checked, passed on and imported (networking.md 3.9).
+
+    NewBlock ──────────────┐
+    NewBlockHashes ─ fetch ┴─> near the head? ─> body belongs? ─> parent here? ─> header good? ─> passed on in full
+                                                                      │ no           │ too early        │
+                                                                      held, parent   held            imported,
+                                                                      fetched                        then by hash
+
+A header is checked before a block is passed on, so whoever passes on a bad header did not check and is cut off. Blocks
+far ahead are left to synchronisation, old and known ones to nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import isqrt
+from random import Random
+from typing import Final
+
+from ophion.chain.block import decode_block, encode_block, peek_header
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainBlock, ChainEvent, Reorged
+from ophion.chain.importer import Importer, Outcome
+from ophion.chain.validation import check_belongs
+from ophion.consensus.engine import Finality
+from ophion.errors import InvalidBlock, OphionError, UnknownParent
+from ophion.peers.eth.block_fetcher import BlockFetcher
+from ophion.peers.eth.head import PeerHead
+from ophion.peers.eth.known import RecentHashes
+from ophion.peers.eth.messages import (
+    Code,
+    decode_new_block,
+    decode_new_hashes,
+    encode_new_block,
+    encode_new_hashes,
+)
+from ophion.peers.eth.peer import EthPeer
+from ophion.peers.eth.peers import EthPeers
+from ophion.peers.eth.tasks import Tasks
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address, Hash32
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lane
+
+log = logging.getLogger(__name__)
+
+OLDEST: Final = 10
+"""A block may lie so many below the head."""
+NEWEST: Final = 30
+"""And so many above it."""
+MOST_HELD: Final = 64
+"""Blocks of one peer that are on their way: wait for their parent, their time or the import of others."""
+MOST_HELD_BYTES: Final = 16 * 1024 * 1024
+_ALL: Final = 25
+"""So many peers all get a block in full."""
+_MOST_LEAD_S: Final = 30.0
+"""A block from further in the future is not held."""
+_DIFFICULTY_BITS: Final = 80
+_EXTRA_DATA_BYTES: Final = 100 * 1024
+_FOREIGN: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class _Coming:
+    """A block on its way, and who sent it."""
+
+    peer: EthPeer
+    size: int
+
+
+@dataclass(slots=True)
+class _Held:
+    """What one peer has on its way."""
+
+    blocks: int = 0
+    size: int = 0
+
+
+class BlockGossip:
+    """Announces blocks, and takes announced ones."""
+
+    def __init__(
+        self, chain: Chain, importer: Importer, peers: EthPeers, tasks: Tasks, lane: Lane, clock: Clock, random: Random
+    ) -> None:
+        self.sent = 0
+        """Blocks sent in full, for metrics."""
+        self._chain = chain
+        self._importer = importer
+        self._peers = peers
+        self._tasks = tasks
+        self._lane = lane
+        self._clock = clock
+        self._random = random
+        self._is_final = chain.engine.finality is Finality.IMMEDIATE
+        # after the merge blocks are announced by others; peers take an announcement for an attack
+        self._is_open = chain.spec.terminal_total_difficulty is None
+        self._coming: dict[Hash32, _Coming] = {}
+        """Blocks between their arrival and the end of their import."""
+        self._orphans: dict[Hash32, list[ChainBlock]] = {}
+        """Blocks by the parent they wait for."""
+        self._held: dict[EthPeer, _Held] = {}
+        self._foreign = RecentHashes(_FOREIGN)
+        """Blocks that are not announced as own ones: they came from peers."""
+        self._fetcher = BlockFetcher(tasks.spawn, self._take, self._is_wanted)
+
+    # --- announcements of others ----------------------------------------------------------------
+
+    def received(self, peer: EthPeer, payload: bytes) -> None:
+        """A block in full."""
+        if not self._is_open:
+            return
+        raw, total_difficulty = decode_new_block(payload)
+        header = self._checked_header(raw, total_difficulty)
+        block = header.header
+        peer.known_blocks.add(header.hash)
+        if block.number > 0:
+            # it may not have imported the block yet, but surely its parent
+            before = total_difficulty - block.difficulty if peer.version.has_total_difficulty else None
+            peer.raise_head(PeerHead(block.parent_hash, before, block.number - 1))
+        if not self._is_near(block.number) or not self._is_wanted(header.hash):
+            return
+        if self._hold(peer, header.hash, len(raw)) and not self._tasks.spawn(self._take_full(peer, raw, header)):
+            self._finish(header.hash)
+
+    def announced(self, peer: EthPeer, payload: bytes) -> None:
+        """Blocks by hash."""
+        if not self._is_open:
+            return
+        for hash, number in decode_new_hashes(payload):
+            peer.known_blocks.add(hash)
+            peer.raise_height(number)
+            if self._is_near(number) and self._is_wanted(hash):
+                self._fetcher.want(hash, number, peer)
+
+    def _checked_header(self, raw: bytes, total_difficulty: int) -> HashedHeader:
+        try:
+            header = peek_header(raw, self._chain.engine)
+        except InvalidBlock as error:
+            raise PeerMisbehaved(DisconnectReason.BREACH, str(error)) from error
+        block = header.header
+        if block.difficulty.bit_length() > _DIFFICULTY_BITS or total_difficulty < block.difficulty:
+            raise PeerMisbehaved(DisconnectReason.BREACH, "a block of impossible difficulty")
+        if len(block.extra_data) > _EXTRA_DATA_BYTES:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"extra data of {len(block.extra_data)} bytes")
+        return header
+
+    def _is_near(self, number: int) -> bool:
+        head = self._chain.head.number
+        return (head if self._is_final else head - OLDEST) < number <= head + NEWEST
+
+    def _is_wanted(self, hash: Hash32) -> bool:
+        return (
+            hash not in self._coming
+            and self._chain.header(hash) is None
+            and self._importer.bad_blocks.get(hash) is None
+        )
+
+    def _hold(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
+        """Whether the peer may have one more block on its way."""
+        held = self._held.setdefault(peer, _Held())
+        if held.blocks >= MOST_HELD or (held.blocks and held.size + size > MOST_HELD_BYTES):
+            return False
+        held.blocks += 1
+        held.size += size
+        self._coming[hash] = _Coming(peer, size)
+        return True
+
+    def _finish(self, hash: Hash32) -> None:
+        coming = self._coming.pop(hash, None)
+        held = None if coming is None else self._held.get(coming.peer)
+        if coming is not None and held is not None:
+            held.blocks -= 1
+            held.size -= coming.size
+
+    def left(self, peer: EthPeer) -> None:
+        """A peer is gone. What waits for a parent goes with it, what is being imported stays on its way."""
+        self._fetcher.left(peer)
+        for parent, waiting in tuple(self._orphans.items()):
+            for block in tuple(waiting):
+                if self._coming[block.header.hash].peer is peer:
+                    waiting.remove(block)
+                    self._finish(block.header.hash)
+            if not waiting:
+                del self._orphans[parent]
+        self._held.pop(peer, None)
+
+    # --- a block's way in -----------------------------------------------------------------------
+
+    async def _take_full(self, peer: EthPeer, raw: bytes, header: HashedHeader) -> None:
+        self._fetcher.came(header.hash)
+        try:
+            block = await self._lane.run(lambda: self._decoded(raw))
+        except OphionError as error:
+            # a body that is not the header's says nothing about the block: it may come from somebody else
+            log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
+            self._finish(header.hash)
+            return
+        await self._bring_in(peer, block)
+
+    def _decoded(self, raw: bytes) -> ChainBlock:
+        block = decode_block(raw, self._chain.engine)
+        check_belongs(block.header.header, block.body)
+        return block
+
+    async def _take(self, peer: EthPeer, block: ChainBlock) -> None:
+        """A block that was fetched."""
+        size = len(encode_block(block))
+        if self._is_wanted(block.header.hash) and self._hold(peer, block.header.hash, size):
+            await self._bring_in(peer, block)
+
+    async def _bring_in(self, peer: EthPeer, block: ChainBlock) -> None:
+        header = block.header
+        parent = self._chain.header(header.parent_hash)
+        if parent is None:
+            self._orphans.setdefault(header.parent_hash, []).append(block)
+            if header.parent_hash not in self._coming and self._is_near(header.number - 1):
+                self._fetcher.want(header.parent_hash, header.number - 1, peer, wait_s=0.0)
+            return
+        try:
+            if await self._is_good(peer, header, parent):
+                self._pass_on(block)
+                await self._import(block)
+        finally:
+            self._finish(header.hash)
+        self._continue(header)
+
+    async def _is_good(self, peer: EthPeer, header: HashedHeader, parent: HashedHeader) -> bool:
+        """Whether a header may be passed on; one whose time has not come is held until it has."""
+        engine, chain = self._chain.engine, self._chain
+        for _ in range(2):
+            try:
+                await self._lane.run(lambda: engine.verify(header, parent, chain, int(self._clock.now())))
+            except InvalidBlock as error:
+                lead_s = header.timestamp - self._clock.now()
+                if error.transient and lead_s <= _MOST_LEAD_S:
+                    await asyncio.sleep(max(lead_s, 0.0))
+                    continue
+                if not error.transient:
+                    log.warning("announced block refused peer=%r error=%s", peer, error)
+                    peer.peer.disconnect(DisconnectReason.BREACH, f"announced block {header}: {error}")
+                return False
+            except UnknownParent:
+                return False
+            return True
+        return False
+
+    async def _import(self, block: ChainBlock) -> None:
+        header = block.header
+        self._foreign.add(header.hash)
+        try:
+            imported = await self._importer.import_block(block)
+        except (InvalidBlock, UnknownParent) as error:
+            # whoever passed it on had seen its header only
+            log.warning("announced block not imported block=%s error=%s", header, error)
+            return
+        if imported.outcome is not Outcome.KNOWN:
+            log.info(
+                "Imported block #%d / %d tx (0x%s)", header.number, block.body.transaction_count, header.hash.hex()
+            )
+            self._announce_hash(header)
+
+    def _continue(self, parent: HashedHeader) -> None:
+        """Those that waited for this block go on; without it they are forgotten."""
+        is_here = self._chain.header(parent.hash) is not None
+        for block in self._orphans.pop(parent.hash, ()):
+            hash = block.header.hash
+            if not is_here or not self._tasks.spawn(self._bring_in(self._coming[hash].peer, block)):
+                self._finish(hash)
+
+    def _forget_old_orphans(self) -> None:
+        for parent, waiting in tuple(self._orphans.items()):
+            if not self._is_near(waiting[0].header.number):
+                del self._orphans[parent]
+                for block in waiting:
+                    self._finish(block.header.hash)
+
+    # --- announcing -----------------------------------------------------------------------------
+
+    def on_chain_event(self, event: ChainEvent) -> None:
+        """The chain has grown: blocks made here are announced, and held ones may go on."""
+        blocks = event.added if isinstance(event, Reorged) else event.blocks
+        head = blocks[-1]
+        if head.header.hash not in self._foreign and self._is_open:
+            self._announce_own(head)
+        for block in blocks:
+            self._fetcher.came(block.header.hash)
+            if block.header.hash in self._orphans and block.header.hash not in self._coming:
+                self._continue(block.header)
+        self._forget_old_orphans()
+
+    def came_by_sync(self, blocks: Collection[ChainBlock]) -> None:
+        """These blocks are about to be imported by synchronisation: nobody announces them one by one."""
+        self._foreign.update(block.header.hash for block in blocks)
+
+    def announce_head(self) -> None:
+        """After synchronisation: whoever is connected to this node alone must hear of the new head."""
+        if self._is_open:
+            self._announce_hash(self._chain.head)
+
+    def _announce_own(self, block: ChainBlock) -> None:
+        """A block that was made here, or decided by the validators this node belongs to."""
+        self._pass_on(block)
+        self._announce_hash(block.header)
+
+    def _pass_on(self, block: ChainBlock) -> None:
+        """Send a block in full to those who may not have it."""
+        header, everybody = block.header, list(self._peers)
+        holders = self._holders(header)
+        unaware = [
+            peer for peer in everybody if header.hash not in peer.known_blocks and peer.peer.address not in holders
+        ]
+        if len(everybody) > _ALL:
+            unaware = self._random.sample(unaware, min(len(unaware), max(1, isqrt(len(everybody)))))
+        if not unaware:
+            return
+        parent_difficulty = self._chain.total_difficulty(header.parent_hash) or 0
+        payload = encode_new_block(encode_block(block), parent_difficulty + header.header.difficulty)
+        for peer in unaware:
+            if peer.send(Code.NEW_BLOCK, payload):
+                peer.known_blocks.add(header.hash)
+                self.sent += 1
+
+    def _holders(self, header: HashedHeader) -> Collection[Address]:
+        """Who has the block without being told: the validators have agreed on it. Its hash is enough for them."""
+        if not self._is_final:
+            return ()
+        parent = self._chain.header(header.parent_hash)
+        try:
+            return () if parent is None else self._chain.engine.members(parent, self._chain)
+        except OphionError:
+            return ()
+
+    def _announce_hash(self, header: HashedHeader) -> None:
+        payload = encode_new_hashes([(header.hash, header.number)])
+        for peer in self._peers:
+            if header.hash not in peer.known_blocks and peer.send(Code.NEW_BLOCK_HASHES, payload):
+                peer.known_blocks.add(header.hash)

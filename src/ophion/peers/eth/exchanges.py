@@ -1,0 +1,97 @@
+"""Reading answers: decoded, and held against what was asked. Plain functions, called in a lane.
+
+`PeerMisbehaved` for what no honest node sends: headers that do not follow each other, more items than were asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ophion.chain.validation import check_belongs
+from ophion.consensus.engine import Engine
+from ophion.errors import InvalidBlock
+from ophion.native.failures import InvalidBody
+from ophion.native.transactions import Body, decode_block
+from ophion.peers.eth.messages import GetHeaders
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.primitives import rlp
+from ophion.primitives.block import HashedHeader, Header
+
+
+def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[HashedHeader]:
+    """The headers of an answer, held against the request."""
+    encoded = rlp.split_list(body)
+    if len(encoded) > request.limit:
+        raise _wrong(f"{len(encoded)} headers where {request.limit} were asked for")
+    try:
+        headers = [engine.hashed(Header.decode(item)) for item in encoded]
+    except InvalidBlock as error:
+        raise _wrong(str(error)) from error
+    if headers:
+        _check_order(headers, request)
+    return headers
+
+
+def _check_order(headers: Sequence[HashedHeader], request: GetHeaders) -> None:
+    first = headers[0]
+    if request.start != (first.hash if isinstance(request.start, bytes) else first.number):
+        raise _wrong(f"header {first} is not the one that was asked for")
+    step = -(request.skip + 1) if request.reverse else request.skip + 1
+    for before, after in pairwise(headers):
+        if after.number != before.number + step:
+            raise _wrong(f"header {after.number} after header {before.number}")
+        child, parent = (before, after) if request.reverse else (after, before)
+        if request.skip == 0 and child.parent_hash != parent.hash:
+            raise _wrong(f"header {child} does not follow header {parent}")
+
+
+@dataclass(frozen=True, slots=True)
+class SizedBody:
+    """A body, and the bytes it travelled in."""
+
+    body: Body
+    size: int
+
+
+def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBody]:
+    """The bodies of an answer as far as they belong to the headers, one after the other; senders are recovered."""
+    encoded = rlp.split_list(answer)
+    if len(encoded) > len(headers):
+        raise _wrong(f"{len(encoded)} bodies where {len(headers)} were asked for")
+    bodies: list[SizedBody] = []
+    for item, header in zip(encoded, headers, strict=False):
+        start = rlp.head(item, 0)[1]
+        _, body = decode_block(rlp.list_of((header.header.encode(), item[start:])))
+        try:
+            check_belongs(header.header, body)
+        except InvalidBlock:
+            break
+        # a signature that gives no sender is met again on execution, after the header has been verified
+        with suppress(InvalidBody):
+            body.recover()
+        bodies.append(SizedBody(body, len(item)))
+    return bodies
+
+
+def read_transactions(answer: bytes) -> list[bytes]:
+    """The transactions of a message, as they stand in a block."""
+    found = []
+    for item in rlp.split_list(answer):
+        is_list, start, end = rlp.head(item, 0)
+        raw = item if is_list else item[start:end]
+        if not raw:
+            raise rlp.RlpError("a transaction without bytes", 0)
+        found.append(raw)
+    return found
+
+
+def wrapped(raw: bytes) -> bytes:
+    """A transaction or receipt as an item of a list: typed ones are byte strings there."""
+    return raw if raw[0] >= 0xC0 else rlp.encode_bytes(raw)
+
+
+def _wrong(problem: str) -> PeerMisbehaved:
+    return PeerMisbehaved(DisconnectReason.BREACH, problem)

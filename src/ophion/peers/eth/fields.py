@@ -1,0 +1,78 @@
+"""Reading the fields of eth messages strictly, and cheaply where a stranger decides how many there are.
+
+Lists of hashes have a fixed stride, so they are checked and cut without a look at every item: a list of a thousand
+costs as much as a list of ten.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ophion.primitives import rlp
+from ophion.primitives.rlp import RlpError
+from ophion.primitives.types import HASH_LENGTH, Hash32
+
+_HASH_HEAD: Final = 0xA0
+_STRIDE: Final = 1 + HASH_LENGTH
+MAX_ID_BYTES: Final = 8
+
+
+def items_of(payload: bytes, least: int, what: str) -> list[rlp.Item]:
+    """The decoded items of a message that is a list of at least so many; later versions may append more."""
+    items = rlp.decode(payload)
+    if not isinstance(items, list) or len(items) < least:
+        raise RlpError(f"{what}: a list of {least} items is expected", 0)
+    return items
+
+
+def parts_of(payload: bytes, count: int, what: str) -> list[bytes]:
+    """The items of a list, each still encoded."""
+    parts = rlp.split_list(payload)
+    if len(parts) != count:
+        raise RlpError(f"{what}: {len(parts)} items instead of {count}", 0)
+    return parts
+
+
+def number(item: rlp.Item, bits: int, what: str) -> int:
+    """A scalar of at most so many bits; looked at for its length before it becomes a number."""
+    if not isinstance(item, bytes) or 8 * len(item) > bits + 7:
+        raise RlpError(f"{what}: not a number of {bits} bits", 0)
+    value = rlp.decode_int(item)
+    if value.bit_length() > bits:
+        raise RlpError(f"{what}: not a number of {bits} bits", 0)
+    return value
+
+
+def block_hash(item: rlp.Item, what: str) -> Hash32:
+    """32 bytes."""
+    if not isinstance(item, bytes) or len(item) != HASH_LENGTH:
+        raise RlpError(f"{what}: not {HASH_LENGTH} bytes", 0)
+    return item
+
+
+def with_id(payload: bytes, what: str) -> tuple[int, bytes]:
+    """(request id, encoded body) of a request or an answer."""
+    encoded_id, body = parts_of(payload, 2, what)
+    return number(rlp.decode(encoded_id), 8 * MAX_ID_BYTES, f"{what}: request id"), body
+
+
+def list_of_hashes(encoded: bytes, what: str) -> list[Hash32]:
+    """The hashes of an encoded list."""
+    is_list, start, end = rlp.head(encoded, 0)
+    if not is_list or end != len(encoded):
+        raise RlpError(f"{what}: a list of hashes is expected", 0)
+    count, rest = divmod(end - start, _STRIDE)
+    if rest or encoded[start:end:_STRIDE] != bytes((_HASH_HEAD,)) * count:
+        raise RlpError(f"{what}: a list of hashes is expected", 0)
+    return [encoded[at : at + HASH_LENGTH] for at in range(start + 1, end, _STRIDE)]
+
+
+def encode_hashes(hashes: list[Hash32]) -> bytes:
+    """An encoded list of hashes."""
+    head = bytes((_HASH_HEAD,))
+    return rlp.list_of([head + one for one in hashes])
+
+
+def enclosed(request_id: int, body: bytes) -> bytes:
+    """A request or an answer around its encoded body."""
+    return rlp.list_of((rlp.encode_int(request_id), body))

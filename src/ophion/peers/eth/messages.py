@@ -1,0 +1,201 @@
+"""The messages of eth as typed values, each with its encoding (networking.md 3.4 and 3.6).
+
+What differs between versions is in `versions.py`. Blocks, headers, bodies and transactions stay encoded here: they are
+decoded in Rust, away from the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from ophion.peers.eth.fields import (
+    block_hash,
+    enclosed,
+    encode_hashes,
+    items_of,
+    list_of_hashes,
+    number,
+    parts_of,
+    with_id,
+)
+from ophion.peers.eth.fork_id import ForkId
+from ophion.primitives import rlp
+from ophion.primitives.rlp import RlpError
+from ophion.primitives.types import HASH_LENGTH, Hash32
+
+KIB: Final = 1024
+MAX_MESSAGE: Final = 10 * KIB * KIB
+"""Nothing longer is accepted, whatever it is."""
+MAX_DIFFICULTY_BITS: Final = 100
+"""A total difficulty that no chain reaches: whoever sends a longer number wants to see what happens."""
+
+
+class Code(IntEnum):
+    """Message codes, counted from the first of the protocol."""
+
+    STATUS = 0x00
+    NEW_BLOCK_HASHES = 0x01
+    TRANSACTIONS = 0x02
+    GET_BLOCK_HEADERS = 0x03
+    BLOCK_HEADERS = 0x04
+    GET_BLOCK_BODIES = 0x05
+    BLOCK_BODIES = 0x06
+    NEW_BLOCK = 0x07
+    NEW_POOLED_TRANSACTION_HASHES = 0x08
+    GET_POOLED_TRANSACTIONS = 0x09
+    POOLED_TRANSACTIONS = 0x0A
+    GET_RECEIPTS = 0x0F
+    RECEIPTS = 0x10
+    BLOCK_RANGE_UPDATE = 0x11
+
+    @property
+    def label(self) -> str:
+        """As specification, logs and metrics spell it."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+MOST_BYTES: Final = {
+    Code.STATUS: KIB,
+    Code.NEW_BLOCK_HASHES: 64 * KIB,
+    Code.GET_BLOCK_HEADERS: KIB,
+    Code.GET_BLOCK_BODIES: 64 * KIB,
+    Code.GET_RECEIPTS: 64 * KIB,
+    Code.NEW_POOLED_TRANSACTION_HASHES: 256 * KIB,
+    Code.GET_POOLED_TRANSACTIONS: 256 * KIB,
+    Code.BLOCK_RANGE_UPDATE: KIB,
+}
+"""The longest message of each kind that is decoded on the event loop; what is not listed is decoded elsewhere."""
+
+ANSWERS: Final = {
+    Code.GET_BLOCK_HEADERS: Code.BLOCK_HEADERS,
+    Code.GET_BLOCK_BODIES: Code.BLOCK_BODIES,
+    Code.GET_POOLED_TRANSACTIONS: Code.POOLED_TRANSACTIONS,
+    Code.GET_RECEIPTS: Code.RECEIPTS,
+}
+"""Which message answers which request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Which chain a node has, and how much of it."""
+
+    version: int
+    network_id: int
+    genesis: Hash32
+    fork_id: ForkId
+    best_hash: Hash32
+    total_difficulty: int | None = None
+    """Up to and including the best block; unknown from version 69 on."""
+    latest: int | None = None
+    """Number of the best block; unknown before version 69."""
+    earliest: int = 0
+    """First block whose body is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRange:
+    """Which blocks a node has."""
+
+    earliest: int
+    latest: int
+    latest_hash: Hash32
+
+    def encode(self) -> bytes:
+        return rlp.encode([self.earliest, self.latest, self.latest_hash])
+
+    @classmethod
+    def decode(cls, payload: bytes) -> BlockRange:
+        items = items_of(payload, 3, "block range")
+        return cls(
+            number(items[0], 64, "earliest block"),
+            number(items[1], 64, "latest block"),
+            block_hash(items[2], "latest hash"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GetHeaders:
+    """Headers from a block on, `skip` left out between two of them."""
+
+    start: int | Hash32
+    limit: int
+    skip: int = 0
+    reverse: bool = False
+
+    def encode(self, request_id: int) -> bytes:
+        return enclosed(request_id, rlp.encode([self.start, self.limit, self.skip, int(self.reverse)]))
+
+    @classmethod
+    def decode(cls, body: bytes) -> GetHeaders:
+        items = items_of(body, 4, "request for headers")
+        start, reverse = items[0], number(items[3], 1, "direction")
+        return cls(
+            start
+            if isinstance(start, bytes) and len(start) == HASH_LENGTH
+            else number(start, 64, "start of the headers"),
+            number(items[1], 64, "number of headers"),
+            number(items[2], 64, "distance of headers"),
+            bool(reverse),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionHashes:
+    """Transactions that a node has: type, size and hash of each."""
+
+    types: bytes
+    sizes: Sequence[int]
+    hashes: list[Hash32]
+
+    def encode(self) -> bytes:
+        sizes = rlp.list_of([rlp.encode_int(size) for size in self.sizes])
+        return rlp.list_of((rlp.encode_bytes(self.types), sizes, encode_hashes(self.hashes)))
+
+    @classmethod
+    def decode(cls, payload: bytes) -> TransactionHashes:
+        what = "transaction hashes"
+        encoded_types, encoded_sizes, encoded_hashes = parts_of(payload, 3, what)
+        types, sizes = rlp.decode(encoded_types), rlp.decode_list(encoded_sizes)
+        hashes = list_of_hashes(encoded_hashes, what)
+        if not isinstance(types, bytes) or not len(types) == len(sizes) == len(hashes):
+            raise RlpError(f"{what}: types, sizes and hashes differ in number", 0)
+        return cls(types, [number(size, 32, "size of a transaction") for size in sizes], hashes)
+
+
+def encode_get_by_hash(request_id: int, hashes: list[Hash32]) -> bytes:
+    """A request for bodies, receipts or pooled transactions."""
+    return enclosed(request_id, encode_hashes(hashes))
+
+
+def decode_get(payload: bytes, code: Code) -> tuple[int, bytes]:
+    """(request id, encoded body) of a request."""
+    return with_id(payload, code.label)
+
+
+def encode_new_hashes(blocks: Sequence[tuple[Hash32, int]]) -> bytes:
+    """An announcement of blocks by hash and number."""
+    return rlp.encode(blocks)
+
+
+def decode_new_hashes(payload: bytes) -> list[tuple[Hash32, int]]:
+    """(hash, number) of each announced block."""
+    found = []
+    for item in items_of(payload, 0, "block hashes"):
+        if not isinstance(item, list) or len(item) != 2:
+            raise RlpError("block hashes: a hash and a number are expected", 0)
+        found.append((block_hash(item[0], "announced block"), number(item[1], 64, "number of an announced block")))
+    return found
+
+
+def encode_new_block(block: bytes, total_difficulty: int) -> bytes:
+    """An encoded block as it is announced in full."""
+    return rlp.list_of((block, rlp.encode_int(total_difficulty)))
+
+
+def decode_new_block(payload: bytes) -> tuple[bytes, int]:
+    """(encoded block, total difficulty up to and including it)"""
+    block, difficulty = parts_of(payload, 2, "new block")
+    return block, number(rlp.decode(difficulty), MAX_DIFFICULTY_BITS, "total difficulty")

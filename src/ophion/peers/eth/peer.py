@@ -1,0 +1,286 @@
+"""`EthPeer`: one connection that speaks eth.
+
+    attach ──> Status sent ──> Status received and checked ──> ready: requests, gossip, and one question for the header
+                                                               of its best block, which gives its height
+
+Messages come in order on the event loop. Answers go to `Requests`, requests to `Serving`, announcements to whoever
+gossips; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from ophion.chain.chain import Chain
+from ophion.errors import DecodeError
+from ophion.native.failures import NativeError
+from ophion.peers.eth.exchanges import SizedBody, read_bodies, read_headers, read_transactions
+from ophion.peers.eth.head import PeerHead
+from ophion.peers.eth.known import RecentHashes
+from ophion.peers.eth.messages import (
+    ANSWERS,
+    MAX_MESSAGE,
+    MOST_BYTES,
+    BlockRange,
+    Code,
+    GetHeaders,
+    Status,
+    encode_get_by_hash,
+)
+from ophion.peers.eth.requests import RequestFailed, Requests, RequestTimedOut
+from ophion.peers.eth.serving import Serving
+from ophion.peers.eth.versions import NAME, EthVersion
+from ophion.peers.peer import Peer
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import ZERO_HASH, Hash32
+from ophion.runtime.lanes import Lane
+
+STATUS_S: Final = 5.0
+MOST_TIMEOUTS: Final = 5
+"""So many in a row end the connection."""
+MOST_USELESS: Final = 5
+"""So many useless answers within a minute end the connection."""
+_USELESS_S: Final = 60.0
+_KNOWN_BLOCKS: Final = 1024
+_KNOWN_TRANSACTIONS: Final = 32_768
+_SMALL: Final = 4096
+"""Answers of so few bytes are read on the loop."""
+_HEAD_ATTEMPTS: Final = 2
+
+T = TypeVar("T")
+Handler: TypeAlias = "Callable[[EthPeer, bytes], None]"
+
+
+class Host(Protocol):
+    """What an `EthPeer` needs of the node."""
+
+    @property
+    def chain(self) -> Chain: ...
+
+    @property
+    def lane(self) -> Lane:
+        """Where the answers of peers are decoded."""
+
+    def status(self, version: EthVersion) -> Status:
+        """What to tell a peer now."""
+
+    def problem(self, status: Status, version: EthVersion) -> str | None:
+        """Why a peer with this status is not of our network."""
+
+    def became_ready(self, peer: EthPeer) -> None: ...
+
+    def raised(self, peer: EthPeer) -> None:
+        """More is known of the peer's chain."""
+
+    def left(self, peer: EthPeer) -> None: ...
+
+
+class EthPeer:
+    """A peer that speaks eth."""
+
+    def __init__(
+        self, peer: Peer, version: EthVersion, host: Host, serving: Serving, handlers: Mapping[Code, Handler]
+    ) -> None:
+        self.peer = peer
+        self.version = version
+        self.requests = Requests(self._send_request)
+        self.known_blocks = RecentHashes(_KNOWN_BLOCKS)
+        self.known_transactions = RecentHashes(_KNOWN_TRANSACTIONS)
+        self.status: Status | None = None
+        """What it said about itself; None until it did."""
+        self.head = PeerHead(ZERO_HASH, None, None)
+        """The best block it surely has."""
+        self.height = 0
+        """The highest block it may have."""
+        self._host = host
+        self._serving = serving
+        self._handlers = handlers
+        self._timeouts = 0
+        self._useless: deque[float] = deque(maxlen=MOST_USELESS)
+
+    def start(self) -> None:
+        """Say which chain this node has, at once; the peer must do the same within five seconds."""
+        status = self._host.status(self.version)
+        self.peer.send(NAME, Code.STATUS, self.version.write_status(status))
+        self.peer.spawn(self._expect_status())
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its status has been received and is good."""
+        return self.status is not None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may be asked for the chain: connected, and its best block has been seen."""
+        return self.head.height is not None and self.peer.is_open
+
+    # --- Attached -------------------------------------------------------------------------------
+
+    def received(self, code: int, payload: bytes) -> None:
+        """One message of the peer."""
+        if code not in self.version.codes:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"eth/{self.version.number} has no message {code:#04x}")
+        kind = Code(code)
+        if len(payload) > MOST_BYTES.get(kind, MAX_MESSAGE):
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"{kind.label} of {len(payload)} bytes")
+        if (kind is Code.STATUS) == self.is_ready:
+            problem = "a second Status" if self.is_ready else f"{kind.label} before Status"
+            raise PeerMisbehaved(DisconnectReason.BREACH, problem)
+        if kind in ANSWERS:
+            self._serving.asked(kind, payload)
+        elif kind is Code.STATUS:
+            self._take_status(payload)
+        elif kind is Code.BLOCK_RANGE_UPDATE:
+            self._take_range(payload)
+        elif (handler := self._handlers.get(kind)) is not None:
+            handler(self, payload)
+        else:
+            self.requests.answered(kind, payload)
+
+    def closed(self) -> None:
+        """The connection is gone."""
+        self.requests.close()
+        if self.is_ready:
+            self._host.left(self)
+
+    # --- who it is ------------------------------------------------------------------------------
+
+    async def _expect_status(self) -> None:
+        await asyncio.sleep(STATUS_S)
+        if not self.is_ready:
+            raise PeerMisbehaved(DisconnectReason.SUBPROTOCOL, f"no Status within {STATUS_S:g} s")
+
+    def _take_status(self, payload: bytes) -> None:
+        status = self.version.read_status(payload)
+        problem = self._host.problem(status, self.version)
+        if problem is not None:
+            raise PeerMisbehaved(DisconnectReason.SUBPROTOCOL, problem)
+        self.status = status
+        self.head = PeerHead(status.best_hash, status.total_difficulty, None)
+        known = self._host.chain.header(status.best_hash)
+        if known is not None:
+            self._seen_head(known)
+        else:
+            self.peer.spawn(self._ask_for_head(status.best_hash))
+        self._host.became_ready(self)
+
+    async def _ask_for_head(self, best: Hash32) -> None:
+        """Its best block must be there: whoever cannot serve it is of no use."""
+        for _ in range(_HEAD_ATTEMPTS):
+            try:
+                found = await self.headers(GetHeaders(best, 1))
+            except RequestTimedOut:
+                continue
+            except RequestFailed:
+                return
+            if not found:
+                raise PeerMisbehaved(DisconnectReason.USELESS, "it does not have its own best block")
+            self._seen_head(found[0])
+            return
+        raise PeerMisbehaved(DisconnectReason.USELESS, "it does not answer about its own best block")
+
+    def _seen_head(self, header: HashedHeader) -> None:
+        if self.head.hash == header.hash:
+            self.head = PeerHead(header.hash, self.head.total_difficulty, header.number)
+        self.raise_height(header.number)
+
+    def _take_range(self, payload: bytes) -> None:
+        update = BlockRange.decode(payload)
+        if update.earliest > update.latest:
+            raise PeerMisbehaved(DisconnectReason.SUBPROTOCOL, f"blocks {update.earliest} to {update.latest}")
+        self.raise_head(PeerHead(update.latest_hash, None, update.latest))
+
+    def raise_head(self, head: PeerHead) -> None:
+        """The peer has this block, whose height is known; it counts when it is better than what was known."""
+        assert head.height is not None
+        own = self.head
+        if own.total_difficulty is not None and head.total_difficulty is not None:
+            is_better = head.total_difficulty > own.total_difficulty
+        else:
+            is_better = own.height is None or head.height > own.height
+        if is_better:
+            self.head = head
+        self.raise_height(head.height)
+        if is_better:
+            self._host.raised(self)
+
+    def raise_height(self, height: int) -> None:
+        """The peer may have a block of this height; estimates only rise."""
+        if height > self.height:
+            self.height = height
+            if self.is_ready:
+                self._host.raised(self)
+
+    def has_no_more_than(self, height: int) -> None:
+        """An estimate was too high: the peer was asked and has nothing above this."""
+        self.height = max(height, self.head.height or 0)
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    async def headers(self, request: GetHeaders) -> list[HashedHeader]:
+        """Headers that are what was asked for: in order, and linked where none is left out. May be fewer, or none."""
+        engine = self._host.chain.engine
+        return await self._exchange(
+            Code.GET_BLOCK_HEADERS, request.encode, lambda body: read_headers(body, request, engine)
+        )
+
+    async def bodies(self, headers: Sequence[HashedHeader]) -> list[SizedBody]:
+        """The bodies of the first of these blocks, senders recovered; fewer when the peer has or sends no more."""
+        hashes = [header.hash for header in headers]
+        return await self._exchange(
+            Code.GET_BLOCK_BODIES,
+            lambda request_id: encode_get_by_hash(request_id, hashes),
+            lambda body: read_bodies(body, headers),
+        )
+
+    async def pooled(self, hashes: list[Hash32]) -> list[bytes]:
+        """Those of these transactions that the peer has, as they stand in a block."""
+        return await self._exchange(
+            Code.GET_POOLED_TRANSACTIONS,
+            lambda request_id: encode_get_by_hash(request_id, hashes),
+            read_transactions,
+        )
+
+    async def _exchange(self, code: Code, encode: Callable[[int], bytes], read: Callable[[bytes], T]) -> T:
+        try:
+            body = await self.requests.ask(code, encode)
+        except RequestTimedOut:
+            self._timed_out()
+            raise
+        try:
+            value = read(body) if len(body) <= _SMALL else await self._host.lane.run(lambda: read(body))
+        except (DecodeError, NativeError, PeerMisbehaved) as error:
+            # raised where somebody else waits: the connection must hear of it here
+            self.peer.disconnect(DisconnectReason.BREACH, f"{ANSWERS[code].label}: {error}")
+            raise RequestFailed(code.label, str(error)) from error
+        self._timeouts = 0
+        self.peer.praise()
+        return value
+
+    def useless(self, why: str) -> None:
+        """An answer that was not wrong and did not help; too many of them end the connection."""
+        self.peer.blame()
+        now = asyncio.get_running_loop().time()
+        self._useless.append(now)
+        if len(self._useless) == MOST_USELESS and now - self._useless[0] < _USELESS_S:
+            self.peer.disconnect(DisconnectReason.USELESS, why)
+
+    def _timed_out(self) -> None:
+        self.peer.blame()
+        self._timeouts += 1
+        if self._timeouts >= MOST_TIMEOUTS:
+            self.peer.disconnect(DisconnectReason.TIMEOUT, f"{MOST_TIMEOUTS} requests without an answer")
+
+    def _send_request(self, code: Code, payload: bytes) -> bool:
+        return self.peer.is_open and self.peer.send(NAME, code, payload)
+
+    def send(self, code: Code, payload: bytes) -> bool:
+        """Gossip: dropped, with False, when the peer does not take what it was sent before."""
+        return self.peer.is_open and self.peer.send(NAME, code, payload, may_drop=True)
+
+    def __repr__(self) -> str:
+        return repr(self.peer)

@@ -1,0 +1,52 @@
+"""`EthPeers`: those whose status is good, and what is known of their chains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ophion.peers.eth.peer import EthPeer
+from ophion.primitives.types import Address
+from ophion.runtime.topic import Topic
+
+
+class EthPeers:
+    """The peers of this network that are ready, oldest first."""
+
+    def __init__(self) -> None:
+        self._ready: dict[bytes, EthPeer] = {}
+        self._by_address: dict[Address, EthPeer] = {}
+        self.changed: Topic[EthPeer] = Topic()
+        """A peer became ready, has more blocks than was known, or is gone."""
+
+    def __iter__(self) -> Iterator[EthPeer]:
+        """The peers of this moment."""
+        return iter(tuple(self._ready.values()))
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def by_id(self, node_id: bytes) -> EthPeer | None:
+        """The peer with this identity."""
+        return self._ready.get(node_id)
+
+    def by_address(self, address: Address) -> EthPeer | None:
+        """The peer whose key has this address."""
+        return self._by_address.get(address)
+
+    def add(self, peer: EthPeer) -> None:
+        """A peer is ready."""
+        self._ready[peer.peer.id] = peer
+        self._by_address[peer.peer.address] = peer
+        self.changed.publish(peer)
+
+    def remove(self, peer: EthPeer) -> None:
+        """A peer is gone; nothing happens when another connection has taken its place."""
+        if self._ready.get(peer.peer.id) is peer:
+            del self._ready[peer.peer.id]
+            del self._by_address[peer.peer.address]
+            self.changed.publish(peer)
+
+    @property
+    def best_height(self) -> int:
+        """The highest block that any of them may have; 0 without peers."""
+        return max((peer.height for peer in self._ready.values()), default=0)

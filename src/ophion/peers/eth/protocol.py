@@ -1,0 +1,160 @@
+"""`EthProtocol`: eth on every connection, over one chain and one pool.
+
+It offers the versions, says which chain this node has, judges what others say, and hands messages to whoever deals with
+them. As a service it runs what outlives connections: blocks on their way in, and the news of how far the chain reaches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainEvent
+from ophion.chain.importer import Importer
+from ophion.consensus.engine import Finality
+from ophion.peers.eth.answers import Answers
+from ophion.peers.eth.block_gossip import BlockGossip
+from ophion.peers.eth.fork_id import ForkId, ForkIds
+from ophion.peers.eth.messages import BlockRange, Code, Status
+from ophion.peers.eth.peer import EthPeer, Handler
+from ophion.peers.eth.peers import EthPeers
+from ophion.peers.eth.serving import Serving
+from ophion.peers.eth.tasks import Tasks
+from ophion.peers.eth.transaction_gossip import TransactionGossip
+from ophion.peers.eth.versions import VERSIONS, EthVersion, offered
+from ophion.peers.peer import Peer
+from ophion.peers.rlpx.capability import Capability
+from ophion.pool.pool import TxPool
+from ophion.primitives.types import ZERO_HASH
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lanes
+
+_MOST_BLOCKS: Final = 128
+"""Blocks that are looked at, fetched or imported at a time, whoever sent them."""
+RANGE_BLOCKS: Final = 32
+RANGE_S: Final = 120.0
+
+
+class EthProtocol:
+    """A sub-protocol of connections, and a service of the node."""
+
+    name = "eth"
+
+    def __init__(
+        self,
+        chain: Chain,
+        importer: Importer,
+        pool: TxPool,
+        lanes: Lanes,
+        clock: Clock,
+        random: Random,
+        network_id: int,
+    ) -> None:
+        self.chain = chain
+        self.lane = lanes.peers
+        self.peers = EthPeers()
+        self.network_id = network_id
+        self.versions = offered(chain.engine.finality is Finality.IMMEDIATE)
+        self.capabilities: Sequence[Capability] = tuple(version.capability for version in self.versions)
+        self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
+        self.is_accepting: Callable[[], bool] = lambda: True
+        """Whether transactions of peers are looked at; synchronisation says so."""
+        self._tasks = Tasks(_MOST_BLOCKS)
+        self._answers = Answers(chain, pool)
+        self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random)
+        self.transactions = TransactionGossip(pool, self.peers, self.lane, random, lambda: self.is_accepting())
+        self._handlers: dict[Code, Handler] = {
+            Code.NEW_BLOCK: self.blocks.received,
+            Code.NEW_BLOCK_HASHES: self.blocks.announced,
+            Code.TRANSACTIONS: self.transactions.received,
+            Code.NEW_POOLED_TRANSACTION_HASHES: self.transactions.announced,
+        }
+        self._told = chain.head.number
+        """The last head that was told by `BlockRangeUpdate`."""
+        chain.events.listen(self._on_chain_event)
+
+    # --- Service --------------------------------------------------------------------------------
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Run what outlives connections."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._tell_range_at_times(), name="block range")
+            await self._tasks.run(ready)
+
+    # --- Subprotocol ----------------------------------------------------------------------------
+
+    def attach(self, peer: Peer, version: int) -> EthPeer:
+        """Begin to speak eth with a peer."""
+        spoken = VERSIONS[version]
+        attached = EthPeer(peer, spoken, self, Serving(peer, spoken, self._answers, self.lane), self._handlers)
+        attached.start()
+        return attached
+
+    # --- Host -----------------------------------------------------------------------------------
+
+    @property
+    def fork_id(self) -> ForkId:
+        """What this node says about its forks now."""
+        head = self.chain.head
+        return self.fork_ids.at(head.number, head.timestamp)
+
+    def status(self, version: EthVersion) -> Status:
+        tip = self.chain.tip
+        return Status(
+            version=version.number,
+            network_id=self.network_id,
+            genesis=self.chain.genesis.hash,
+            fork_id=self.fork_id,
+            best_hash=tip.header.hash,
+            total_difficulty=tip.total_difficulty,
+            latest=tip.header.number,
+        )
+
+    def problem(self, status: Status, version: EthVersion) -> str | None:
+        if status.version != version.number:
+            return f"it speaks eth/{status.version} where eth/{version.number} was agreed"
+        if status.network_id != self.network_id:
+            return f"it is of network {status.network_id}, this is {self.network_id}"
+        if status.genesis != self.chain.genesis.hash:
+            return f"its genesis is 0x{status.genesis.hex()}, ours 0x{self.chain.genesis.hash.hex()}"
+        if status.latest is not None and (status.earliest > status.latest or status.best_hash == ZERO_HASH):
+            return f"it has blocks {status.earliest} to {status.latest}"
+        head = self.chain.head
+        return self.fork_ids.problem(status.fork_id, head.number, head.timestamp)
+
+    def became_ready(self, peer: EthPeer) -> None:
+        self.peers.add(peer)
+        self.transactions.joined(peer)
+
+    def raised(self, peer: EthPeer) -> None:
+        self.peers.changed.publish(peer)
+
+    def left(self, peer: EthPeer) -> None:
+        self.peers.remove(peer)
+        self.transactions.left(peer)
+        self.blocks.left(peer)
+
+    # --- the chain moves ------------------------------------------------------------------------
+
+    def _on_chain_event(self, event: ChainEvent) -> None:
+        self.blocks.on_chain_event(event)
+        self.transactions.on_chain_event(event)
+        if event.head.number - self._told >= RANGE_BLOCKS:
+            self._tell_range()
+
+    def _tell_range(self) -> None:
+        head = self.chain.head
+        self._told = head.number
+        payload = BlockRange(0, head.number, head.hash).encode()
+        for peer in self.peers:
+            if Code.BLOCK_RANGE_UPDATE in peer.version.codes:
+                peer.send(Code.BLOCK_RANGE_UPDATE, payload)
+
+    async def _tell_range_at_times(self) -> None:
+        while True:
+            await asyncio.sleep(RANGE_S)
+            if self.chain.head.number != self._told:
+                self._tell_range()

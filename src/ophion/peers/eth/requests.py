@@ -1,0 +1,108 @@
+"""Requests to one peer and their answers, matched by id and by kind (networking.md 3.6).
+
+At most five are open at a time, because others refuse more; whoever asks a sixth time waits for its turn. A request
+ends in one of two ways: the encoded body of its answer, or `RequestFailed`. An answer that comes after its time is
+thrown away; one that nobody asked for is a breach of the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.errors import OphionError
+from ophion.peers.eth.fields import with_id
+from ophion.peers.eth.messages import ANSWERS, Code
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+
+TIMEOUT_S: Final = 5.0
+MOST_OPEN: Final = 5
+_MOST_LATE: Final = 64
+"""Requests given up whose answers may still come; older ones are forgotten."""
+
+
+class RequestFailed(OphionError):
+    """A request without a usable answer: the one error of everything that is asked of peers."""
+
+    def __init__(self, what: str, why: str) -> None:
+        self.what = what
+        self.why = why
+        super().__init__(f"{what}: {why}")
+
+
+class RequestTimedOut(RequestFailed):
+    """No answer came in time."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, f"no answer within {TIMEOUT_S:g} s")
+
+
+@dataclass(slots=True)
+class _Open:
+    answer: Code
+    waiter: asyncio.Future[bytes]
+
+
+class Requests:
+    """The requests to one peer that wait for their answers."""
+
+    def __init__(self, send: Callable[[Code, bytes], bool], timeout_s: float = TIMEOUT_S) -> None:
+        self._send = send
+        self._timeout_s = timeout_s
+        self._slots = asyncio.Semaphore(MOST_OPEN)
+        self._open: dict[int, _Open] = {}
+        self._late: dict[int, Code] = {}
+        self._next_id = 1
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
+    async def ask(self, code: Code, encode: Callable[[int], bytes]) -> bytes:
+        """Send a request, made for its id, and wait for the encoded body of its answer."""
+        async with self._slots:
+            if self._is_closed:
+                raise RequestFailed(code.label, "the peer is gone")
+            request_id = self._next_id
+            self._next_id += 1
+            waiter: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+            self._open[request_id] = _Open(ANSWERS[code], waiter)
+            try:
+                if not self._send(code, encode(request_id)):
+                    raise RequestFailed(code.label, "the peer is gone")
+                async with asyncio.timeout(self._timeout_s):
+                    return await waiter
+            except TimeoutError:
+                raise RequestTimedOut(code.label) from None
+            finally:
+                if self._open.pop(request_id, None) is not None:
+                    self._expect_late(request_id, ANSWERS[code])
+
+    def answered(self, code: Code, payload: bytes) -> None:
+        """An answer has come; `PeerMisbehaved` when nobody asked for it."""
+        request_id, body = with_id(payload, code.label)
+        found = self._open.get(request_id)
+        if found is not None and found.answer is code:
+            del self._open[request_id]
+            if not found.waiter.done():
+                found.waiter.set_result(body)
+        elif self._late.get(request_id) is code:
+            del self._late[request_id]
+        else:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {code.label}")
+
+    def close(self) -> None:
+        """The peer is gone: everybody who waits hears of it."""
+        self._is_closed = True
+        for found in self._open.values():
+            if not found.waiter.done():
+                found.waiter.set_exception(RequestFailed(found.answer.label, "the peer is gone"))
+        self._open.clear()
+
+    def _expect_late(self, request_id: int, answer: Code) -> None:
+        self._late[request_id] = answer
+        if len(self._late) > _MOST_LATE:
+            del self._late[next(iter(self._late))]

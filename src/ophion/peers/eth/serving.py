@@ -1,0 +1,107 @@
+"""The requests of one peer, answered one after the other.
+
+Reads run in a lane, one of a peer at a time: a peer that asks without pause waits for itself and for nobody else. An
+answer that would come too late is sent empty instead, because a late one counts as unsolicited where it arrives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.errors import OphionError
+from ophion.native.failures import translated
+from ophion.peers.eth.answers import Answers
+from ophion.peers.eth.fields import enclosed, list_of_hashes
+from ophion.peers.eth.messages import ANSWERS, Code, GetHeaders, decode_get
+from ophion.peers.eth.versions import NAME, EthVersion
+from ophion.peers.peer import Peer
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.primitives import rlp
+from ophion.runtime.lanes import Lane
+
+log = logging.getLogger(__name__)
+
+ANSWER_S: Final = 4.0
+"""Others give up after 5 s."""
+MOST_WAITING: Final = 64
+"""Others have five requests open; whoever has so many does not mean to read the answers."""
+_FEW_HEADERS: Final = 4
+"""So few are read on the loop: handing them to a thread and back costs more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    code: Code
+    request_id: int
+    read: Callable[[], bytes]
+    due: float
+
+
+class Serving:
+    """What one peer asks for."""
+
+    def __init__(self, peer: Peer, version: EthVersion, answers: Answers, lane: Lane) -> None:
+        self._peer = peer
+        self._version = version
+        self._answers = answers
+        self._lane = lane
+        self._waiting: deque[_Request] = deque()
+        self._is_running = False
+
+    def asked(self, code: Code, payload: bytes) -> None:
+        """A request has come."""
+        request_id, body = decode_get(payload, code)
+        if code is Code.GET_POOLED_TRANSACTIONS:
+            # the pool belongs to the loop
+            self._send(code, request_id, self._answers.pooled(list_of_hashes(body, code.label)))
+            return
+        read, is_short = self._reader(code, body)
+        if is_short and not self._is_running:
+            with translated():
+                self._send(code, request_id, read())
+            return
+        if len(self._waiting) >= MOST_WAITING:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"more than {MOST_WAITING} requests at a time")
+        due = asyncio.get_running_loop().time() + ANSWER_S
+        self._waiting.append(_Request(code, request_id, read, due))
+        if not self._is_running:
+            self._is_running = self._peer.spawn(self._answer_all())
+
+    def _reader(self, code: Code, body: bytes) -> tuple[Callable[[], bytes], bool]:
+        """What makes the answer, and whether that takes no longer than a moment."""
+        if code is Code.GET_BLOCK_HEADERS:
+            request = GetHeaders.decode(body)
+            return (lambda: self._answers.headers(request)), request.limit <= _FEW_HEADERS and request.skip == 0
+        hashes = list_of_hashes(body, code.label)
+        if code is Code.GET_BLOCK_BODIES:
+            return (lambda: self._answers.bodies(hashes)), False
+        return (lambda: self._answers.receipts(hashes, self._version.receipts_have_bloom)), False
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._waiting:
+                request = self._waiting.popleft()
+                self._send(request.code, request.request_id, await self._answer(request))
+        finally:
+            self._is_running = False
+
+    async def _answer(self, request: _Request) -> bytes:
+        left_s = request.due - asyncio.get_running_loop().time()
+        if left_s <= 0:
+            return rlp.EMPTY_LIST
+        try:
+            with translated():
+                return await self._lane.run(request.read, left_s)
+        except OphionError as error:
+            log.warning(
+                "request of a peer not answered peer=%r kind=%s error=%s", self._peer, request.code.label, error
+            )
+            return rlp.EMPTY_LIST
+
+    def _send(self, code: Code, request_id: int, body: bytes) -> None:
+        self._peer.send(NAME, ANSWERS[code], enclosed(request_id, body))

@@ -1,0 +1,180 @@
+"""Transactions between nodes: what enters the pool is passed on, what others pass on enters the pool.
+
+New transactions are collected for a moment and then sent together: in full to some peers drawn by lot (the square root
+of all), by hash to the others, and to nobody who is known to have them. A transaction that came from a peer is marked
+as known to it before it enters the pool, so it never goes back. While this node is far behind, what peers say about
+transactions is neither decoded nor remembered: it could not be judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from math import isqrt
+from random import Random
+from typing import Final
+
+from ophion.chain.events import ChainEvent, Reorged
+from ophion.peers.eth.answers import may_travel
+from ophion.peers.eth.exchanges import wrapped
+from ophion.peers.eth.known import RecentHashes
+from ophion.peers.eth.messages import Code, TransactionHashes
+from ophion.peers.eth.peer import EthPeer
+from ophion.peers.eth.peers import EthPeers
+from ophion.peers.eth.transaction_fetcher import TransactionFetcher
+from ophion.peers.eth.transaction_intake import TransactionIntake
+from ophion.pool.events import Added, PoolEvent
+from ophion.pool.pool import TxPool
+from ophion.pool.queue import PooledTransaction
+from ophion.primitives import rlp
+from ophion.primitives.types import Hash32
+from ophion.runtime.lanes import Lane
+
+COLLECT_S: Final = 0.02
+"""How long new transactions wait for others: one message for many."""
+MOST_HASHES: Final = 4096
+LARGE: Final = 4096
+"""Bytes of a transaction above which only its hash is sent."""
+_MESSAGE: Final = 100 * 1024
+"""Bytes of transactions in one message."""
+_SEEN: Final = 65_536
+
+
+class TransactionGossip:
+    """Passes transactions on, and takes what is passed on."""
+
+    def __init__(
+        self, pool: TxPool, peers: EthPeers, lane: Lane, random: Random, is_accepting: Callable[[], bool]
+    ) -> None:
+        """`is_accepting`: whether this node is near enough to the head of the chain to judge transactions."""
+        self.sent = 0
+        """Transactions sent in full, for metrics."""
+        self.announced_out = 0
+        """Transactions sent by hash, for metrics."""
+        self._pool = pool
+        self._peers = peers
+        self._lane = lane
+        self._random = random
+        self._is_accepting = is_accepting
+        self._seen = RecentHashes(_SEEN)
+        self._fetcher = TransactionFetcher(self._is_new, self._fetched)
+        self._intakes: dict[EthPeer, TransactionIntake] = {}
+        self._fresh: list[PooledTransaction] = []
+        self._is_due = False
+        pool.events.listen(self._on_pool_event)
+
+    def _is_new(self, hash: Hash32) -> bool:
+        return hash not in self._seen and self._pool.get(hash) is None
+
+    # --- from peers -----------------------------------------------------------------------------
+
+    def received(self, peer: EthPeer, payload: bytes) -> None:
+        """Transactions in full."""
+        if self._is_accepting():
+            self._intakes[peer].take_message(payload)
+
+    def announced(self, peer: EthPeer, payload: bytes) -> None:
+        """Transactions by hash."""
+        if self._is_accepting():
+            self._fetcher.announced(peer, payload)
+
+    def _fetched(self, peer: EthPeer, found: list[tuple[Hash32, bytes]]) -> None:
+        intake = self._intakes.get(peer)
+        if intake is not None:
+            intake.take(found)
+
+    def on_chain_event(self, event: ChainEvent) -> None:
+        """What is in a block need not be fetched any more."""
+        if not len(self._fetcher):
+            return
+        for block in event.added if isinstance(event, Reorged) else event.blocks:
+            for transaction in block.body.transactions:
+                self._fetcher.came(transaction.hash)
+
+    def forget_known(self) -> None:
+        """This node has caught up: what peers offered meanwhile may be offered again."""
+        self._seen.clear()
+        for peer in self._peers:
+            peer.known_transactions.clear()
+
+    # --- peers come and go ----------------------------------------------------------------------
+
+    def joined(self, peer: EthPeer) -> None:
+        """Tell a new peer what is in the pool."""
+        self._intakes[peer] = TransactionIntake(peer, self._pool, self._seen, self._lane, self._fetcher.came)
+        if len(self._pool):
+            peer.peer.spawn(self._introduce(peer))
+
+    def left(self, peer: EthPeer) -> None:
+        """A peer is gone."""
+        self._fetcher.left(peer)
+        self._intakes.pop(peer, None)
+
+    async def _introduce(self, peer: EthPeer) -> None:
+        for items in _chunks([item for item in self._pool.transactions() if may_travel(item)], MOST_HASHES):
+            self._announce(peer, [item for item in items if item.hash not in peer.known_transactions])
+            await asyncio.sleep(0)
+
+    # --- to peers -------------------------------------------------------------------------------
+
+    def _on_pool_event(self, event: PoolEvent) -> None:
+        if isinstance(event, Added) and len(self._peers):
+            self._fresh.extend(event.transactions)
+            if not self._is_due:
+                self._is_due = True
+                asyncio.get_running_loop().call_later(COLLECT_S, self._pass_on)
+
+    def _pass_on(self) -> None:
+        self._is_due = False
+        fresh, self._fresh = self._fresh, []
+        items = [item for item in fresh if may_travel(item)]
+        peers = list(self._peers)
+        if not peers or not items:
+            return
+        # whoever gets them in full is drawn anew each time, so that over time everybody does
+        self._random.shuffle(peers)
+        in_full = max(1, isqrt(len(peers)))
+        for peer in peers:
+            known = peer.known_transactions
+            unknown = [item for item in items if item.hash not in known]
+            if not unknown:
+                continue
+            if in_full > 0:
+                in_full -= 1
+                self._send(peer, [item for item in unknown if item.size <= LARGE])
+                unknown = [item for item in unknown if item.size > LARGE]
+            self._announce(peer, unknown)
+
+    def _send(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
+        batch: list[bytes] = []
+        hashes: list[Hash32] = []
+        size = 0
+        for item in items:
+            if size + item.size > _MESSAGE and batch:
+                self._send_batch(peer, batch, hashes)
+                batch, hashes, size = [], [], 0
+            batch.append(wrapped(item.transaction.raw))
+            hashes.append(item.hash)
+            size += item.size
+        if batch:
+            self._send_batch(peer, batch, hashes)
+
+    def _send_batch(self, peer: EthPeer, batch: Sequence[bytes], hashes: Sequence[Hash32]) -> None:
+        if peer.send(Code.TRANSACTIONS, rlp.list_of(batch)):
+            peer.known_transactions.update(hashes)
+            self.sent += len(hashes)
+
+    def _announce(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
+        for some in _chunks(items, MOST_HASHES):
+            hashes = [item.hash for item in some]
+            message = TransactionHashes(
+                bytes(item.transaction.type for item in some), [item.size for item in some], hashes
+            )
+            if peer.send(Code.NEW_POOLED_TRANSACTION_HASHES, message.encode()):
+                peer.known_transactions.update(hashes)
+                self.announced_out += len(hashes)
+
+
+def _chunks(items: Sequence[PooledTransaction], size: int) -> Iterator[Sequence[PooledTransaction]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

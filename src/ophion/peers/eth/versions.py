@@ -1,0 +1,110 @@
+"""What differs between the versions of eth: a new one is an entry in this table (networking.md 3.2).
+
+69 says how far a chain reaches instead of how heavy it is. Clique decides between branches by weight, so 69 is offered
+only where blocks are final: on IBFT 2.0 and QBFT networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.peers.eth.fields import block_hash, items_of, number
+from ophion.peers.eth.fork_id import ForkId
+from ophion.peers.eth.messages import MAX_DIFFICULTY_BITS, Code, Status
+from ophion.peers.rlpx.capability import Capability
+from ophion.primitives import rlp
+
+NAME: Final = "eth"
+_WHAT: Final = "status"
+
+
+@dataclass(frozen=True, slots=True)
+class EthVersion:
+    """One version of the protocol."""
+
+    number: int
+    length: int
+    """How many codes it reserves."""
+    codes: frozenset[Code]
+    """Those that mean something."""
+    write_status: Callable[[Status], bytes]
+    read_status: Callable[[bytes], Status]
+    has_total_difficulty: bool
+    """Whether a node says how heavy its chain is."""
+    receipts_have_bloom: bool
+    """Whether receipts travel as the receipts root commits to them, or without bloom and with their type in front."""
+
+    @property
+    def capability(self) -> Capability:
+        """As it is offered in Hello."""
+        known = {int(code): code.label for code in self.codes}
+        names = tuple(known.get(code, f"{code:#04x}") for code in range(self.length))
+        return Capability(NAME, self.number, self.length, names)
+
+
+def _write_status_68(status: Status) -> bytes:
+    assert status.total_difficulty is not None
+    return rlp.encode(
+        [
+            status.version,
+            status.network_id,
+            status.total_difficulty,
+            status.best_hash,
+            status.genesis,
+            status.fork_id.items(),
+        ]
+    )
+
+
+def _read_status_68(payload: bytes) -> Status:
+    items = items_of(payload, 6, _WHAT)
+    return Status(
+        version=number(items[0], 32, "protocol version"),
+        network_id=number(items[1], 256, "network id"),
+        total_difficulty=number(items[2], MAX_DIFFICULTY_BITS, "total difficulty"),
+        best_hash=block_hash(items[3], "best hash"),
+        genesis=block_hash(items[4], "genesis hash"),
+        fork_id=ForkId.read(items[5]),
+    )
+
+
+def _write_status_69(status: Status) -> bytes:
+    assert status.latest is not None
+    return rlp.encode(
+        [
+            status.version,
+            status.network_id,
+            status.genesis,
+            status.fork_id.items(),
+            status.earliest,
+            status.latest,
+            status.best_hash,
+        ]
+    )
+
+
+def _read_status_69(payload: bytes) -> Status:
+    items = items_of(payload, 7, _WHAT)
+    return Status(
+        version=number(items[0], 32, "protocol version"),
+        network_id=number(items[1], 256, "network id"),
+        genesis=block_hash(items[2], "genesis hash"),
+        fork_id=ForkId.read(items[3]),
+        earliest=number(items[4], 64, "earliest block"),
+        latest=number(items[5], 64, "latest block"),
+        best_hash=block_hash(items[6], "latest hash"),
+    )
+
+
+ETH_68: Final = EthVersion(
+    68, 17, frozenset(Code) - {Code.BLOCK_RANGE_UPDATE}, _write_status_68, _read_status_68, True, True
+)
+ETH_69: Final = EthVersion(69, 18, frozenset(Code), _write_status_69, _read_status_69, False, False)
+VERSIONS: Final = {version.number: version for version in (ETH_68, ETH_69)}
+
+
+def offered(is_final: bool) -> tuple[EthVersion, ...]:
+    """The versions for a network; `is_final` where no block is ever replaced."""
+    return (ETH_68, ETH_69) if is_final else (ETH_68,)

@@ -1,0 +1,57 @@
+"""The last block that this node and a peer have in common (networking.md 4.3)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ophion.chain.chain import Chain
+from ophion.consensus.engine import Finality
+from ophion.peers.eth.messages import GetHeaders
+from ophion.peers.eth.peer import EthPeer
+from ophion.peers.eth.requests import RequestFailed
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.primitives.block import HashedHeader
+
+NEAR: Final = 12
+"""Almost every branch is shorter than this."""
+FAR: Final = 192
+DEEPEST: Final = 90_000
+"""Nobody gives up so many blocks for another branch."""
+_WHAT: Final = "common ancestor"
+
+
+async def common_ancestor(peer: EthPeer, chain: Chain) -> HashedHeader:
+    """The highest canonical block that the peer has too; `PeerMisbehaved` when its chain cannot be ours."""
+    head = chain.head
+    start = min(head.number, peer.height)
+    is_final = chain.engine.finality is Finality.IMMEDIATE
+    for count in (1,) if is_final else (NEAR, FAR):
+        found = await peer.headers(GetHeaders(start, min(count, start + 1), reverse=True))
+        if not found:
+            peer.useless("it does not have the headers it must have")
+            raise RequestFailed(_WHAT, f"no header {start}")
+        shared = next((header for header in found if chain.is_canonical(header)), None)
+        if shared is not None:
+            return shared
+        if is_final:
+            # this node has the block with that number, and no other will ever take its place
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"it is on another chain: its block {found[0]} is not ours")
+    return await _search(peer, chain, found[-1].number, head.number)
+
+
+async def _search(peer: EthPeer, chain: Chain, different: int, head: int) -> HashedHeader:
+    """Halve the distance between genesis, which is shared, and a block that is not."""
+    shared = chain.genesis
+    while different - shared.number > 1:
+        middle = (shared.number + different) // 2
+        found = await peer.headers(GetHeaders(middle, 1))
+        if not found:
+            peer.useless("it does not have the headers it must have")
+            raise RequestFailed(_WHAT, f"no header {middle}")
+        if chain.is_canonical(found[0]):
+            shared = found[0]
+        else:
+            different = middle
+    if head - shared.number > DEEPEST:
+        raise PeerMisbehaved(DisconnectReason.BREACH, f"its chain left ours {head - shared.number} blocks ago")
+    return shared

@@ -1,0 +1,297 @@
+"""One cycle of synchronisation: from the common ancestor up to the target's best block.
+
+One loop looks what can be begun now (ask for headers, ask for bodies, import what is complete), begins it, and waits
+until something has ended. What is under way never waits for another kind of work: headers and bodies travel while
+blocks are executed.
+
+A target that lies is told apart from helpers that just do not have something: only the target answers for its headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from ophion.chain.events import ChainBlock
+from ophion.chain.importer import ImportedBatch
+from ophion.errors import InvalidBlock, OphionError
+from ophion.peers.eth.messages import GetHeaders
+from ophion.peers.eth.peer import EthPeer
+from ophion.peers.eth.requests import RequestFailed
+from ophion.peers.peer import FIRST_SCORE
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.sync.bodies import BodyQueue, Slot
+from ophion.peers.sync.headers import STRETCH, DoesNotLink, HeaderPlan, Stretch
+from ophion.primitives.block import HashedHeader
+
+MOST_HEADERS: Final = 2048
+"""Between download and import."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of bodies between download and import, those asked for included."""
+SKELETON_FROM: Final = 2000
+"""So far behind, and with helpers, the target sets posts and everybody fills."""
+_PER_PEER: Final = 2
+"""Requests of one kind that a peer has to answer at a time."""
+_BATCH_BLOCKS: Final = 256
+_BATCH_TRANSACTIONS: Final = 4_000
+_MOST_FAILURES: Final = 5
+"""Requests in a row that nobody has answered."""
+_WHAT: Final = "synchronisation"
+
+
+class Download:
+    """Headers, bodies and imports of one cycle."""
+
+    def __init__(
+        self,
+        target: EthPeer,
+        ancestor: HashedHeader,
+        helpers: Callable[[], list[EthPeer]],
+        import_batch: Callable[[list[ChainBlock]], Coroutine[Any, Any, ImportedBatch]],
+        look_ahead: Callable[[list[HashedHeader]], Coroutine[Any, Any, None]],
+    ) -> None:
+        """`helpers`: everybody who may be asked, the target included. `look_ahead`: what can be worked out of headers
+        before their turn comes."""
+        self.imported = 0
+        """Blocks that are in the chain now."""
+        self._target = target
+        self._plan = HeaderPlan(ancestor, target.height)
+        self._queue = BodyQueue()
+        self._helpers = helpers
+        self._import_batch = import_batch
+        self._look_ahead = look_ahead
+        self._asked: dict[tuple[str, EthPeer], int] = {}
+        self._last_asked: dict[EthPeer, int] = {}
+        self._turns = 0
+        self._without: set[EthPeer] = set()
+        """Helpers that do not have the bodies of this chain."""
+        self._failures = 0
+        self._is_importing = False
+        self._is_asking_for_posts = False
+        self._headers_ahead = 0
+        """Headers that have come and are not in the queue yet."""
+        self._in_order = asyncio.Lock()
+        self._running = 0
+        """Requests and imports under way."""
+        self._something_ended = asyncio.Event()
+        self._group: asyncio.TaskGroup | None = None
+
+    @property
+    def goal(self) -> int:
+        """Number of the last block this cycle aims at."""
+        return self._plan.goal
+
+    @property
+    def last(self) -> HashedHeader:
+        """The last header of the target's chain that has come."""
+        return self._plan.last
+
+    async def run(self) -> None:
+        """Download and import until the goal is reached.
+
+        Raises `RequestFailed` when nobody answers, `DoesNotLink` when the target's headers are no chain, and
+        `PeerMisbehaved` when the chain breaks a rule; what is imported stays.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                await self._go_on()
+        except BaseExceptionGroup as failures:
+            raise _worst(failures) from None
+
+    async def _go_on(self) -> None:
+        while True:
+            self._begin_headers()
+            self._begin_bodies()
+            self._begin_import()
+            if not self._running:
+                if self._plan.is_complete and not len(self._queue):
+                    return
+                raise RequestFailed(_WHAT, "nobody is left to ask")
+            await self._something_ended.wait()
+            self._something_ended.clear()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        assert self._group is not None
+        self._running += 1
+        self._group.create_task(work).add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running -= 1
+        self._something_ended.set()
+
+    # --- headers --------------------------------------------------------------------------------
+
+    def _begin_headers(self) -> None:
+        plan, target = self._plan, self._target
+        if not plan.is_complete:
+            plan.goal = max(plan.goal, target.height)
+        horizon = plan.last.number + 1 + MOST_HEADERS - len(self._queue) - self._headers_ahead
+        helpers = self._helpers() if plan.goal - plan.last.number > SKELETON_FROM else [target]
+        while True:
+            if len(helpers) > 1 and plan.waits_for_posts and plan.posts_from <= target.height:
+                self._begin_posts()
+                return
+            stretch = plan.next_stretch(horizon)
+            if stretch is None:
+                return
+            able = helpers if stretch.last_hash is not None else [target]
+            peer = self._free("headers", [one for one in able if one.height >= stretch.end - 1 or one is target])
+            if peer is None:
+                plan.give_back(stretch)
+                return
+            self._note("headers", peer)
+            self._begin(self._fetch_headers(peer, stretch))
+
+    def _begin_posts(self) -> None:
+        if not self._is_asking_for_posts:
+            self._is_asking_for_posts = True
+            self._begin(self._fetch_posts())
+
+    async def _fetch_posts(self) -> None:
+        try:
+            first = self._plan.posts_from
+            count = min(MOST_HEADERS // STRETCH, (self._target.height - first) // STRETCH + 1)
+            posts = await self._target.headers(GetHeaders(first, count, STRETCH - 1))
+            if not posts:
+                self._target.useless("it does not have the headers it must have")
+                raise RequestFailed("headers", f"no header {first}")
+            self._plan.set_posts(posts)
+        finally:
+            self._is_asking_for_posts = False
+
+    async def _fetch_headers(self, peer: EthPeer, stretch: Stretch) -> None:
+        try:
+            headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
+        except RequestFailed:
+            self._plan.give_back(stretch)
+            self._failed(peer)
+            return
+        finally:
+            self._asked["headers", peer] -= 1
+        if not headers:
+            self._has_none(peer, stretch)
+            return
+        self._failures = 0
+        try:
+            linked = self._plan.came(stretch, headers)
+        except DoesNotLink as error:
+            if peer is self._target or error.stretch.last_hash is None:
+                raise
+            peer.useless(str(error))
+            self._plan.give_back(error.stretch)
+            return
+        if linked:
+            self._headers_ahead += len(linked)
+            async with self._in_order:
+                await self._look_ahead(linked)
+                self._queue.add(linked)
+            self._headers_ahead -= len(linked)
+
+    def _has_none(self, peer: EthPeer, stretch: Stretch) -> None:
+        sure = self._target.head.height or 0
+        if peer is self._target and stretch.first > sure and stretch.first == self._plan.last.number + 1:
+            # it was only thought to have them
+            self._plan.end_here()
+            peer.has_no_more_than(self._plan.last.number)
+            return
+        peer.useless("it does not have the headers it must have")
+        self._plan.give_back(stretch)
+        self._failed(peer)
+
+    # --- bodies ---------------------------------------------------------------------------------
+
+    def _begin_bodies(self) -> None:
+        helpers: list[EthPeer] | None = None
+        while (first := self._queue.first_missing) is not None and self._queue.held_bytes < MOST_BYTES:
+            if helpers is None:
+                helpers = [peer for peer in self._helpers() if peer not in self._without]
+            peer = self._free("bodies", [one for one in helpers if one.height >= first.number])
+            if peer is None:
+                return
+            slots = self._queue.next_request(peer.height)
+            self._note("bodies", peer)
+            self._begin(self._fetch_bodies(peer, slots))
+
+    async def _fetch_bodies(self, peer: EthPeer, slots: list[Slot]) -> None:
+        try:
+            bodies = await peer.bodies([slot.header for slot in slots])
+        except RequestFailed:
+            self._queue.came(slots, ())
+            self._failed(peer)
+            return
+        finally:
+            self._asked["bodies", peer] -= 1
+        self._queue.came(slots, bodies)
+        if bodies:
+            self._failures = 0
+        elif peer is self._target:
+            peer.useless("it does not have the bodies it must have")
+            self._failed(peer)
+        else:
+            self._without.add(peer)
+
+    # --- import ---------------------------------------------------------------------------------
+
+    def _begin_import(self) -> None:
+        if self._is_importing:
+            return
+        blocks = self._queue.take_ready(_BATCH_BLOCKS, _BATCH_TRANSACTIONS)
+        if blocks:
+            self._is_importing = True
+            self._begin(self._import(blocks))
+
+    async def _import(self, blocks: list[ChainBlock]) -> None:
+        batch = await self._import_batch(blocks)
+        self.imported += batch.count
+        self._is_importing = False
+        if batch.failure is not None:
+            raise _verdict(batch.failure)
+
+    # --- whom to ask ----------------------------------------------------------------------------
+
+    def _free(self, kind: str, helpers: list[EthPeer]) -> EthPeer | None:
+        """One who has room for a request: of those that have done well, the least busy, and of these each in turn."""
+        free = [peer for peer in helpers if peer.is_usable and self._asked.get((kind, peer), 0) < _PER_PEER]
+        return min(
+            free,
+            key=lambda peer: (peer.peer.score < FIRST_SCORE, len(peer.requests), self._last_asked.get(peer, 0)),
+            default=None,
+        )
+
+    def _note(self, kind: str, peer: EthPeer) -> None:
+        self._asked[kind, peer] = self._asked.get((kind, peer), 0) + 1
+        self._turns += 1
+        self._last_asked[peer] = self._turns
+
+    def _failed(self, peer: EthPeer) -> None:
+        """A request brought nothing; without the target, or after too many, there is no point in going on."""
+        self._failures += 1
+        if not self._target.peer.is_open or self._failures >= _MOST_FAILURES:
+            raise RequestFailed(_WHAT, f"{peer!r} does not answer")
+
+
+def _verdict(failure: OphionError) -> OphionError:
+    """A block that breaks a rule is the target's lie, unless only its time has not come."""
+    if isinstance(failure, InvalidBlock) and not failure.transient:
+        return PeerMisbehaved(DisconnectReason.BREACH, str(failure))
+    return RequestFailed(_WHAT, str(failure))
+
+
+def _worst(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one failure to tell of those that came together: trouble of our own, then a lie, then silence."""
+    found = _flat(failures)
+    for kind in (RequestFailed, DoesNotLink, PeerMisbehaved):
+        others = [one for one in found if not isinstance(one, kind)]
+        if not others:
+            break
+        found = others
+    return found[0]
+
+
+def _flat(failures: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for failure in failures.exceptions:
+        found.extend(_flat(failure) if isinstance(failure, BaseExceptionGroup) else [failure])
+    return found

@@ -1,0 +1,15 @@
+"""How much a peer may do."""
+
+from __future__ import annotations
+
+from ophion.peers.eth.allowance import Allowance
+
+
+def test_it_starts_full_and_fills_with_time() -> None:
+    allowance = Allowance(10, 2.0)
+    assert allowance.left(100.0) == 10
+    assert allowance.spend(10, 100.0)
+    assert not allowance.spend(1, 100.0)
+    assert allowance.left(100.0) == -1
+    assert allowance.left(101.0) == 1
+    assert allowance.left(1000.0) == 10

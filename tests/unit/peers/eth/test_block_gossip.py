@@ -1,0 +1,339 @@
+"""Blocks between nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from ophion.chain.block import decode_block, encode_block
+from ophion.native.crypto import PrivateKey
+from ophion.peers.eth.block_gossip import MOST_HELD
+from ophion.peers.eth.messages import Code, decode_new_hashes, encode_new_block, encode_new_hashes
+from ophion.peers.reasons import DisconnectReason
+from ophion.primitives import rlp
+from ophion.testing.bft_chain import KEYS as VALIDATORS
+from ophion.testing.bft_chain import sealed_blocks
+from ophion.testing.eth_node import EthNode
+from ophion.testing.links import Wire, connect
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.peers.eth.stories import told, told_of_validators
+
+KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
+
+
+def gossip(wire: Wire) -> list[int]:
+    """Announcements of blocks that an end has sent."""
+    return [code for code in wire.codes() if code in (Code.NEW_BLOCK, Code.NEW_BLOCK_HASHES)]
+
+
+def full(node: EthNode, hash: bytes) -> bytes:
+    """A stored block as it is announced in full."""
+    raw = node.chain.store.block(hash)
+    assert raw is not None
+    return encode_new_block(raw, node.chain.total_difficulty(hash) or 0)
+
+
+def test_a_new_block_reaches_everybody_and_nobody_twice(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+        wires = [
+            connect(one.eth, two.eth, (KEYS[0], KEYS[1])),
+            connect(two.eth, three.eth, (KEYS[1], KEYS[2])),
+        ]
+        await asyncio.sleep(1)
+        block, _ = await one.node.mine(legacy_transaction(DEV_KEYS[1], 0))
+        await asyncio.sleep(2)
+        assert [node.chain.head.hash for node in (two, three)] == [block.hash, block.hash]
+        assert gossip(wires[0][0]) == gossip(wires[1][0]) == [Code.NEW_BLOCK]
+        assert gossip(wires[0][1]) == gossip(wires[1][1]) == [], "whoever sent a block is not told of it"
+        assert not any(code == Code.GET_BLOCK_BODIES for wire in wires for code in wire[1].codes())
+
+    told(tmp_path, 3, story)
+
+
+def test_a_block_announced_by_hash_is_fetched_after_a_moment(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
+        block, _ = await one.node.mine(legacy_transaction(DEV_KEYS[1], 0))
+        asked = len(there.sent)
+        there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(block.hash, 1)]))
+        await asyncio.sleep(0.4)
+        assert len(there.sent) == asked, "it may still come in full"
+        await asyncio.sleep(0.2)
+        assert there.codes()[asked:] == [Code.GET_BLOCK_HEADERS, Code.GET_BLOCK_BODIES]
+        assert other.chain.head.hash == block.hash
+
+    told(tmp_path, 2, story)
+
+
+def test_a_block_that_came_in_full_is_not_fetched(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        asked = len(there.sent)
+        block = await one.node.seal()
+        there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(block.hash, 1)]))
+        await asyncio.sleep(2)
+        assert other.height == 1
+        assert there.codes()[asked:] == []
+
+    told(tmp_path, 2, story)
+
+
+def test_the_next_announcer_is_asked_when_the_first_does_not_deliver(tmp_path: Path) -> None:
+    async def story(maker: EthNode, liar: EthNode, other: EthNode) -> None:
+        _, from_liar = connect(liar.eth, other.eth, (KEYS[0], KEYS[1]))
+        here, from_maker = connect(maker.eth, other.eth, (KEYS[2], KEYS[1]))
+        here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
+        await asyncio.sleep(0.1)
+        block = await maker.node.seal()
+        announcement = encode_new_hashes([(block.hash, 1)])
+        from_liar.deliver(Code.NEW_BLOCK_HASHES, announcement)
+        from_maker.deliver(Code.NEW_BLOCK_HASHES, announcement)
+        await asyncio.sleep(1)
+        assert other.height == 1
+        assert from_liar.ended is None
+
+    told(tmp_path, 3, story)
+
+
+def test_missing_parents_are_fetched(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
+        blocks = [(await one.node.mine(legacy_transaction(DEV_KEYS[1], nonce)))[0] for nonce in range(4)]
+        there.deliver(Code.NEW_BLOCK, full(one, blocks[-1].hash))
+        await asyncio.sleep(0.5)
+        assert other.height == 4, "before synchronisation would have begun"
+
+    told(tmp_path, 2, story)
+
+
+def test_blocks_in_the_wrong_order_find_their_place(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        here.intercept = lambda code, payload: None
+        blocks = [await one.node.seal() for _ in range(5)]
+        for block in reversed(blocks):
+            there.deliver(Code.NEW_BLOCK, full(one, block.hash))
+        await asyncio.sleep(0.1)
+        assert other.height == 5
+        assert other.eth.blocks._coming == {}
+        assert other.eth.blocks._orphans == {}
+
+    told(tmp_path, 2, story)
+
+
+def test_old_and_known_blocks_are_not_passed_on(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+        blocks = [await one.node.seal() for _ in range(20)]
+        _, at_two = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        to_three, _ = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
+        await asyncio.sleep(5)
+        assert three.height == 20
+        sent = len(to_three.sent)
+        for number in (0, 5, 12, 19):
+            at_two.deliver(Code.NEW_BLOCK, full(one, blocks[number].hash))
+            at_two.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(blocks[number].hash, number + 1)]))
+        await asyncio.sleep(2)
+        assert to_three.codes()[sent:] == []
+        assert at_two.ended is None
+
+    told(tmp_path, 3, story)
+
+
+def test_a_bad_header_ends_the_connection_and_goes_no_further(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+        _, at_two = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        to_three, _ = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
+        await asyncio.sleep(1)
+        built = await one.node.core.assembler.assemble(1.0)
+        bad = replace(built.header, gas_limit=built.header.gas_limit * 2)
+        at_two.deliver(Code.NEW_BLOCK, encode_new_block(built.body.encode_block(bad.encode()), 10**6))
+        await asyncio.sleep(1)
+        assert at_two.ended is not None
+        assert at_two.ended[0] is DisconnectReason.BREACH
+        assert gossip(to_three) == []
+        assert two.height == 0
+
+    told(tmp_path, 3, story)
+
+
+def test_a_body_of_another_block_is_ignored(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
+        block, _ = await one.node.mine(legacy_transaction(DEV_KEYS[1], 0))
+        wrong = rlp.encode([rlp.decode(block.header.encode()), [], []])
+        there.deliver(Code.NEW_BLOCK, encode_new_block(wrong, 10**6))
+        await asyncio.sleep(0.1)
+        assert (other.height, there.ended) == (0, None)
+        there.deliver(Code.NEW_BLOCK, full(one, block.hash))
+        await asyncio.sleep(0.1)
+        assert other.height == 1, "the right one is taken afterwards"
+
+    told(tmp_path, 2, story)
+
+
+def test_a_block_whose_execution_fails_is_nobodys_fault_but_its_makers(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        built = await one.node.core.assembler.assemble(1.0)
+        bad = replace(built.header, state_root=bytes(32))
+        there.deliver(Code.NEW_BLOCK, encode_new_block(built.body.encode_block(bad.encode()), 10**6))
+        await asyncio.sleep(1)
+        assert (other.height, there.ended) == (0, None)
+        assert len(other.node.core.importer.bad_blocks.recent()) == 1
+
+    told(tmp_path, 2, story)
+
+
+def test_a_block_from_the_future_waits_for_its_time(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+        here, there = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        to_three, _ = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
+        await asyncio.sleep(1)
+        assembler = one.node.core.assembler
+        wishes = assembler.wishes(timestamp=int(one.node.clock.now()) + 25)
+        early = await assembler.assemble_on(one.chain.head, wishes, 1.0)
+        there.deliver(Code.NEW_BLOCK, encode_new_block(early.body.encode_block(early.header.encode()), 10**6))
+        await asyncio.sleep(5)
+        assert (two.height, gossip(to_three), there.ended) == (0, [], None)
+        await asyncio.sleep(25)
+        assert (two.height, three.height) == (1, 1)
+        assert here.ended is None
+
+    told(tmp_path, 3, story)
+
+
+def test_impossible_blocks_end_the_connection(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        built = await one.node.core.assembler.assemble(1.0)
+        header = built.header
+        for bad, weight in (
+            (replace(header, difficulty=2**81), 2**90),
+            (replace(header, extra_data=bytes(200_000)), 10**6),
+            (header, 0),
+        ):
+            _, there = connect(one.eth, other.eth)
+            await asyncio.sleep(0.1)
+            there.deliver(Code.NEW_BLOCK, encode_new_block(built.body.encode_block(bad.encode()), weight))
+            assert there.ended is not None
+            assert there.ended[0] is DisconnectReason.BREACH
+            await asyncio.sleep(0.1)
+
+    told(tmp_path, 2, story)
+
+
+def test_what_a_peer_has_on_its_way_is_bounded(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        there.intercept = lambda code, payload: None
+        built = await one.node.core.assembler.assemble(1.0)
+        for number in range(2 * MOST_HELD):
+            orphan = replace(built.header, parent_hash=bytes([number]) * 32, number=5)
+            there.deliver(Code.NEW_BLOCK, encode_new_block(built.body.encode_block(orphan.encode()), 10**6))
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        assert sum(map(len, other.eth.blocks._orphans.values())) == MOST_HELD
+        there.close()
+        assert other.eth.blocks._orphans == {}
+        assert other.eth.blocks._coming == {}
+
+    told(tmp_path, 2, story)
+
+
+def test_announcements_without_end_are_bounded(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        for start in range(0, 20_000, 1000):
+            blocks = [(number.to_bytes(32, "big"), 1) for number in range(start, start + 1000)]
+            there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes(blocks))
+        assert len(other.eth.blocks._fetcher) <= 256
+        await asyncio.sleep(10)
+        assert len(other.eth.blocks._fetcher) == 0
+        assert there.ended is not None, "it announces blocks that it does not have"
+
+    told(tmp_path, 2, story)
+
+
+def test_validators_are_told_the_hash_and_others_the_block(tmp_path: Path) -> None:
+    async def story(validator: EthNode, colleague: EthNode, follower: EthNode) -> None:
+        to_colleague, _ = connect(validator.eth, colleague.eth, (VALIDATORS[0], VALIDATORS[1]))
+        to_follower, _ = connect(validator.eth, follower.eth, (VALIDATORS[0], KEYS[5]))
+        await asyncio.sleep(1)
+        blocks = [raw for _, raw in sealed_blocks("ibft2", 4, 2)]
+        await validator.take(iter(blocks[:1]))
+        await asyncio.sleep(0.1)
+        assert gossip(to_colleague) == [Code.NEW_BLOCK_HASHES]
+        assert gossip(to_follower) == [Code.NEW_BLOCK]
+        assert (colleague.height, follower.height) == (0, 1)
+        await asyncio.sleep(1)
+        assert colleague.height == 1, "it has not decided the block itself and fetches it"
+
+    told_of_validators(tmp_path, 3, story)
+
+
+def test_the_same_block_with_other_seals_is_the_same_block(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        ((_, raw),) = sealed_blocks("ibft2", 4, 1)
+        ((_, more_seals),) = sealed_blocks("ibft2", 4, 1, sealers=4)
+        assert raw != more_seals
+        for block in (raw, more_seals):
+            there.deliver(Code.NEW_BLOCK, encode_new_block(block, 2))
+            await asyncio.sleep(0.1)
+        assert other.chain.store.block(other.chain.head.hash) == raw
+        assert there.ended is None
+
+    told_of_validators(tmp_path, 2, story)
+
+
+def test_the_head_is_announced_after_synchronisation(tmp_path: Path) -> None:
+    async def story(one: EthNode, middle: EthNode, last: EthNode) -> None:
+        for _ in range(40):
+            await one.node.seal()
+        to_last, _ = connect(middle.eth, last.eth, (KEYS[1], KEYS[2]))
+        await asyncio.sleep(1)
+        connect(one.eth, middle.eth, (KEYS[0], KEYS[1]))
+        await asyncio.sleep(10)
+        assert (middle.height, last.height) == (40, 40)
+        announced = [decode_new_hashes(payload) for code, payload in to_last.sent if code == Code.NEW_BLOCK_HASHES]
+        assert announced == [[(one.chain.head.hash, 40)]]
+
+    told(tmp_path, 3, story)
+
+
+def test_a_heavier_branch_takes_over_and_its_transactions_come_back(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        lost = legacy_transaction(DEV_KEYS[2], 0)
+        _, hashes = await other.node.mine(lost)
+        for _ in range(3):
+            await one.node.seal()
+        connect(one.eth, other.eth)
+        await asyncio.sleep(5)
+        assert other.chain.head.hash == one.chain.head.hash
+        assert other.pool.get(hashes[0]) is not None
+        await asyncio.sleep(1)
+        assert one.pool.get(hashes[0]) is not None, "and is passed on from there"
+
+    told(tmp_path, 2, story)
+
+
+def test_blocks_that_are_known_in_part_come_back_as_they_went(tmp_path: Path) -> None:
+    async def story(one: EthNode) -> None:
+        header, _ = await one.node.mine(legacy_transaction(DEV_KEYS[1], 0))
+        raw = one.chain.store.block(header.hash)
+        assert raw is not None
+        assert encode_block(decode_block(raw, one.chain.engine)) == raw
+
+    told(tmp_path, 1, story)

@@ -1,0 +1,122 @@
+"""Requests and their answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from ophion.peers.eth.fields import enclosed
+from ophion.peers.eth.messages import Code, GetHeaders
+from ophion.peers.eth.requests import MOST_OPEN, RequestFailed, Requests, RequestTimedOut
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.runtime.clock import ManualClock
+from ophion.testing.virtual_loop import run_virtually
+
+
+class Line:
+    """A peer that only listens."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Code, bytes]] = []
+        self.is_open = True
+
+    def send(self, code: Code, payload: bytes) -> bool:
+        self.sent.append((code, payload))
+        return self.is_open
+
+
+def told(story: Callable[[Requests, Line], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        line = Line()
+        await story(Requests(line.send), line)
+
+    run_virtually(run(), ManualClock())
+
+
+def ask(requests: Requests, code: Code = Code.GET_BLOCK_HEADERS) -> asyncio.Task[bytes]:
+    return asyncio.ensure_future(requests.ask(code, GetHeaders(1, 1).encode))
+
+
+def test_answers_find_their_requests_in_any_order() -> None:
+    async def story(requests: Requests, line: Line) -> None:
+        first, second = ask(requests), ask(requests)
+        await asyncio.sleep(0)
+        assert [payload[1] for _, payload in line.sent] == [1, 2]
+        requests.answered(Code.BLOCK_HEADERS, enclosed(2, b"\xc1\x02"))
+        requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc1\x01"))
+        assert await first == b"\xc1\x01"
+        assert await second == b"\xc1\x02"
+        assert len(requests) == 0
+
+    told(story)
+
+
+def test_what_nobody_asked_for_is_a_breach() -> None:
+    async def story(requests: Requests, line: Line) -> None:
+        for code, number in ((Code.BLOCK_HEADERS, 1), (Code.BLOCK_BODIES, 7)):
+            with pytest.raises(PeerMisbehaved, match="unsolicited") as caught:
+                requests.answered(code, enclosed(number, b"\xc0"))
+            assert caught.value.reason is DisconnectReason.BREACH
+        waiting = ask(requests)
+        await asyncio.sleep(0)
+        with pytest.raises(PeerMisbehaved):
+            requests.answered(Code.BLOCK_BODIES, enclosed(1, b"\xc0"))
+        requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc0"))
+        with pytest.raises(PeerMisbehaved):
+            requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc0"))
+        await waiting
+
+    told(story)
+
+
+def test_an_answer_after_its_time_is_thrown_away_once() -> None:
+    async def story(requests: Requests, line: Line) -> None:
+        with pytest.raises(RequestTimedOut):
+            await ask(requests)
+        requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc0"))
+        with pytest.raises(PeerMisbehaved):
+            requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc0"))
+
+    told(story)
+
+
+def test_the_sixth_request_waits_for_its_turn() -> None:
+    async def story(requests: Requests, line: Line) -> None:
+        tasks = [ask(requests) for _ in range(MOST_OPEN + 1)]
+        await asyncio.sleep(0)
+        assert len(line.sent) == MOST_OPEN
+        requests.answered(Code.BLOCK_HEADERS, enclosed(3, b"\xc0"))
+        await asyncio.sleep(0.001)
+        assert len(line.sent) == MOST_OPEN + 1
+        requests.close()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [isinstance(one, RequestFailed) for one in done] == [True, True, False, True, True, True]
+
+    told(story)
+
+
+def test_nobody_waits_for_a_peer_that_is_gone() -> None:
+    async def story(requests: Requests, line: Line) -> None:
+        line.is_open = False
+        with pytest.raises(RequestFailed, match="gone"):
+            await ask(requests)
+        requests.close()
+        with pytest.raises(RequestFailed, match="gone"):
+            await ask(requests)
+
+    told(story)
+
+
+def test_a_caller_that_gives_up_leaves_nothing_open() -> None:
+    async def story(requests: Requests, line: Line) -> None:
+        task = ask(requests)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert len(requests) == 0
+        requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc0"))
+
+    told(story)

@@ -1,0 +1,302 @@
+"""Transactions between nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from math import isqrt
+from pathlib import Path
+
+from ophion.native.crypto import PrivateKey, keccak256
+from ophion.peers.eth import transaction_fetcher, transaction_intake
+from ophion.peers.eth.exchanges import read_transactions, wrapped
+from ophion.peers.eth.fields import list_of_hashes
+from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
+from ophion.peers.reasons import DisconnectReason
+from ophion.primitives import rlp
+from ophion.testing.eth_node import EthNode
+from ophion.testing.links import Wire, connect
+from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+from tests.unit.peers.eth.stories import told
+
+KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
+
+
+def message(*raws: bytes) -> bytes:
+    return rlp.list_of([wrapped(raw) for raw in raws])
+
+
+def announcement(*raws: bytes) -> bytes:
+    types = bytes(0 if raw[0] >= 0xC0 else raw[0] for raw in raws)
+    return TransactionHashes(types, [len(raw) for raw in raws], [keccak256(raw) for raw in raws]).encode()
+
+
+def in_full(wire: Wire) -> list[bytes]:
+    """Transactions that an end has sent in full."""
+    return [raw for code, payload in wire.sent if code == Code.TRANSACTIONS for raw in read_transactions(payload)]
+
+
+def by_hash(wire: Wire) -> list[bytes]:
+    """Hashes of transactions that an end has announced."""
+    sent = [payload for code, payload in wire.sent if code == Code.NEW_POOLED_TRANSACTION_HASHES]
+    return [hash for payload in sent for hash in TransactionHashes.decode(payload).hashes]
+
+
+def asked_for(wire: Wire) -> list[bytes]:
+    """Hashes of transactions that an end has asked for."""
+    sent = [payload for code, payload in wire.sent if code == Code.GET_POOLED_TRANSACTIONS]
+    return [hash for one in sent for hash in list_of_hashes(decode_get(one, Code.GET_POOLED_TRANSACTIONS)[1], "hashes")]
+
+
+def test_a_transaction_goes_in_full_to_some_and_by_hash_to_the_others_once(tmp_path: Path) -> None:
+    async def story(one: EthNode, *others: EthNode) -> None:
+        wires = [connect(one.eth, other.eth, (KEYS[0], KEYS[at + 1])) for at, other in enumerate(others)]
+        await asyncio.sleep(1)
+        raws = [legacy_transaction(DEV_KEYS[1], 0), fee_transaction(DEV_KEYS[1], 1)]
+        hashes = await one.node.send(*raws)
+        await asyncio.sleep(0.1)
+        full = [wire for wire, _ in wires if in_full(wire)]
+        assert len(full) == isqrt(len(others)) == 2
+        assert [in_full(wire) for wire in full] == [raws, raws]
+        assert [by_hash(wire) for wire, _ in wires if wire not in full] == [hashes, hashes, hashes]
+        await asyncio.sleep(2)
+        assert all(other.pool.get(hash) is not None for other in others for hash in hashes)
+        assert all(not in_full(there) and not by_hash(there) for _, there in wires), "nothing is sent back"
+        for here, _ in wires:
+            assert len(in_full(here)) + len(by_hash(here)) + len(asked_for(here)) == 2
+
+    told(tmp_path, 6, story)
+
+
+def test_hashes_are_answered_with_exact_sizes_and_types(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        raws = [legacy_transaction(DEV_KEYS[1], 0), fee_transaction(DEV_KEYS[1], 1)]
+        await one.node.send(*raws)
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        assert [payload for code, payload in here.sent if code == Code.NEW_POOLED_TRANSACTION_HASHES] == [
+            announcement(*raws)
+        ], "a new peer is told what is in the pool"
+        assert len(other.pool) == 2
+        assert there.ended is None
+
+    told(tmp_path, 2, story)
+
+
+def test_long_transactions_travel_only_on_demand(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, _ = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        long = legacy_transaction(DEV_KEYS[1], 0, data=bytes(5000), gas=300_000)
+        hashes = await one.node.send(long)
+        await asyncio.sleep(0.1)
+        assert in_full(here) == []
+        assert by_hash(here) == hashes
+        await asyncio.sleep(1)
+        assert other.pool.get(hashes[0]) is not None
+
+    told(tmp_path, 2, story)
+
+
+def test_what_comes_in_full_within_half_a_second_is_not_asked_for(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        raw = legacy_transaction(DEV_KEYS[1], 0)
+        there.deliver(Code.NEW_POOLED_TRANSACTION_HASHES, announcement(raw))
+        await asyncio.sleep(0.3)
+        there.deliver(Code.TRANSACTIONS, message(raw))
+        await asyncio.sleep(2)
+        assert asked_for(there) == []
+        assert here.ended is None
+        assert len(other.pool) == 1
+
+    told(tmp_path, 2, story)
+
+
+def test_another_announcer_is_asked_when_one_does_not_deliver(tmp_path: Path) -> None:
+    async def story(liar: EthNode, honest: EthNode, other: EthNode) -> None:
+        raw = legacy_transaction(DEV_KEYS[1], 0)
+        _, from_liar = connect(liar.eth, other.eth, (KEYS[0], KEYS[2]))
+        to_other, _ = connect(honest.eth, other.eth, (KEYS[1], KEYS[2]))
+        to_other.intercept = lambda code, payload: None if code == Code.TRANSACTIONS else payload
+        await asyncio.sleep(1)
+        from_liar.deliver(Code.NEW_POOLED_TRANSACTION_HASHES, announcement(raw))
+        hashes = await honest.node.send(raw)
+        to_other.other.deliver(Code.NEW_POOLED_TRANSACTION_HASHES, announcement(raw))  # type: ignore[union-attr]
+        await asyncio.sleep(2)
+        assert asked_for(from_liar) == hashes
+        assert other.pool.get(hashes[0]) is not None
+
+    told(tmp_path, 3, story)
+
+
+def test_announcements_of_things_never_delivered_are_bounded_and_forgotten(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        fetcher = other.eth.transactions._fetcher
+        for start in range(0, 20_000, 4000):
+            hashes = [number.to_bytes(32, "big") for number in range(start, start + 4000)]
+            there.deliver(
+                Code.NEW_POOLED_TRANSACTION_HASHES, TransactionHashes(bytes(4000), [100] * 4000, hashes).encode()
+            )
+        assert len(fetcher) == transaction_fetcher.MOST_TRACKED
+        await asyncio.sleep(60)
+        assert len(fetcher) == 0
+        assert len(asked_for(there)) == transaction_fetcher.MOST_TRACKED
+        assert there.ended is None
+
+    told(tmp_path, 2, story)
+
+
+def test_whoever_announces_without_end_is_cut_off(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        hashes = [number.to_bytes(32, "big") for number in range(4096)]
+        payload = TransactionHashes(bytes(4096), [100] * 4096, hashes).encode()
+        count = 0
+        while there.ended is None:
+            there.deliver(Code.NEW_POOLED_TRANSACTION_HASHES, payload)
+            count += 1
+        assert there.ended is not None
+        assert there.ended[0] is DisconnectReason.USELESS
+        assert 250 < count < 400
+        await asyncio.sleep(0)
+        assert len(other.eth.transactions._fetcher) == 0
+
+    told(tmp_path, 2, story)
+
+
+def test_undecodable_transactions_are_a_breach(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        for raw in (b"\x09" + bytes(50), b"\xc3\x01\x02\x03", b"\x02\xc0"):
+            _, there = connect(one.eth, other.eth)
+            await asyncio.sleep(0.1)
+            there.deliver(Code.TRANSACTIONS, message(raw))
+            await asyncio.sleep(0.1)
+            assert there.ended is not None
+            assert there.ended[0] is DisconnectReason.BREACH
+            await asyncio.sleep(0.1)
+
+    told(tmp_path, 2, story)
+
+
+def test_invalid_transactions_are_dropped_and_not_passed_on(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+        _, there = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        to_three, _ = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
+        await asyncio.sleep(1)
+        poor = PrivateKey(b"\x77" * 32)
+        there.deliver(
+            Code.TRANSACTIONS,
+            message(legacy_transaction(poor, 0, value=1), legacy_transaction(DEV_KEYS[1], 0, chain_id=4)),
+        )
+        await asyncio.sleep(2)
+        assert (len(two.pool), there.ended) == (0, None)
+        assert in_full(to_three) == by_hash(to_three) == []
+
+    told(tmp_path, 3, story)
+
+
+def test_a_flood_of_worthless_transactions_is_not_read_to_its_end(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        poor = PrivateKey(b"\x77" * 32)
+        judged = 0
+        submit = other.pool.submit
+
+        def counted(raws, origin):  # type: ignore[no-untyped-def]
+            nonlocal judged
+            judged += len(raws)
+            return submit(raws, origin)
+
+        other.pool.submit = counted  # type: ignore[method-assign]
+        intake = next(iter(other.eth.transactions._intakes.values()))
+        intake._worthless.spend(transaction_intake._MOST_WORTHLESS - 100, asyncio.get_running_loop().time())
+        nonce = 0
+        while there.ended is None:
+            raws = [legacy_transaction(poor, nonce + at, value=1) for at in range(20)]
+            nonce += 20
+            there.deliver(Code.TRANSACTIONS, message(*raws))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert judged <= 200
+        assert there.ended[0] is DisconnectReason.USELESS
+
+    told(tmp_path, 2, story)
+
+
+def test_transactions_of_peers_are_forgotten_while_this_node_is_far_behind(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        other.eth.is_accepting = lambda: False
+        raw = legacy_transaction(DEV_KEYS[1], 0)
+        there.deliver(Code.TRANSACTIONS, b"not even read")
+        there.deliver(Code.NEW_POOLED_TRANSACTION_HASHES, b"not even read")
+        there.deliver(Code.TRANSACTIONS, message(raw))
+        await asyncio.sleep(2)
+        assert (len(other.pool), there.ended) == (0, None)
+        other.eth.is_accepting = lambda: True
+        other.eth.transactions.forget_known()
+        there.deliver(Code.TRANSACTIONS, message(raw))
+        await asyncio.sleep(1)
+        assert len(other.pool) == 1
+        assert here.ended is None
+
+    told(tmp_path, 2, story)
+
+
+def test_own_transactions_are_passed_on_whatever_the_node_thinks_of_its_chain(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        one.eth.is_accepting = lambda: False
+        await one.node.send(legacy_transaction(DEV_KEYS[1], 0))
+        await asyncio.sleep(1)
+        assert len(other.pool) == 1
+
+    told(tmp_path, 2, story)
+
+
+def test_a_storm_passes_through_a_line_of_nodes_and_nothing_is_lost_or_decoded_twice(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+        first = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        second = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
+        await asyncio.sleep(1)
+        decoded = 0
+        submit = three.pool.submit
+
+        def counted(raws, origin):  # type: ignore[no-untyped-def]
+            nonlocal decoded
+            decoded += len(raws)
+            return submit(raws, origin)
+
+        three.pool.submit = counted  # type: ignore[method-assign]
+        for start in range(0, 1000, 100):
+            await one.node.send(*(legacy_transaction(DEV_KEYS[1], nonce) for nonce in range(start, start + 100)))
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(5)
+        assert (len(two.pool), len(three.pool)) == (1000, 1000)
+        assert decoded == 1000
+        assert not any(in_full(wire) or by_hash(wire) for wire in (first[1], second[1]))
+
+    told(tmp_path, 3, story)
+
+
+def test_what_is_in_a_block_is_not_fetched_any_more(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        here.intercept = lambda code, payload: None if code == Code.TRANSACTIONS else payload
+        raw = legacy_transaction(DEV_KEYS[1], 0)
+        there.deliver(Code.NEW_POOLED_TRANSACTION_HASHES, announcement(raw))
+        await one.node.send(raw)
+        await one.node.seal(0.1)
+        await asyncio.sleep(3)
+        assert other.height == 1
+        assert asked_for(there) == []
+
+    told(tmp_path, 2, story)

@@ -1,0 +1,71 @@
+"""The last block in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ophion.peers.eth.messages import Code
+from ophion.peers.eth.peer import EthPeer
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.sync.ancestor import common_ancestor
+from ophion.testing.bft_chain import START, sealed_blocks
+from ophion.testing.core import until
+from ophion.testing.eth_node import EthNode
+from ophion.testing.links import Wire, connect
+from tests.unit.peers.eth.stories import told, told_of_validators
+
+
+def eth(wire: Wire) -> EthPeer:
+    assert isinstance(wire.attached, EthPeer)
+    return wire.attached
+
+
+@pytest.mark.parametrize(("shared", "own", "others"), [(0, 0, 5), (5, 0, 5), (5, 3, 9), (3, 40, 41), (7, 230, 300)])
+def test_it_is_found_near_and_far(tmp_path: Path, shared: int, own: int, others: int) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        for _ in range(shared):
+            header = await one.node.seal(0.0)
+            raw = one.chain.store.block(header.hash)
+            assert raw is not None
+            await other.take(iter([raw]))
+        for _ in range(own):
+            await one.node.seal(1.0)
+        for _ in range(others):
+            await other.node.seal(2.0)
+        here, _ = connect(one.eth, other.eth)
+        await until(lambda: eth(here).is_usable)
+        before = len(here.sent)
+        ancestor = await common_ancestor(eth(here), one.chain)
+        assert ancestor.number == shared
+        asked = [code for code in here.codes()[before:] if code == Code.GET_BLOCK_HEADERS]
+        assert len(asked) <= 12
+
+    told(tmp_path, 2, story, synchronises=False)
+
+
+def test_where_blocks_are_final_the_head_is_the_ancestor(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        await one.take(raw for _, raw in sealed_blocks("ibft2", 4, 5))
+        await other.take(raw for _, raw in sealed_blocks("ibft2", 4, 8))
+        here, _ = connect(one.eth, other.eth)
+        await until(lambda: eth(here).is_usable)
+        before = len(here.sent)
+        assert (await common_ancestor(eth(here), one.chain)).number == 5
+        assert here.codes()[before:] == [Code.GET_BLOCK_HEADERS]
+
+    told_of_validators(tmp_path, 2, story, synchronises=False)
+
+
+def test_a_block_that_differs_where_blocks_are_final_is_called_by_its_name(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        await one.take(raw for _, raw in sealed_blocks("ibft2", 4, 5))
+        await other.take(raw for _, raw in sealed_blocks("ibft2", 4, 8, start=START + 3))
+        here, _ = connect(one.eth, other.eth)
+        await until(lambda: eth(here).is_usable)
+        with pytest.raises(PeerMisbehaved, match="another chain") as caught:
+            await common_ancestor(eth(here), one.chain)
+        assert caught.value.reason is DisconnectReason.BREACH
+
+    told_of_validators(tmp_path, 2, story, synchronises=False)
