@@ -2,7 +2,9 @@
 
 use alloy_primitives::{Address, B256, keccak256};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
+use rayon::prelude::*;
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 use secp256k1::{Message, PublicKey, SECP256K1, SecretKey};
 
@@ -99,11 +101,28 @@ fn recover_address<'py>(py: Python<'py>, digest: &[u8], signature: &[u8]) -> PyR
     Ok(PyBytes::new(py, address.as_slice()))
 }
 
+/// Who made each of many signatures, on all cores; None for what gives nobody.
+#[pyfunction]
+#[pyo3(signature = (pairs, /))]
+fn recover_addresses<'py>(
+    py: Python<'py>,
+    pairs: Vec<(PyBackedBytes, PyBackedBytes)>,
+) -> Vec<Option<Bound<'py, PyBytes>>> {
+    let one = |(digest, signature): &(PyBackedBytes, PyBackedBytes)| -> Option<Address> {
+        let digest = B256::from(fixed::<32>("digest", digest).ok()?);
+        let (r_s, parity) = split_signature(signature).ok()?;
+        recover_signer(&digest, &r_s, parity).ok()
+    };
+    let found: Vec<Option<Address>> = py.detach(|| pairs.par_iter().map(one).collect());
+    found.iter().map(|address| address.as_ref().map(|address| PyBytes::new(py, address.as_slice()))).collect()
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(py_keccak256, module)?)?;
     module.add_function(wrap_pyfunction!(public_key, module)?)?;
     module.add_function(wrap_pyfunction!(address_of, module)?)?;
     module.add_function(wrap_pyfunction!(sign, module)?)?;
     module.add_function(wrap_pyfunction!(recover, module)?)?;
-    module.add_function(wrap_pyfunction!(recover_address, module)?)
+    module.add_function(wrap_pyfunction!(recover_address, module)?)?;
+    module.add_function(wrap_pyfunction!(recover_addresses, module)?)
 }

@@ -104,13 +104,20 @@ impl Store {
         Ok(py.detach(|| inner.sync())?)
     }
 
-    #[pyo3(signature = (blocks, removed, added, /))]
-    fn commit(&self, py: Python<'_>, blocks: Vec<Py<NewBlock>>, removed: Vec<Hash>, added: Vec<Hash>) -> PyResult<()> {
+    #[pyo3(signature = (blocks, removed, added, named=Vec::new(), /))]
+    fn commit(
+        &self,
+        py: Python<'_>,
+        blocks: Vec<Py<NewBlock>>,
+        removed: Vec<Hash>,
+        added: Vec<Hash>,
+        named: Vec<(String, Vec<u8>)>,
+    ) -> PyResult<()> {
         let inner = self.inner()?;
         let records: Vec<Arc<BlockRecord>> = blocks.iter().map(|block| block.get().record.clone()).collect();
         let plain = |hashes: Vec<Hash>| hashes.into_iter().map(|hash| hash.0).collect::<Vec<B256>>();
         let (removed, added) = (plain(removed), plain(added));
-        Ok(py.detach(|| inner.commit(&records, &removed, &added))?)
+        Ok(py.detach(|| inner.commit(&records, &removed, &added, &named))?)
     }
 
     #[pyo3(signature = (key, value, /))]

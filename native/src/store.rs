@@ -134,13 +134,19 @@ impl Inner {
         Ok(txn.commit()?)
     }
 
-    /// Write blocks and move the canonical chain, all or nothing.
-    pub fn commit(self: &Arc<Self>, blocks: &[Arc<BlockRecord>], removed: &[B256], added: &[B256]) -> Result<()> {
+    /// Write blocks and named values and move the canonical chain, all or nothing.
+    pub fn commit(
+        self: &Arc<Self>,
+        blocks: &[Arc<BlockRecord>],
+        removed: &[B256],
+        added: &[B256],
+        named: &[(String, Vec<u8>)],
+    ) -> Result<()> {
         let mut failed = self.writer.lock().expect("no panic while locked");
         if let Some(reason) = &*failed {
             return Err(Error::Storage(reason.clone()));
         }
-        let outcome = self.write(blocks, removed, added);
+        let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
             // Nodes in memory may carry ids that were never written: nothing may be built on them.
             *failed = Some(format!("{cause}; no more is written until the node is restarted"));
@@ -149,9 +155,18 @@ impl Inner {
         outcome
     }
 
-    fn write(self: &Arc<Self>, blocks: &[Arc<BlockRecord>], removed: &[B256], added: &[B256]) -> Result<()> {
+    fn write(
+        self: &Arc<Self>,
+        blocks: &[Arc<BlockRecord>],
+        removed: &[B256],
+        added: &[B256],
+        named: &[(String, Vec<u8>)],
+    ) -> Result<()> {
         let mut txn = self.env.write_txn()?;
         let tables = &self.tables;
+        for (key, value) in named {
+            tables.meta.put(&mut txn, format!("node:{key}").as_bytes(), value)?;
+        }
         let next = tables.meta.get(&txn, meta::NEXT_NODE)?.map_or(1, number);
         let mut saver = NodeWriter { table: tables.nodes, next, buffer: Vec::new() };
         for block in blocks {

@@ -48,6 +48,9 @@ def recover(digest: bytes, signature: bytes, /) -> bytes:
     """64-byte public key of a 65-byte signature (v 0 or 1)."""
 
 def recover_address(digest: bytes, signature: bytes, /) -> bytes: ...
+def recover_addresses(pairs: Sequence[tuple[bytes, bytes]], /) -> list[bytes | None]:
+    """Who made each of many (digest, signature) on all cores; None for what is no signature of anybody."""
+
 
 # --- small tries --------------------------------------------------------------------------------
 
@@ -497,8 +500,15 @@ class Store:
         """Force everything to disk (needed only when not durable)."""
 
     # writing
-    def commit(self, blocks: Sequence[NewBlock], removed: Sequence[bytes], added: Sequence[bytes], /) -> None:
-        """Write the blocks and move the canonical chain in ONE transaction.
+    def commit(
+        self,
+        blocks: Sequence[NewBlock],
+        removed: Sequence[bytes],
+        added: Sequence[bytes],
+        named: Sequence[tuple[str, bytes]] = ...,
+        /,
+    ) -> None:
+        """Write the blocks, and named values as `put_meta` does, and move the canonical chain in ONE transaction.
 
         `removed`: canonical hashes to take off, old head first. `added`: hashes to put on, ascending, the last one
         becoming the head; each must be stored already or be among `blocks`. Both empty: side-chain blocks only."""

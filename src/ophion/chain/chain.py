@@ -99,12 +99,7 @@ class Chain:
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
         """What the engine wanted to know again about a block."""
-        return self.store.meta(_checkpoint_key(block_hash))
-
-    def keep_checkpoint(self, block_hash: Hash32, record: bytes) -> None:
-        """Keep what `checkpoint` answers. The block may be one that is never committed: its hash says all about it."""
-        with translated():
-            self.store.put_meta(_checkpoint_key(block_hash), record)
+        return self.store.meta(checkpoint_key(block_hash))
 
     def is_canonical(self, header: HashedHeader) -> bool:
         """Whether a block lies on the canonical chain."""
@@ -144,5 +139,6 @@ class Chain:
         return Tip(header, total_difficulty)
 
 
-def _checkpoint_key(block_hash: Hash32) -> str:
+def checkpoint_key(block_hash: Hash32) -> str:
+    """Under which the database keeps what `Chain.checkpoint` answers; the block's hash says all about it."""
     return f"checkpoint:{block_hash.hex()}"

@@ -12,14 +12,14 @@ transient say that it is too early to judge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ophion.chain import validation
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.block import ommers_of
-from ophion.chain.chain import Chain
+from ophion.chain.chain import Chain, checkpoint_key
 from ophion.chain.environment import block_env
 from ophion.chain.fork_choice import HeadChange, head_change
 from ophion.consensus.engine import HeaderReader, Tip
@@ -226,8 +226,6 @@ class ImportCore:
         """
         if not self._staged:
             return None
-        # before the blocks: a failure behind them would leave a head on disk that nobody was told of
-        self._keep_checkpoints()
         change = None
         if self._best.header.hash != self._tip.header.hash:
             change = head_change(self._best, self._tip.header, self)
@@ -236,17 +234,19 @@ class ImportCore:
                 [_new_block(staged) for staged in self._staged.values()],
                 [header.hash for header in change.removed] if change is not None else [],
                 [header.hash for header in change.added] if change is not None else [],
+                list(self._checkpoints()),
             )
         self._tip = self._best
         self._staged.clear()
         return change
 
-    def _keep_checkpoints(self) -> None:
+    def _checkpoints(self) -> Iterator[tuple[str, bytes]]:
+        """What the engine wants to know again about some of the staged blocks, as named values of the database."""
         for header in (staged.header for staged in self._staged.values()):
             if header.number % CHECKPOINT_DISTANCE == 0:
                 record = self.chain.engine.checkpoint(header, self)
                 if record is not None:
-                    self.chain.keep_checkpoint(header.hash, record)
+                    yield checkpoint_key(header.hash), record
 
     def discard(self) -> None:
         """Forget everything staged."""

@@ -166,6 +166,7 @@ class BlockFileImport:
                 size += len(raw)
                 transactions += 0 if ready.block is None else ready.block.body.transaction_count
                 if transactions >= _CHUNK_TRANSACTIONS or len(blocks) >= _CHUNK_BLOCKS or size >= _CHUNK_BYTES:
+                    self._look_ahead(blocks)
                     yield _Chunk(blocks, None, is_last=False)
                     blocks, transactions, size = [], 0, 0
         except OphionError as error:
@@ -173,6 +174,10 @@ class BlockFileImport:
             yield _Chunk(blocks, error, is_last=True)
             return
         yield _Chunk(blocks, None, is_last=True)
+
+    def _look_ahead(self, blocks: Sequence[_Ready]) -> None:
+        headers = [ready.block.header for ready in blocks if ready.block is not None]
+        self._core.chain.engine.look_ahead(headers)
 
     def _ready(self, raw: bytes, offset: int, path: Path) -> _Ready:
         engine = self._core.chain.engine

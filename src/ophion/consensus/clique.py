@@ -19,7 +19,7 @@ from ophion.consensus.engine import Finality, HeaderReader, Tip, Vote, Wishes
 from ophion.consensus.header_fold import HeaderFold
 from ophion.consensus.unsealed import unsealed_header
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
-from ophion.native.crypto import keccak256, recover_address
+from ophion.native.crypto import keccak256, recover_address, recover_addresses
 from ophion.native.failures import NativeError
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
@@ -69,10 +69,21 @@ class CliqueEngine:
         known = self._authors.get(header.hash)
         if known is None:
             known = self._recover(header.header)
-            self._authors[header.hash] = known
-            if len(self._authors) > _SIGNERS_KEPT:
-                self._authors.popitem(last=False)
+            self._keep_author(header.hash, known)
         return known
+
+    def _keep_author(self, block_hash: Hash32, author: Address) -> None:
+        self._authors[block_hash] = author
+        if len(self._authors) > _SIGNERS_KEPT:
+            self._authors.popitem(last=False)
+
+    def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
+        """Recover the signers."""
+        sealed = [header for header in headers if header.number and len(header.header.extra_data) >= VANITY + SEAL]
+        seals = [(self.signing_hash(header.header), header.header.extra_data[-SEAL:]) for header in sealed]
+        for header, author in zip(sealed, recover_addresses(seals), strict=True):
+            if author is not None:
+                self._keep_author(header.hash, author)
 
     def beneficiary(self, header: HashedHeader) -> Address:
         """The signer, whatever the coinbase says."""

@@ -75,6 +75,9 @@ class MergeEngine:
         rules.check_base_fee(block, before, self._spec)
         rules.check_blobs(block, before, fork)
 
+    def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
+        """There are no seals to recover."""
+
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """None after the merge."""
         if not _is_merged(header.header):

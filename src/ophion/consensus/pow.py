@@ -111,6 +111,9 @@ class PowEngine:
             return self._fixed_difficulty
         return next_difficulty(parent, timestamp, fork)
 
+    def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
+        """There are no seals to recover."""
+
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """At most two, each a valid header of another branch that left ours at most six blocks ago, none twice."""
         if not ommers:

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from ophion import errors
-from ophion._native import DecodeError, address_of, keccak256, public_key, recover, recover_address, sign
+from ophion._native import (
+    DecodeError,
+    address_of,
+    keccak256,
+    public_key,
+    recover,
+    recover_address,
+    recover_addresses,
+    sign,
+)
 
-__all__ = ["PrivateKey", "address_of", "keccak256", "public_key", "recover", "recover_address", "sign"]
+__all__ = [
+    "PrivateKey",
+    "address_of",
+    "keccak256",
+    "public_key",
+    "recover",
+    "recover_address",
+    "recover_addresses",
+    "sign",
+]
 
 
 class PrivateKey:

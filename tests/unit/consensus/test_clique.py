@@ -435,3 +435,14 @@ def test_nobody_signs_genesis() -> None:
 def test_verification_needs_no_clock_of_its_own() -> None:
     story = CliqueStory("A")
     story.engine.verify(story.sealed("A", timestamp=2**40), story.chain.genesis, story.chain, FAR)
+
+
+def test_looking_ahead_finds_the_same_signers() -> None:
+    story = CliqueStory("AB")
+    signed = story.sealed("A")
+    unsigned = HashedHeader(replace(signed.header, extra_data=bytes(97)), b"\x01" * 32)
+    other = CliqueEngine(story.engine._spec)
+    other.look_ahead([story.chain.genesis, signed, unsigned])
+    assert other._authors == {signed.hash: story.engine.author(signed)}
+    with pytest.raises(InvalidHeader, match="seal"):
+        other.author(unsigned)

@@ -6,8 +6,10 @@ is the seals (consensus.md 2.4). A block is final when it is on the chain, so fo
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final, TypeAlias
 
 from ophion.chainspec.engines import HeaderForm
@@ -30,7 +32,7 @@ from ophion.consensus.header_form import check_form, in_form, next_form
 from ophion.consensus.unsealed import unsealed_header
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import DecodeError, GenesisError, InvalidBlock, InvalidHeader
-from ophion.native.crypto import keccak256
+from ophion.native.crypto import keccak256, recover_addresses
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, ZERO_NONCE, Address, Hash32, Signature
@@ -40,6 +42,8 @@ MIX_HASH: Final = b"ctical byzantine fault tolerance"
 DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
+_SEALERS_KEPT: Final = 4096
+"""Headers whose sealers are remembered: as many as synchronisation has ahead of their import, twice."""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 
@@ -54,6 +58,8 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = Validators(self.schedule)
+        # by hash and extra data, which together are the whole header; each header is verified twice when it is gossip
+        self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
     def name(self) -> str:
@@ -133,7 +139,7 @@ class BftEngine:
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
         """The full rules, for sealed blocks."""
         validators = self._verify_light(header, parent, chain, now)
-        self._check_seals(header.header, validators)
+        self._check_seals(header, validators)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
         """The light rules, for blocks that are still to be sealed."""
@@ -177,13 +183,11 @@ class BftEngine:
         elif extra.validators or extra.vote is not None:
             raise InvalidHeader("validators", "listed or voted on", "neither, as a contract names them")
 
-    def _check_seals(self, block: Header, validators: tuple[Address, ...]) -> None:
+    def _check_seals(self, header: HashedHeader, validators: tuple[Address, ...]) -> None:
         """Enough validators have sealed, each once."""
-        extra = self.validators.extra(block)
-        digest = self._digest(block, ExtraForm.FOR_SEAL)
+        seals = self.validators.extra(header.header).seals
         authors = set()
-        for seal in extra.seals:
-            author = self._recover_seal(digest, seal)
+        for seal, author in zip(seals, self._sealers_of(header, seals), strict=True):
             if author is None or author not in validators:
                 raise InvalidHeader("committed seal", seal, "a signature of a validator")
             if author in authors:
@@ -192,6 +196,37 @@ class BftEngine:
         needed = quorum_of(len(validators))
         if len(authors) < needed:
             raise InvalidHeader("committed seals", len(authors), f"at least {needed} of {len(validators)}")
+
+    def _sealers_of(self, header: HashedHeader, seals: Sequence[Signature]) -> tuple[Address | None, ...]:
+        known = self._sealers.get((header.hash, header.header.extra_data))
+        if known is None:
+            digest = self._digest(header.header, ExtraForm.FOR_SEAL)
+            known = tuple(self._recover_seal(digest, seal) for seal in seals)
+            self._keep_sealers(header, known)
+        return known
+
+    def _keep_sealers(self, header: HashedHeader, sealers: tuple[Address | None, ...]) -> None:
+        self._sealers[header.hash, header.header.extra_data] = sealers
+        if len(self._sealers) > _SEALERS_KEPT:
+            self._sealers.popitem(last=False)
+
+    def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
+        """Recover who made the commit seals."""
+        if self._recover_seal is not seal_author:
+            return
+        pairs: list[tuple[Hash32, Signature]] = []
+        counted: list[tuple[HashedHeader, int]] = []
+        for header in headers:
+            try:
+                seals = self.validators.extra(header.header).seals
+                digest = self._digest(header.header, ExtraForm.FOR_SEAL)
+            except InvalidHeader:
+                continue  # met again when the header is verified
+            pairs.extend((digest, seal) for seal in seals)
+            counted.append((header, len(seals)))
+        found = iter(recover_addresses(pairs))
+        for header, count in counted:
+            self._keep_sealers(header, tuple(islice(found, count)))
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """There are none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from ophion.consensus.engine import Vote
@@ -42,6 +43,12 @@ class BftExtraData:
     vote: Vote | None = None
     round: int = 0
     seals: tuple[Signature, ...] = ()
+
+
+@lru_cache(maxsize=64)
+def encode_validators(validators: tuple[Address, ...]) -> bytes:
+    """The list of validators, encoded: the same in thousands of headers, each of which is hashed twice."""
+    return rlp.encode(validators)
 
 
 def own_vanity(configured: bytes) -> bytes:

@@ -15,6 +15,7 @@ from ophion.consensus.bft.extra_data import (
     ADD_MARK,
     BftExtraData,
     ExtraForm,
+    encode_validators,
     read_vote,
 )
 from ophion.consensus.bft.justification import (
@@ -85,16 +86,16 @@ class Ibft2(MessageCodec):
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
         """Parts that a form leaves out are not written at all: the list has 3, 4 or 5 items."""
         vote = extra.vote
-        items: list[rlp.Encodable] = [
-            extra.vanity,
-            extra.validators,
-            b"" if vote is None else (vote.target, ADD_MARK if vote.authorize else _DROP_MARK),
+        items = [
+            rlp.encode_bytes(extra.vanity),
+            encode_validators(extra.validators),
+            rlp.EMPTY_STRING if vote is None else rlp.encode((vote.target, ADD_MARK if vote.authorize else _DROP_MARK)),
         ]
         if form is not ExtraForm.FOR_HASH:
-            items.append(extra.round.to_bytes(_ROUND_BYTES, "big"))
+            items.append(b"\x84" + extra.round.to_bytes(_ROUND_BYTES, "big"))
         if form is ExtraForm.FULL:
-            items.append(extra.seals)
-        return rlp.encode(items)
+            items.append(rlp.encode(extra.seals))
+        return rlp.list_of(items)
 
     def _read_vote(self, item: rlp.Item) -> Vote | None:
         if isinstance(item, list):

@@ -15,6 +15,7 @@ from ophion.consensus.bft.extra_data import (
     ADD_MARK,
     BftExtraData,
     ExtraForm,
+    encode_validators,
     read_vote,
 )
 from ophion.consensus.bft.justification import (
@@ -84,14 +85,14 @@ class Qbft(MessageCodec):
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
         """Five items in every form; what a form leaves out is written as zero or as an empty list."""
         vote = extra.vote
-        return rlp.encode(
-            [
-                extra.vanity,
-                extra.validators,
-                [] if vote is None else (vote.target, ADD_MARK if vote.authorize else b""),
-                0 if form is ExtraForm.FOR_HASH else extra.round,
-                extra.seals if form is ExtraForm.FULL else (),
-            ]
+        return rlp.list_of(
+            (
+                rlp.encode_bytes(extra.vanity),
+                encode_validators(extra.validators),
+                rlp.EMPTY_LIST if vote is None else rlp.encode((vote.target, ADD_MARK if vote.authorize else b"")),
+                rlp.EMPTY_STRING if form is ExtraForm.FOR_HASH else rlp.encode_int(extra.round),
+                rlp.encode(extra.seals) if form is ExtraForm.FULL else rlp.EMPTY_LIST,
+            )
         )
 
     def _read_vote(self, item: rlp.Item) -> Vote | None:

@@ -65,9 +65,14 @@ class BftSchedule:
         self._spec = spec
         self._eras = _eras(spec)
         """Ascending; the first one begins at block 0."""
+        # asked a dozen times for each block; most networks never change anything
+        self._only_era = self._eras[0] if len(self._eras) == 1 else None
+        self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
 
     def era(self, number: int) -> Era:
         """The dialect and parameters of a block."""
+        if self._only_era is not None:
+            return self._only_era
         return next(era for era in reversed(self._eras) if number >= era.first)
 
     def era_after(self, number: int) -> Era:
@@ -76,15 +81,8 @@ class BftSchedule:
 
     def settings(self, number: int, timestamp: int) -> BlockSettings:
         """What holds for the block with this number and timestamp."""
-        parameters = self.era(number).parameters
-        settings = BlockSettings(
-            parameters.block_period_s,
-            parameters.block_period_ms,
-            parameters.empty_block_period_s,
-            parameters.block_reward,
-            parameters.mining_beneficiary,
-            parameters.validator_contract,
-        )
+        era = self.era(number)
+        parameters, settings = era.parameters, self._first_settings[era.first]
         for transition in parameters.transitions:
             if self._is_in_force(transition, number, timestamp):
                 settings = _changed(settings, transition)
@@ -111,6 +109,18 @@ class BftSchedule:
         blocks = [block for block in self._spec.forks.blocks.values() if block <= value]
         is_time = bool(times) and max(times) >= max(blocks, default=0)
         return (timestamp if is_time else number) >= value
+
+
+def _first_settings(parameters: BftParameters) -> BlockSettings:
+    """What holds before any transition."""
+    return BlockSettings(
+        parameters.block_period_s,
+        parameters.block_period_ms,
+        parameters.empty_block_period_s,
+        parameters.block_reward,
+        parameters.mining_beneficiary,
+        parameters.validator_contract,
+    )
 
 
 def _eras(spec: ChainSpec) -> tuple[Era, ...]:

@@ -248,7 +248,7 @@ class Synchroniser:
             return batch
 
         async def look_ahead(headers: list[HashedHeader]) -> None:
-            """Nothing yet."""
+            await self._lanes.peers.run(lambda: self._chain.engine.look_ahead(headers))
 
         return Download(target, ancestor, self._helpers, import_batch, look_ahead)
 

@@ -19,6 +19,7 @@ from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, OphionError
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
+from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
 from tests.unit.consensus.bft.golden import K1, K2, K3, K4, bft_header, unhex
 from tests.unit.consensus.bft.ledger import KEYS, Ledger, genesis_of
 
@@ -408,3 +409,28 @@ def test_the_vote_of_the_next_block_is_a_useful_one(protocol: str) -> None:
     assert vote == Vote(KEYS[1].address, False)
     chain.add(KEYS[0], vote)
     assert chain.engine.next_vote(chain.head, KEYS[0].address, proposals, chain) is None
+
+
+@both
+def test_looking_ahead_changes_no_verdict(protocol: str) -> None:
+    good = [header for header, _ in sealed_blocks(protocol, 4, 5)]
+    bad = [header for header, _ in sealed_blocks(protocol, 4, 5, sealers=2)]
+    genesis = parse_genesis(bft_genesis_text(protocol, 4))
+    for looks_ahead in (False, True):
+        chain = Ledger(genesis)
+        # the state of a real genesis, which the ledger does not work out
+        chain.headers[0] = HashedHeader(chain.headers[0].header, good[0].parent_hash)
+        if looks_ahead:
+            chain.engine.look_ahead([*good, *bad])
+        for header, twin in zip(good, bad, strict=True):
+            assert header.hash == twin.hash
+            with pytest.raises(InvalidHeader, match="committed seals"):
+                chain.engine.verify(twin, chain.head, chain, 2**33)
+            chain.engine.verify(header, chain.head, chain, 2**33)
+            chain.headers.append(header)
+
+
+def test_looking_ahead_passes_over_what_is_malformed() -> None:
+    chain = ledger("ibft2")
+    header = HashedHeader(chain.draft(KEYS[0], extra_data=b"\x01"), b"\x01" * 32)
+    chain.engine.look_ahead([header])

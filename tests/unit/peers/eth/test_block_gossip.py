@@ -199,17 +199,15 @@ def test_a_block_from_the_future_waits_for_its_time(tmp_path: Path) -> None:
         here, there = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         to_three, _ = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
         await asyncio.sleep(1)
-        assembler = one.node.core.assembler
-        wishes = assembler.wishes(timestamp=int(one.node.clock.now()) + 25)
-        early = await assembler.assemble_on(one.chain.head, wishes, 1.0)
-        there.deliver(Code.NEW_BLOCK, encode_new_block(early.body.encode_block(early.header.encode()), 10**6))
+        ((_, early),) = sealed_blocks("ibft2", 4, 1, start=int(one.node.clock.now()) + 24)
+        there.deliver(Code.NEW_BLOCK, encode_new_block(early, 2))
         await asyncio.sleep(5)
         assert (two.height, gossip(to_three), there.ended) == (0, [], None)
         await asyncio.sleep(25)
         assert (two.height, three.height) == (1, 1)
         assert here.ended is None
 
-    told(tmp_path, 3, story)
+    told_of_validators(tmp_path, 3, story)
 
 
 def test_impossible_blocks_end_the_connection(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ophion.testing.bft_chain import START, sealed_blocks
 from ophion.testing.core import until
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.peers.eth.stories import told, told_of_validators
 
 
@@ -32,6 +33,7 @@ def test_it_is_found_near_and_far(tmp_path: Path, shared: int, own: int, others:
             await other.take(iter([raw]))
         for _ in range(own):
             await one.node.seal(1.0)
+        await other.node.send(legacy_transaction(DEV_KEYS[1], 0))
         for _ in range(others):
             await other.node.seal(2.0)
         here, _ = connect(one.eth, other.eth)
