@@ -8,7 +8,8 @@ import sys
 from ophion import __version__
 
 
-def client_version() -> str:
-    """`ophion/v<version>/<os>-<machine>/python<version>`, the answer to `--version` and web3_clientVersion."""
+def client_version(identity: str | None = None) -> str:
+    """`ophion[/<identity>]/v<version>/<os>-<machine>/python<version>`: `--version`, web3_clientVersion, Hello."""
     machine = f"{platform.system()}-{platform.machine()}".lower().replace(" ", "-")
-    return f"ophion/v{__version__}/{machine}/python{sys.version_info.major}.{sys.version_info.minor}"
+    name = f"ophion/{identity}" if identity else "ophion"
+    return f"{name}/v{__version__}/{machine}/python{sys.version_info.major}.{sys.version_info.minor}"

@@ -98,11 +98,11 @@ def test_a_restart_finds_the_same_chain_and_the_same_key(tmp_path: Path) -> None
     node = NodeProcess(tmp_path / "data", *MINING, "--rpc-http-api=ETH,NET,ADMIN")
     with node:
         node.receipt(node.send(legacy_transaction(B, 0)))
-        head, identity = node.rpc("eth_getBlockByNumber", "latest", False), node.rpc("net_enode")
+        head, identity = node.rpc("eth_getBlockByNumber", "latest", False), node.rpc("admin_nodeInfo")["id"]
         assert node.stop(signal.SIGINT) == 0
     with node:
         assert node.rpc("eth_getBlockByNumber", "latest", False) == head
-        assert node.rpc("net_enode") == identity
+        assert node.rpc("admin_nodeInfo")["id"] == identity
         assert "Loaded key 0x" in node.output()
 
 
@@ -175,20 +175,20 @@ def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        refused = ophion(f"--data-path={tmp_path / 'data'}", "--rpc-http-enabled", f"--rpc-http-port={port}")
+        refused = ophion(
+            f"--data-path={tmp_path / 'data'}", "--rpc-http-enabled", f"--rpc-http-port={port}", "--p2p-enabled=false"
+        )
     assert refused.returncode == 1
     assert f"127.0.0.1:{port}" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
 def test_all_configuration_errors_are_reported_before_anything_starts(tmp_path: Path) -> None:
-    refused = ophion(
-        f"--data-path={tmp_path / 'data'}", "--miner-enabled", "--privacy-enabled", "--bootnodes=enode://a@b:1"
-    )
+    refused = ophion(f"--data-path={tmp_path / 'data'}", "--miner-enabled", "--privacy-enabled", "--pruning-enabled")
     assert refused.returncode == 1
     assert "Unable to mine without a valid coinbase." in refused.stderr
     assert "Please specify Enclave public key file path to enable privacy" in refused.stderr
-    assert "--bootnodes: networking between nodes is not part of this version" in refused.stderr
+    assert "--pruning-enabled: every state is kept" in refused.stderr
     assert not (tmp_path / "data").exists()
 
 

@@ -6,7 +6,8 @@ Most are watched: they are asked when somebody looks and cost nothing otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent, Reorged
@@ -20,6 +21,9 @@ from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
+
+if TYPE_CHECKING:
+    from ophion.peers.service import PeerService  # only nodes with peers pay for loading it
 
 _LANES = ("write", "build", "admit", "read", "trace", "mine")
 
@@ -77,6 +81,41 @@ def declare_network(
     registry.gauge(ethereum, "peer_count", "Connected peers.").watch(peer_count)
     registry.gauge(ethereum, "peer_limit", "Most peers.").watch(lambda: max_peers)
     registry.gauge(Category.SYNCHRONIZER, "in_sync", "1 while the node is in sync.").watch(lambda: int(is_in_sync()))
+
+
+def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
+    """Connections with other nodes and what they carry."""
+    traffic, peers, network = service.traffic, Category.PEERS, Category.NETWORK
+
+    def counter(category: Category, name: str, help: str, labels: Sequence[str], counts: Mapping[Any, int]) -> None:
+        """A family whose combinations of labels come with the traffic."""
+        registry.counter(category, name, help, *labels).watch_table(
+            lambda: {tuple(map(str, key)) if isinstance(key, tuple) else (key,): n for key, n in counts.items()}
+        )
+
+    def gauge(name: str, help: str, source: Callable[[], float]) -> None:
+        registry.gauge(peers, name, help).watch(source)
+
+    counter(peers, "connected_total", "Peers that came.", ["direction"], traffic.connected)
+    ended = ["initiator", "disconnectReason"]
+    counter(peers, "disconnected_total", "Connections that ended.", ended, traffic.disconnected)
+    gauge("handshakes_current", "Inbound connections that have not said Hello.", lambda: len(service.doorway))
+    gauge("dialling_current", "Nodes being dialled.", lambda: service.dialling)
+    gauge("static_current", "Nodes to stay connected with.", lambda: len(service.plan.statics))
+    gauge("barred_current", "Nodes that broke the protocol and are left alone for a while.", lambda: len(service.bans))
+    gauge("outgoing_bytes_current", "Bytes that wait to be sent to peers.", lambda: service.waiting_bytes)
+    registry.counter(peers, "refused_total", "Connections sent away before they said anything.").watch(
+        lambda: service.doorway.refused
+    )
+    named = ["protocol", "name", "code"]
+    counter(network, "p2p_messages_inbound_total", "Messages from peers.", named, traffic.received)
+    counter(network, "p2p_messages_outbound_total", "Messages to peers.", named, traffic.sent)
+    counter(network, "p2p_bytes_inbound_total", "Bytes of messages from peers.", ["protocol"], traffic.payload_received)
+    counter(network, "p2p_bytes_outbound_total", "Bytes of messages to peers.", ["protocol"], traffic.payload_sent)
+    counter(network, "p2p_dropped_total", "Gossip that a full queue refused.", ["protocol"], traffic.dropped)
+    sockets = registry.counter(network, "p2p_socket_bytes_total", "Bytes on the sockets of peers.", "direction")
+    sockets.watch(lambda: traffic.bytes_received, "inbound")
+    sockets.watch(lambda: traffic.bytes_sent, "outbound")
 
 
 def declare_pool(registry: MetricsRegistry, pool: TxPool, chain: Chain) -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ophion.chain.chain import Chain
 from ophion.chain.queries import Queries
-from ophion.metrics.families import declare_chain, declare_interface, declare_lanes, declare_network, declare_pool
+from ophion.metrics.families import (
+    declare_chain,
+    declare_interface,
+    declare_lanes,
+    declare_network,
+    declare_peers,
+    declare_pool,
+)
 from ophion.metrics.process import declare_process
 from ophion.metrics.requests import RequestMetrics
 from ophion.pool.pool import TxPool
@@ -18,6 +26,9 @@ from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import MetricsRegistry, Nested
+
+if TYPE_CHECKING:
+    from ophion.peers.service import PeerService
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +44,8 @@ class Watched:
     """Services by name; they may join until `NodeMetrics.declare` is called."""
     lanes: Lanes
     clock: Clock
-    max_peers: int
-    peer_count: Callable[[], int] = lambda: 0
+    peers: PeerService | None = None
+    """Connections with other nodes, where the node has any."""
 
 
 class NodeMetrics:
@@ -58,15 +69,18 @@ class NodeMetrics:
             return
         self._is_declared = True
         watched, registry = self._watched, self.registry
+        peers = watched.peers
         declare_chain(registry, watched.chain, watched.queries)
         declare_network(
             registry,
             watched.queries,
-            watched.max_peers,
-            watched.peer_count,
+            0 if peers is None else peers.max_peers,
+            lambda: 0 if peers is None else len(peers.peers),
             lambda: watched.queries.head_number,
             lambda: True,
         )
+        if peers is not None:
+            declare_peers(registry, peers)
         declare_pool(registry, watched.pool, watched.chain)
         declare_interface(registry, watched.listening, watched.filters, watched.subscriptions)
         declare_lanes(registry, watched.lanes)

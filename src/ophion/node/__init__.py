@@ -5,6 +5,7 @@
     datadir       the data directory: lock, layout, key, database; keyfile reads and writes keys
     build         the one place that constructs the rooms and connects them
     services      the interface of a node put together
+    peering       the service that meets other nodes
     node          start to stop: data directory, key, chain, services, signals
     preset        `ophion dev` as a list of ordinary options
     banner        what a person at a terminal sees; ports_file is what a script reads

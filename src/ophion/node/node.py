@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.registry import engine_for
@@ -34,11 +35,14 @@ from ophion.node.ports_file import remove_ports, write_ports
 from ophion.node.services import Interface, build_interface
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
-from ophion.runtime.clock import SystemClock, SystemEntropy
+from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from ophion.runtime.lanes import ThreadLanes
 from ophion.runtime.options import Loaded, problems_of
 from ophion.runtime.supervisor import Supervisor
 from ophion.version import client_version
+
+if TYPE_CHECKING:
+    from ophion.peers.service import PeerService
 
 log = logging.getLogger(__name__)
 
@@ -86,8 +90,10 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         # members of a proof-of-authority network make blocks without being told to
         if config.miner.enabled or core.proposals is not None:
             core.mining.start()
-        interface = build_interface(config, genesis, core, key, lanes, clock, entropy)
-        supervisor = Supervisor([core.pool, core.mining, *interface.services])
+        peers = _peers(config, directory.path, key, clock, entropy)
+        interface = build_interface(config, genesis, core, key, lanes, clock, entropy, peers)
+        with_peers = [] if peers is None else [peers]
+        supervisor = Supervisor([core.pool, core.mining, *with_peers, *interface.services])
         loop = asyncio.get_running_loop()
         for number in _stop_signals():
             loop.add_signal_handler(number, supervisor.stop)
@@ -100,9 +106,18 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
             store.sync()
 
 
+def _peers(config: NodeConfig, data_path: Path, key: PrivateKey, clock: Clock, entropy: Entropy) -> PeerService | None:
+    if not config.peers.enabled:
+        return None
+    # loaded where it is used: a node without peers starts faster
+    from ophion.node.peering import build_peers
+
+    return build_peers(config.peers, key, (), data_path, clock, entropy)
+
+
 def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:
     write_ports(data_path, interface.ports())
-    if config.peers.enabled:
+    if interface.enode is not None:
         log.info("Enode URL %s", interface.enode)
     log.info("Ethereum main loop is up.")
     if sys.stdout.isatty():

@@ -28,6 +28,7 @@ DEV_OPTIONS = (
     f"--rpc-ws-api={_EVERY_GROUP}",
     "--graphql-http-enabled=true",
     "--graphql-http-cors-origins=all",
+    "--p2p-enabled=false",
     "--durable-commits=false",
     "--temporary-data=true",
 )
@@ -36,6 +37,16 @@ DEV_OPTIONS = (
 _LEFT_OUT_WITH = {
     "network": ("genesis-file",),
     "temporary-data": ("data-path",),
+    "p2p-enabled": (
+        "p2p-host",
+        "p2p-interface",
+        "p2p-port",
+        "bootnodes",
+        "static-nodes-file",
+        "discovery-enabled",
+        "max-peers",
+        "nat-method",
+    ),
 }
 """Options of the preset that make no sense beside one that was given."""
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.metrics.push import PushService
     from ophion.metrics.requests import RequestMetrics
+    from ophion.peers.service import PeerService
     from ophion.rpc.auth.door import Door
 
 _MESSAGE_FRAMES = 4
@@ -58,19 +59,31 @@ class Interface:
     services: tuple[Service, ...]
     listening: Mapping[str, HttpService | WebSocketService]
     """Those with a port, by the name `net_services` uses."""
-    enode: str
+    peers: PeerService | None = None
+    """Connections with other nodes, where the node has any."""
+
+    @property
+    def enode(self) -> Enode | None:
+        """Where other nodes find this one."""
+        return None if self.peers is None else self.peers.local_enode
 
     def ports(self) -> dict[str, int]:
         """Actual ports by the names of the ports file."""
-        return {_PORT_NAMES[name]: service.port for name, service in self.listening.items()}
+        enode = self.enode
+        ports = {}
+        if enode is not None:
+            ports = {"discovery": enode.udp_port} if enode.udp_port else {}
+            ports["p2p"] = enode.tcp_port
+        return ports | {_PORT_NAMES[name]: service.port for name, service in self.listening.items()}
 
     def urls(self) -> dict[str, str]:
         """Where a person finds the services."""
         shown = ((*_SHOWN_NAMES[name], service) for name, service in self.listening.items())
-        return {
+        urls = {
             title: f"{scheme}{'s' if one.is_encrypted else ''}://{one.host}:{one.port}{path}"
             for title, scheme, path, one in shown
         }
+        return urls if self.enode is None else urls | {"Peers": self.enode.url}
 
 
 def build_interface(
@@ -81,6 +94,7 @@ def build_interface(
     lanes: Lanes,
     clock: Clock,
     entropy: Entropy,
+    peers: PeerService | None = None,
 ) -> Interface:
     """The services that the options ask for, on one set of methods."""
     allow_open_files(
@@ -101,15 +115,11 @@ def build_interface(
         most=limits.max_subscriptions,
     )
     network_id = genesis.spec.chain_id if config.network.network_id is None else config.network.network_id
-    peers = config.peers
     node = NodeInfo(
-        client_version=client_version(),
+        client_version=client_version(config.peers.identity),
         node_id=node_key.public_key,
         network_id=network_id,
         genesis_hash=core.chain.genesis.hash,
-        is_p2p_enabled=peers.enabled,
-        p2p_host=peers.host,
-        p2p_port=peers.port,
     )
     listening: dict[str, HttpService | WebSocketService] = {}
 
@@ -118,9 +128,7 @@ def build_interface(
         """Made when somebody wants them: by an option, or by `debug_metrics`."""
         from ophion.metrics.node_metrics import NodeMetrics, Watched
 
-        watched = Watched(
-            core.chain, queries, core.pool, filters, subscriptions, listening, lanes, clock, peers.max_peers
-        )
+        watched = Watched(core.chain, queries, core.pool, filters, subscriptions, listening, lanes, clock, peers)
         return NodeMetrics(watched, config.metrics.is_on)
 
     context = RpcContext(
@@ -147,7 +155,8 @@ def build_interface(
         clique=core.proposals if genesis.spec.engine is EngineKind.CLIQUE else None,
         ibft=core.bft if genesis.spec.engine is EngineKind.IBFT2 else None,
         qbft=core.bft if genesis.spec.qbft is not None else None,
-        endpoints=lambda: {name: Endpoint(one.host, one.port) for name, one in listening.items()},
+        peers=peers,
+        endpoints=lambda: _endpoints(listening, peers),
         metrics=lambda: metrics().tree(),
     )
 
@@ -169,8 +178,19 @@ def build_interface(
         services.append(graphql)
     if config.metrics.is_on:
         services.append(_metrics(config, metrics(), listening))
-    enode = Enode(node_key.public_key, peers.host, peers.port, peers.port)
-    return Interface(tuple(services), listening, enode.url)
+    return Interface(tuple(services), listening, peers)
+
+
+def _endpoints(
+    listening: Mapping[str, HttpService | WebSocketService], peers: PeerService | None
+) -> dict[str, Endpoint]:
+    """What listens now, in the order of the original: the port for peers comes before that of metrics."""
+    found = {name: Endpoint(one.host, one.port) for name, one in listening.items()}
+    enode = None if peers is None else peers.local_enode
+    if enode is None:
+        return found
+    metrics = {name: found.pop(name) for name in ("metrics",) if name in found}
+    return {**found, "p2p": Endpoint(enode.ip, enode.tcp_port), **metrics}
 
 
 def _door(config: AuthConfig) -> Door | None:
@@ -216,7 +236,9 @@ def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | No
         door=door,
         tls=_tls(config.http_tls),
     )
-    return http_service(context, settings, Health(context.sync_status), measured)
+    table = None if context.peers is None else context.peers.peers
+    health = Health(context.sync_status, None if table is None else table.__len__)
+    return http_service(context, settings, health, measured)
 
 
 def _graphql(config: NodeConfig, context: RpcContext, door: Door | None) -> HttpService:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -165,7 +164,3 @@ class PeerConfig:
         needs=("--sync-mode", SyncMode.FAST),
         help="Peers needed before a fast synchronisation begins.",
     )
-
-    def problems(self) -> Iterator[str]:
-        if self.bootnodes:
-            yield "--bootnodes: networking between nodes is not part of this version of Ophion."

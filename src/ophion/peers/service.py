@@ -79,13 +79,14 @@ class PeerService:
         subprotocols: Sequence[Subprotocol],
         clock: Clock,
         entropy: Entropy,
+        peers: Peers | None = None,
     ) -> None:
         self._settings = settings
         self._key = key
         self._subprotocols = tuple(subprotocols)
         self._clock = clock
         self._entropy = entropy
-        self.peers = Peers()
+        self.peers = Peers() if peers is None else peers
         self.traffic = Traffic()
         self.bans = Bans()
         # jitter and the order of dialling: nothing that must not be guessed
@@ -123,6 +124,11 @@ class PeerService:
     def capabilities(self) -> tuple[Capability, ...]:
         """What this node offers, in the order of Hello."""
         return tuple(one for subprotocol in self._subprotocols for one in subprotocol.capabilities)
+
+    @property
+    def host(self) -> str:
+        """The address others are told."""
+        return self._settings.host
 
     @property
     def max_peers(self) -> int:

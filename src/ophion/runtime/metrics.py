@@ -11,7 +11,7 @@ what existing dashboards ask for.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
@@ -61,14 +61,20 @@ class Counter:
         self.label_names = label_names
         self._counts: dict[Labels, float] = {}
         self._sources: dict[Labels, Callable[[], float]] = {}
+        self._table: Callable[[], Mapping[Labels, float]] | None = None
 
     def watch(self, source: Callable[[], float], *labels: str) -> None:
         """Ask this source, which counts already, whenever the value is shown."""
         self._sources[labels] = source
 
+    def watch_table(self, source: Callable[[], Mapping[Labels, float]]) -> None:
+        """Ask for all values at once, where which labels there are is not known before they occur."""
+        self._table = source
+
     @property
     def values(self) -> dict[Labels, float]:
-        return {**self._counts, **{labels: source() for labels, source in self._sources.items()}}
+        table = {} if self._table is None else self._table()
+        return {**self._counts, **table, **{labels: source() for labels, source in self._sources.items()}}
 
     def add(self, amount: float = 1, *labels: str) -> None:
         """Count; the labels stand in the declared order."""
@@ -79,8 +85,7 @@ class Counter:
             yield "", labels, "", value
 
     def nested(self, labels: Labels) -> Nested | float:
-        source = self._sources.get(labels)
-        return self._counts[labels] if source is None else source()
+        return self.values[labels]
 
 
 class Gauge:

@@ -20,6 +20,8 @@ from ophion.node.ports_file import NAME as PORTS_FILE
 COMMAND = (sys.executable, "-m", "ophion")
 _START_LIMIT_S = 30.0
 _STOP_LIMIT_S = 15.0
+_ALONE = ("--p2p-interface=127.0.0.1", "--p2p-port=0", "--discovery-enabled=false")
+"""Peers on this machine only and on a free port; `ophion dev` has none unless asked."""
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -51,6 +53,7 @@ class NodeProcess:
             *command,
             f"--data-path={data_path}",
             *(("--rpc-http-enabled", "--rpc-http-port=0") if has_http else ()),
+            *(() if "dev" in command or any(one.startswith("--p2p") for one in options) else _ALONE),
             *options,
         ]
         self._process: subprocess.Popen[bytes] | None = None

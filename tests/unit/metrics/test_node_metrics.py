@@ -56,7 +56,7 @@ def watch(dev: Interface, is_on: bool = True) -> NodeMetrics:
             listening,
             context.lanes,
             core.clock,
-            25,
+            context.peers,
         ),
         is_on,
     )
@@ -152,3 +152,20 @@ def test_there_is_a_dashboard() -> None:
 def test_names_are_found_in_expressions() -> None:
     expression = 'histogram_quantile(0.95, sum by (le, a_b) (rate(x_time_bucket{method_name=~"$m_n"}[5m]))) / y_total'
     assert names_in(expression) == {"x_time_bucket", "y_total"}
+
+
+def test_connections_are_shown_by_what_they_carry_and_how_they_end(dev: Interface) -> None:
+    metrics = watch(dev)
+    metrics.declare()
+    service = dev.context.peers
+    assert service is not None
+    service.traffic.received["eth", "NewBlock", 7] += 3
+    service.traffic.disconnected["remote", "too_many_peers"] += 1
+    service.traffic.connected["inbound"] += 2
+    text = metrics.registry.text(frozenset({Category.PEERS, Category.NETWORK}))
+    assert 'ophion_network_p2p_messages_inbound_total{protocol="eth",name="NewBlock",code="7"} 3\n' in text
+    assert 'besu_peers_disconnected_total{initiator="remote",disconnectReason="too_many_peers"} 1\n' in text
+    assert 'ophion_peers_connected_total{direction="inbound"} 2\n' in text
+    assert "ophion_peers_outgoing_bytes_current 0\n" in text
+    tree: Any = metrics.tree()
+    assert tree["network"]["p2p_messages_inbound_total"]["eth"]["NewBlock"]["7"] == 3

@@ -139,7 +139,6 @@ def test_options_that_do_not_go_together_are_refused(tokens: list[str], problem:
         ["--permissions-accounts-config-file-enabled"],
         ["--permissions-nodes-contract-enabled", f"--permissions-nodes-contract-address={ADDRESS}"],
         ["--permissions-accounts-contract-enabled", f"--permissions-accounts-contract-address={ADDRESS}"],
-        [f"--bootnodes=enode://{NODE_ID}@127.0.0.1:30303"],
         ["--pruning-enabled"],
     ],
 )

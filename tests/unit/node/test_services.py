@@ -27,7 +27,7 @@ def test_nothing_listens_unless_asked_to(tmp_path: Path) -> None:
     built = interface(tmp_path, NodeConfig())
     assert built.ports() == {}
     assert [service.name for service in built.services] == ["subscriptions"]
-    assert built.enode == f"enode://{DEV_KEYS[0].public_key.hex()}@127.0.0.1:30303"
+    assert built.enode is None
 
 
 def test_every_service_that_is_on_has_a_port_and_an_address(tmp_path: Path) -> None:

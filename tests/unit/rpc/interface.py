@@ -18,6 +18,7 @@ from ophion.consensus.registry import engine_for
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.node.validator_contract import read_contracts
+from ophion.peers.service import PeerService, PeerSettings
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.language.registry import HTTP, Caller
@@ -62,7 +63,8 @@ class Interface:
             subscriptions=Subscriptions(
                 chain.store, chain.events, pool.events, lanes, queries.with_total_difficulty, lambda: b"false"
             ),
-            node=NodeInfo(VERSION, DEV_KEYS[0].public_key, chain.spec.chain_id, genesis.hash, True, "127.0.0.1", 30303),
+            node=NodeInfo(VERSION, DEV_KEYS[0].public_key, chain.spec.chain_id, genesis.hash),
+            peers=PeerService(PeerSettings(), DEV_KEYS[0], (), node.clock, SystemEntropy()),
             limits=limits,
             clique=node.core.proposals if chain.spec.engine is EngineKind.CLIQUE else None,
             ibft=node.core.bft if chain.spec.engine is EngineKind.IBFT2 else None,
@@ -73,6 +75,28 @@ class Interface:
 
     def dispatcher_for(self, transport: str, groups: Sequence[str] = GROUPS) -> Dispatcher:
         return Dispatcher(method_table(self.context, groups, transport), self.loop)
+
+    @contextmanager
+    def with_peers(self) -> Iterator[PeerService]:
+        """The service of peers, running meanwhile."""
+        service = self.context.peers
+        assert service is not None
+
+        async def start() -> asyncio.Task[None]:
+            ready = asyncio.Event()
+            task = asyncio.create_task(service.run(ready.set))
+            await ready.wait()
+            return task
+
+        async def stop(task: asyncio.Task[None]) -> None:
+            task.cancel()
+            await asyncio.wait({task})
+
+        task = self.run(start())
+        try:
+            yield service
+        finally:
+            self.run(stop(task))
 
     def run(self, story: Coroutine[Any, Any, T]) -> T:
         """Run something on the interface's loop."""

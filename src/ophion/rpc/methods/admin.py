@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ophion.primitives.enode import Enode, EnodeError, NodeIdError
-from ophion.primitives.hexcodec import data
-from ophion.rpc.errors import INVALID_NODE_ID, P2P_NOT_RUNNING, PARSE_ERROR, invalid_params
+from ophion.primitives.hexcodec import data, quantity
+from ophion.rpc.errors import INVALID_NODE_ID, PARSE_ERROR, invalid_params
 from ophion.rpc.language import render
 from ophion.rpc.language.registry import Example, method
 from ophion.rpc.language.schemas import NodeInfoResult, PeersResult
@@ -14,6 +14,9 @@ from ophion.rpc.language.wire_types import Boolean, Text, TextParam, Wire, decod
 from ophion.rpc.methods.client import local_enode, require_p2p
 from ophion.rpc.questions.context import RpcContext
 from ophion.runtime.logs import LogLevel, set_level
+
+if TYPE_CHECKING:
+    from ophion.peers.peer import Peer
 
 
 def _decode_names(value: object) -> list[str]:
@@ -28,19 +31,16 @@ NamesParam = Annotated[list[str], Wire("names", "names", {"type": "array", "item
 @method("admin_addPeer", exact_count=True)
 def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
     """Keep a connection to another node; false when that is so already."""
-    _peer(ctx, enode)
-    raise P2P_NOT_RUNNING()
+    return require_p2p(ctx).add_static(_remote(enode))
 
 
 @method("admin_removePeer", exact_count=True)
 def remove_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
     """Drop another node and stop connecting to it; false when it was not kept."""
-    _peer(ctx, enode)
-    raise P2P_NOT_RUNNING()
+    return require_p2p(ctx).remove_static(_remote(enode))
 
 
-def _peer(ctx: RpcContext, url: str) -> Enode:
-    require_p2p(ctx)
+def _remote(url: str) -> Enode:
     try:
         enode = Enode.parse(url)
     except NodeIdError:
@@ -55,21 +55,42 @@ def _peer(ctx: RpcContext, url: str) -> Enode:
 @method("admin_peers", examples=[Example([], [])])
 def peers(ctx: RpcContext) -> PeersResult:
     """The nodes this one is connected with."""
-    require_p2p(ctx)
-    return []
+    return [_peer(peer) for peer in require_p2p(ctx).peers]
+
+
+def _peer(peer: Peer) -> dict[str, Any]:
+    return {
+        "version": quantity(peer.hello.version),
+        "name": peer.hello.client_id,
+        "caps": peer.hello.caps,
+        "network": {
+            "localAddress": _host_and_port(*peer.local),
+            "remoteAddress": _host_and_port(*peer.remote),
+            "inbound": peer.is_inbound,
+            "static": peer.is_static,
+        },
+        "port": quantity(peer.hello.listen_port),
+        "id": data(peer.id),
+        "enode": peer.enode.url,
+    }
+
+
+def _host_and_port(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @method("admin_nodeInfo", needs={"chain"})
 def node_info(ctx: RpcContext) -> NodeInfoResult:
     """Identity of this node and the chain it follows."""
-    require_p2p(ctx)
-    enode, queries = local_enode(ctx), ctx.queries
+    enode, queries = local_enode(require_p2p(ctx)), ctx.queries
+    discovery = {"discovery": enode.udp_port} if enode.udp_port else {}
     return {
         "enode": enode.url,
+        "listenAddr": _host_and_port(enode.ip, enode.tcp_port),
         "ip": enode.ip,
         "name": ctx.node.client_version,
         "id": ctx.node.node_id.hex(),
-        "ports": {},
+        "ports": {**discovery, "listener": enode.tcp_port},
         "protocols": {
             "eth": {
                 "config": render.chain_config(queries.spec),

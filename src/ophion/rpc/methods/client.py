@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ophion.native.crypto import keccak256
 from ophion.primitives.enode import Enode
-from ophion.rpc.errors import P2P_DISABLED, invalid_params
+from ophion.rpc.errors import P2P_DISABLED, P2P_NOT_RUNNING, invalid_params
 from ophion.rpc.language.registry import Example, method
 from ophion.rpc.language.schemas import Discovered, ModulesResult, ServicesResult
 from ophion.rpc.language.wire_types import Boolean, HashResult, Quantity, Text, TextParam, decode_data
 from ophion.rpc.questions.context import RpcContext
+
+if TYPE_CHECKING:
+    from ophion.peers.service import PeerService
 
 _VERSION = "1.0"
 
@@ -43,21 +48,19 @@ def version(ctx: RpcContext) -> Text:
 @method("net_listening", examples=[Example([], False)])
 def listening(ctx: RpcContext) -> Boolean:
     """Whether other nodes can connect to this one."""
-    return False
+    return ctx.peers is not None and ctx.peers.is_listening
 
 
 @method("net_peerCount", examples=[Example([], "0x0")])
 def peer_count(ctx: RpcContext) -> Quantity:
     """How many nodes this one is connected with."""
-    require_p2p(ctx)
-    return 0
+    return len(require_p2p(ctx).peers)
 
 
 @method("net_enode")
 def enode(ctx: RpcContext) -> Text:
     """The URL under which other nodes find this one."""
-    require_p2p(ctx)
-    return local_enode(ctx).url
+    return local_enode(require_p2p(ctx)).url
 
 
 @method("net_services")
@@ -78,13 +81,16 @@ def discover(ctx: RpcContext) -> Discovered:
     return ctx.discover()
 
 
-def require_p2p(ctx: RpcContext) -> None:
+def require_p2p(ctx: RpcContext) -> PeerService:
     """Methods about peers make no sense on a node that was told to have none."""
-    if not ctx.node.is_p2p_enabled:
+    if ctx.peers is None:
         raise P2P_DISABLED()
+    return ctx.peers
 
 
-def local_enode(ctx: RpcContext) -> Enode:
-    """This node as others would name it."""
-    node = ctx.node
-    return Enode(node.node_id, node.p2p_host, node.p2p_port, node.p2p_port)
+def local_enode(peers: PeerService) -> Enode:
+    """This node as others name it."""
+    enode = peers.local_enode
+    if enode is None:
+        raise P2P_NOT_RUNNING()
+    return enode

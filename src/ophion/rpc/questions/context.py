@@ -2,7 +2,7 @@
 
 Handlers receive it as their first argument. It is frozen and the same for every request; the transports differ only in
 `groups`. A service that is None is not there on this node or this network, and methods that need it are not enabled
-(`@method(needs=...)`): `clique` where the chain runs another consensus, later `peers`, `privacy` and others.
+(`@method(needs=...)`): `clique` where the chain runs another consensus, later `privacy` and others.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
 
 if TYPE_CHECKING:
+    from ophion.peers.service import PeerService
     from ophion.producer.bft_driver import BftDriver  # only BFT networks pay for loading it
 
 PROTOCOL_VERSION: Final = 68
@@ -44,10 +45,6 @@ class NodeInfo:
     """The 64-byte public key of the node."""
     network_id: int
     genesis_hash: Hash32
-    is_p2p_enabled: bool
-    p2p_host: str
-    """The address it tells others, not the one it listens on."""
-    p2p_port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +106,8 @@ class RpcContext:
     """Consensus of an IBFT 2.0 network."""
     qbft: BftDriver | None = None
     """Consensus of a QBFT network; beside `ibft` where a network moves from one to the other."""
+    peers: PeerService | None = None
+    """Connections with other nodes; None where the node was told to have none."""
     sync_status: Callable[[], SyncStatus | None] = lambda: None
     """None while the node is in sync."""
     endpoints: Callable[[], Mapping[str, Endpoint]] = dict

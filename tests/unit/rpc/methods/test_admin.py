@@ -7,7 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from ophion.peers.peer import Peer
+from ophion.peers.rlpx.capability import Capability, negotiate
+from ophion.peers.rlpx.hello import Hello
 from ophion.runtime.logs import LogLevel, current_level, set_level
+from ophion.testing.signing import DEV_KEYS
 from tests.unit.rpc.interface import Interface
 
 NODE_ID = "ab" * 64
@@ -21,7 +25,14 @@ def level() -> Iterator[None]:
 
 
 def test_the_node_describes_itself_and_its_chain(dev: Interface) -> None:
-    info = dev.ask("admin_nodeInfo")
+    assert dev.error("admin_nodeInfo") == (-32000, "P2P network is not running")
+    with dev.with_peers() as service:
+        assert service.local_enode is not None
+        port = service.local_enode.tcp_port
+        info = dev.ask("admin_nodeInfo")
+    assert info["listenAddr"] == f"127.0.0.1:{port}"
+    assert info["ip"] == "127.0.0.1"
+    assert info["ports"] == {"listener": port}, "discovery is off"
     assert info["id"] == info["enode"][8:136]
     assert info["name"] == dev.ask("web3_clientVersion")
     eth = info["protocols"]["eth"]
@@ -32,11 +43,34 @@ def test_the_node_describes_itself_and_its_chain(dev: Interface) -> None:
     assert "ethash" in eth["config"]
 
 
-def test_there_are_no_peers_and_none_can_be_added_yet(dev: Interface) -> None:
+def test_peers_are_kept_and_dropped(dev: Interface) -> None:
+    url = f"enode://{NODE_ID}@127.0.0.1:30303"
     assert dev.ask("admin_peers") == []
-    good = f"enode://{NODE_ID}@127.0.0.1:30303"
-    assert dev.error("admin_addPeer", good) == (-32000, "P2P network is not running")
-    assert dev.error("admin_removePeer", good) == (-32000, "P2P network is not running")
+    assert dev.ask("admin_addPeer", url) is True
+    assert dev.ask("admin_addPeer", url) is False
+    assert dev.ask("admin_addPeer", url + "?discport=0") is True, "the whole enode is the identity of an entry"
+    assert dev.ask("admin_removePeer", url) is True
+    assert dev.ask("admin_removePeer", url) is False
+
+
+def test_a_peer_is_shown_in_the_shape_of_the_original(dev: Interface) -> None:
+    eth = Capability("eth", 68, 17)
+    assert dev.context.peers is not None
+    hello = Hello.of("other/v1/linux", [Capability("snap", 1, 8), eth], 30303, DEV_KEYS[1].public_key)
+    shared = negotiate([eth], hello.capabilities)
+    local, remote = ("::1", 50115), ("10.0.0.7", 30304)
+    peer = Peer(None, hello, shared, local=local, remote=remote, is_inbound=True, since=0.0)  # type: ignore[arg-type]
+    dev.context.peers.peers.add(peer)
+    [shown] = dev.ask("admin_peers")
+    assert list(shown) == ["version", "name", "caps", "network", "port", "id", "enode"]
+    assert shown["version"] == "0x5"
+    assert shown["name"] == "other/v1/linux"
+    assert shown["caps"] == ["snap/1", "eth/68"]
+    assert shown["network"]["localAddress"] == "[::1]:50115"
+    assert shown["network"]["remoteAddress"] == "10.0.0.7:30304"
+    assert shown["port"] == "0x765f"
+    assert shown["id"] == "0x" + DEV_KEYS[1].public_key.hex()
+    assert dev.ask("net_peerCount") == "0x1"
 
 
 @pytest.mark.parametrize(

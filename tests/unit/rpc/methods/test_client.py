@@ -19,12 +19,21 @@ def test_who_the_node_is(dev: Interface) -> None:
     assert dev.ask("net_version") == "2018"
     assert dev.ask("net_listening") is False
     assert dev.ask("net_peerCount") == "0x0"
-    assert dev.ask("net_enode").endswith("@127.0.0.1:30303")
+    assert dev.error("net_enode") == (-32000, "P2P network is not running")
     assert dev.ask("net_services") == {"jsonrpc": {"host": "127.0.0.1", "port": "8545"}}
 
 
+def test_once_it_listens_others_can_find_it(dev: Interface) -> None:
+    with dev.with_peers() as service:
+        assert service.local_enode is not None
+        port = service.local_enode.tcp_port
+        assert dev.ask("net_listening") is True
+        assert dev.ask("net_peerCount") == "0x0"
+        assert dev.ask("net_enode").endswith(f"@127.0.0.1:{port}?discport=0")
+
+
 def test_without_a_network_there_is_nothing_to_say_about_it(dev: Interface) -> None:
-    context = replace(dev.context, node=replace(dev.context.node, is_p2p_enabled=False))
+    context = replace(dev.context, peers=None)
     dev.dispatcher = Dispatcher(method_table(context, ("admin", "net"), HTTP), dev.loop)
     for name in ("net_peerCount", "net_enode", "admin_peers", "admin_nodeInfo"):
         assert dev.error(name) == P2P_OFF
