@@ -12,6 +12,7 @@
     │   └── InvalidHeader       ... and its header alone shows it
     ├── UnknownParent           a block whose parent is not in the database
     ├── PoolRejected            a transaction the pool does not take
+    ├── RulesError              permissions that cannot be read or changed as asked
     ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/reasons.py)
     ├── EnclaveError            the privacy enclave refused or did not answer
     └── RpcError                an answer with a JSON-RPC error code
@@ -149,11 +150,23 @@ class UnknownParent(OphionError):
 
 
 class PoolRejected(OphionError):
-    """A transaction the pool does not take; `reason` is a stable name that the interface maps to a code."""
+    """A transaction the pool does not take; `reason` is a stable name that the interface maps to a code.
 
-    def __init__(self, reason: str, message: str, transient: bool = False) -> None:
+    `detail` says more than the message, whose text is fixed.
+    """
+
+    def __init__(self, reason: str, message: str, transient: bool = False, detail: str | None = None) -> None:
         self.reason = reason
+        self.detail = detail
         self.transient = transient
+        super().__init__(message)
+
+
+class RulesError(OphionError):
+    """Permissions that cannot be read, or not be changed as asked; `detail` says more than the fixed text."""
+
+    def __init__(self, message: str, detail: str | None = None) -> None:
+        self.detail = detail
         super().__init__(message)
 
 

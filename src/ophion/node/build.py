@@ -32,6 +32,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store
 from ophion.node.config import NodeConfig
 from ophion.node.validator_contract import read_contracts
+from ophion.permissions.permissions import Permissions
 from ophion.pool.admission import PoolHead
 from ophion.pool.journal import Journal
 from ophion.pool.pool import TxPool
@@ -67,6 +68,7 @@ class Core:
     pool: TxPool
     assembler: Assembler
     mining: MiningControl
+    permissions: Permissions
     proposals: LocalProposals | None = None
     """Members to vote for or against; None where there is no proof of authority."""
     bft: BftDriver | None = None
@@ -82,10 +84,11 @@ def build_core(
     clock: Clock,
     entropy: Entropy,
     data_path: Path | None = None,
-    is_permitted: Callable[[Address], bool] = lambda sender: True,
+    permissions: Permissions | None = None,
 ) -> Core:
     """Chain, pool and producer of one network. Local transactions are kept in `data_path`, when there is one."""
     spec = genesis.spec
+    permissions = permissions or Permissions()
     _check_production(config, spec)
     engine = engine_for(spec, equal_timestamps=config.miner.equal_timestamps)
     chain = Chain.open(store, genesis, engine)
@@ -98,19 +101,19 @@ def build_core(
     access = config.access
     sampling = PriceSampling(access.gas_price_blocks, access.gas_price_percentile, access.gas_price_max)
     journal = Journal(data_path / JOURNAL_NAME) if data_path is not None and config.pool.save else None
-    pool = TxPool(config.pool, floor, lanes, clock, pool_head(queries), is_permitted, journal)
+    pool = TxPool(config.pool, floor, lanes, clock, pool_head(queries), permissions.account_refusal, journal)
     chain.events.listen(lambda event: pool.on_chain_event(event, pool_head(queries)))
     author = node_key.address if is_authority else config.miner.coinbase
     settings = MinerSettings(author, config.miner.extra_data or b"", config.miner.target_gas_limit)
     builder = Builder(chain, keeps_revert_data)
     earner = _earner(spec, engine, node_key.address) if is_authority else None
-    assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor, earner)
+    assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor, earner, permissions)
     pool.events.listen(lambda event: queries.forget_pending())
     queries.serve_pending(lambda: assembler.preview(_PENDING_DEADLINE_S))
     fees = FeeOracle(queries, floor, sampling, lanes)
     if not is_authority:
         mining = _mining(config, spec, assembler, settings, floor, lanes, entropy)
-        return Core(chain, importer, queries, fees, pool, assembler, mining)
+        return Core(chain, importer, queries, fees, pool, assembler, mining, permissions)
     proposals, bft = LocalProposals(), None
     sealer: Sealer
     if isinstance(engine, CliqueEngine):
@@ -121,7 +124,7 @@ def build_core(
     else:
         sealer = bft = _bft(config, engine, assembler, importer, node_key, proposals, lanes)
     mining = MiningControl(settings, floor, sealer, None, node_key.address, engine.name)
-    return Core(chain, importer, queries, fees, pool, assembler, mining, proposals, bft)
+    return Core(chain, importer, queries, fees, pool, assembler, mining, permissions, proposals, bft)
 
 
 def pool_head(queries: Queries) -> PoolHead:

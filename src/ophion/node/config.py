@@ -24,9 +24,10 @@ from ophion.node.security_options import (
     WebSocketAuthConfig,
     WebSocketTlsConfig,
 )
-from ophion.node.unbuilt_options import PermissionConfig, PrivacyConfig, PruningConfig
+from ophion.node.unbuilt_options import PrivacyConfig, PruningConfig
 from ophion.node.unstable_options import UnstableConfig
 from ophion.peers.options import PeerConfig
+from ophion.permissions.options import PermissionConfig
 from ophion.pool.options import PoolConfig
 from ophion.producer.control import MinerConfig
 from ophion.producer.options import ConsensusConfig

@@ -33,6 +33,7 @@ from ophion.node.datadir import DataDirectory
 from ophion.node.network import load_genesis
 from ophion.node.ports_file import remove_ports, write_ports
 from ophion.node.services import Interface, build_interface
+from ophion.permissions.permissions import Permissions
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
@@ -79,11 +80,12 @@ def run_node(loaded: Loaded[NodeConfig]) -> int:
 
 
 async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
+    permissions = Permissions.open(config.permissions, directory.path)
     clock, entropy = SystemClock(), SystemEntropy()
     lanes = ThreadLanes()
     store = directory.store(durable=config.storage.durable)
     try:
-        core = build_core(config, genesis, store, key, lanes, clock, entropy, directory.path)
+        core = build_core(config, genesis, store, key, lanes, clock, entropy, directory.path, permissions)
         restored = core.pool.restore()
         if restored:
             log.info("local transactions restored count=%d", restored)

@@ -152,6 +152,7 @@ def build_interface(
         ),
         streams=Streams(limits.max_traces, limits.max_response_bytes),
         bad_blocks=core.importer.bad_blocks,
+        permissions=core.permissions,
         clique=core.proposals if genesis.spec.engine is EngineKind.CLIQUE else None,
         ibft=core.bft if genesis.spec.engine is EngineKind.IBFT2 else None,
         qbft=core.bft if genesis.spec.qbft is not None else None,

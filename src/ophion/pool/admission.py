@@ -77,8 +77,8 @@ class Gate:
 
     head: PoolHead
     floor: FeeFloor
-    is_permitted: Callable[[Address], bool]
-    """Account permissioning; everybody where it is off."""
+    refusal_of: Callable[[Address], str | None]
+    """Account permissioning: why an account may not send; None for everybody where it is off."""
     fee_cap: int
     """Most a local transaction may pay for its gas in wei; 0: no cap."""
     needs_chain_id: bool
@@ -91,11 +91,11 @@ class Gate:
         cls,
         head: PoolHead,
         floor: FeeFloor,
-        is_permitted: Callable[[Address], bool],
+        refusal_of: Callable[[Address], str | None],
         fee_cap: int,
         needs_chain_id: bool = False,
     ) -> Gate:
-        return cls(head, floor, is_permitted, fee_cap, needs_chain_id, _RANK[head.fork])
+        return cls(head, floor, refusal_of, fee_cap, needs_chain_id, _RANK[head.fork])
 
 
 @dataclass(slots=True, eq=False)
@@ -257,8 +257,9 @@ def state_is_here(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 
 def sender_is_permitted(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    if not gate.is_permitted(applicant.sender):
-        return PoolRejected("not-authorized", "Sender account not authorized to send transactions")
+    refusal = gate.refusal_of(applicant.sender)
+    if refusal is not None:
+        return PoolRejected("not-authorized", "Sender account not authorized to send transactions", detail=refusal)
     return None
 
 

@@ -30,6 +30,8 @@ class DropReason(Enum):
     """Its nonce was used by another transaction."""
     INVALID = "invalid"
     """A block could not be built with it."""
+    NOT_PERMITTED = "not permitted"
+    """Its sender may not send it, by the rules at the time a block was built."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class TxPool:
         lanes: Lanes,
         clock: Clock,
         head: PoolHead,
-        is_permitted: Callable[[Address], bool] = lambda sender: True,
+        refusal_of: Callable[[Address], str | None] = lambda sender: None,
         journal: Journal | None = None,
     ) -> None:
         self.config = config
@@ -68,11 +68,11 @@ class TxPool:
         self._floor = floor
         self._lanes = lanes
         self._clock = clock
-        self._is_permitted = is_permitted
+        self._refusal_of = refusal_of
         self._journal = journal
         self._queue = Queue(config.max_size)
         self._accounts: dict[Address, Account] = {}
-        self._gate = Gate.at(head, floor, is_permitted, config.fee_cap, config.needs_chain_id)
+        self._gate = Gate.at(head, floor, refusal_of, config.fee_cap, config.needs_chain_id)
         self._sequence = 0
         self._intake = Intake(lanes.admit, self._admit_all)
 
@@ -247,7 +247,7 @@ class TxPool:
     def on_chain_event(self, event: ChainEvent, head: PoolHead) -> None:
         """A new head: forget what was mined, take back what was reorganised out."""
         config = self.config
-        self._gate = Gate.at(head, self._floor, self._is_permitted, config.fee_cap, config.needs_chain_id)
+        self._gate = Gate.at(head, self._floor, self._refusal_of, config.fee_cap, config.needs_chain_id)
         self._accounts.clear()
         added = event.added if isinstance(event, Reorged) else event.blocks
         by_hash = self._queue.by_hash

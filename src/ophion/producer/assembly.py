@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ophion.chain.builder import Builder, BuiltBlock
@@ -16,6 +16,7 @@ from ophion.chainspec.engines import HeaderForm
 from ophion.consensus.engine import Vote, Wishes
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
+from ophion.permissions.permissions import Permissions
 from ophion.pool.events import DropReason
 from ophion.pool.pool import TxPool
 from ophion.primitives.block import HashedHeader, Header
@@ -59,6 +60,7 @@ class Assembler:
         settings: MinerSettings,
         floor: FeeFloor,
         beneficiary: Callable[[Header], Address] | None = None,
+        permissions: Permissions | None = None,
     ) -> None:
         """`beneficiary` says who earns the fees of a draft, where that is not its coinbase."""
         self.chain = chain
@@ -70,6 +72,7 @@ class Assembler:
         self._lanes = lanes
         self._floor = floor
         self._beneficiary = beneficiary
+        self._permissions = permissions or Permissions()
         self._has_noted_lead = False
 
     async def assemble(self, deadline_s: float) -> BuiltBlock:
@@ -80,21 +83,25 @@ class Assembler:
         """As `assemble`, on a parent that may no longer be the head by the time the block is built."""
         draft = self._builder.draft(parent, wishes)
         state = self.chain.store.state(parent.header.state_root)
-        built, hashes = await self._fill(draft, state, deadline_s, self._lanes.build)
+        filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
         # what does not fit a block on another parent may well fit one on the head
-        if built.skipped and self.chain.head.hash == parent.hash:
-            for position, reason in built.skipped:
-                log.info("Transaction 0x%s leaves the pool: %s", hashes[position].hex(), reason)
-            self.pool.drop([hashes[position] for position, _ in built.skipped], DropReason.INVALID)
-        return built
+        if self.chain.head.hash == parent.hash:
+            self._drop(filled.skipped, DropReason.INVALID)
+            self._drop(filled.refused, DropReason.NOT_PERMITTED)
+        return filled.built
+
+    def _drop(self, reasons: Mapping[Hash32, str], kind: DropReason) -> None:
+        for tx_hash, reason in reasons.items():
+            log.info("Transaction 0x%s leaves the pool: %s", tx_hash.hex(), reason)
+        if reasons:
+            self.pool.drop(tuple(reasons), kind)
 
     async def preview(self, deadline_s: float) -> BuiltBlock:
         """As `assemble`, for somebody who only looks: the pool stays as it is, and no block of ours waits for it."""
         parent = self.chain.head
         draft = self._builder.draft(parent, self.wishes())
         state = self.chain.store.state(parent.header.state_root)
-        built, _ = await self._fill(draft, state, deadline_s, self._lanes.read)
-        return built
+        return (await self._fill(parent, draft, state, deadline_s, self._lanes.read)).built
 
     async def commit(self, header: Header, built: BuiltBlock, started_at: float) -> HashedHeader:
         """Hand a sealed block to the importer with the execution it left behind; returns once it is on disk."""
@@ -154,9 +161,7 @@ class Assembler:
             header_form=settings.header_form,
         )
 
-    async def _fill(
-        self, draft: Header, state: State, deadline_s: float, lane: Lane
-    ) -> tuple[BuiltBlock, list[Hash32]]:
+    async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> _Filled:
         # no block holds more transactions than its gas pays for, so there is no point in offering more
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
         room = MAX_BLOCK_SIZE - _HEADER_ROOM
@@ -169,5 +174,39 @@ class Assembler:
             candidates.append(item.transaction)
             hashes.append(item.hash)
         beneficiary = None if self._beneficiary is None else self._beneficiary(draft)
-        built = await lane.run(lambda: self._builder.fill(draft, state, candidates, deadline_s, beneficiary))
-        return built, hashes
+
+        def work() -> _Filled:
+            refusals = self._permissions.refusals(parent, state, candidates)
+            chosen = _permitted(candidates, refusals)
+            offered = [candidates[position] for position in chosen]
+            built = self._builder.fill(draft, state, offered, deadline_s, beneficiary)
+            return _Filled(
+                built,
+                {hashes[chosen[position]]: reason for position, reason in built.skipped},
+                {hashes[position]: reason for position, reason in refusals.items()},
+            )
+
+        return await lane.run(work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """A block, and why transactions that were offered are not in it."""
+
+    built: BuiltBlock
+    skipped: Mapping[Hash32, str]
+    refused: Mapping[Hash32, str]
+
+
+def _permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) -> Sequence[int]:
+    """Positions of what may be built: without what is refused, and without what its sender sent behind that."""
+    if not refusals:
+        return range(len(candidates))
+    stopped: set[Address] = set()
+    chosen = []
+    for position, transaction in enumerate(candidates):
+        if position in refusals:
+            stopped.add(transaction.sender)
+        elif transaction.sender not in stopped:
+            chosen.append(position)
+    return chosen

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from ophion.chain.queries import UnknownBlock
-from ophion.errors import DecodeError, MissingStateError, OphionError, PoolRejected, RpcError, StorageError
+from ophion.errors import DecodeError, MissingStateError, OphionError, PoolRejected, RpcError, RulesError, StorageError
 from ophion.native import failures
 from ophion.runtime.lanes import DeadlineExceeded, LaneFull
 
@@ -162,7 +162,7 @@ def _pool_rejected(error: PoolRejected) -> RpcError:
     if error.reason == "gas-limit-cap":
         return RpcError(GAS_LIMIT.code, error.message)
     fault = _POOL_REASONS.get(error.reason)
-    return fault() if fault is not None else RpcError(SERVER_ERROR_CODE, error.message)
+    return fault(error.detail) if fault is not None else RpcError(SERVER_ERROR_CODE, error.message)
 
 
 def _storage_failed(error: StorageError) -> RpcError:
@@ -185,6 +185,7 @@ _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
     (MissingStateError, lambda error: STATE_UNAVAILABLE()),
     (DecodeError, lambda error: invalid_params(error.message)),
     (StorageError, _storage_failed),
+    (RulesError, lambda error: RpcError(SERVER_ERROR_CODE, error.message, error.detail)),
     (OphionError, lambda error: RpcError(SERVER_ERROR_CODE, error.message)),
 )
 

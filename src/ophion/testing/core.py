@@ -13,6 +13,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.node.build import Core, build_core
 from ophion.node.config import NodeConfig
+from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Admitted, Origin
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
@@ -86,6 +87,7 @@ def open_core(
             clock,
             SystemEntropy(),
             path,
+            Permissions.open(config.permissions, path),
         )
         core.pool.restore()
         yield TestCore(core, clock)

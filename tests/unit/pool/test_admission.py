@@ -43,12 +43,12 @@ def verdict(
     raw: bytes,
     head: PoolHead,
     floor: FeeFloor | None = None,
-    permitted: Callable[[Address], bool] = lambda sender: True,
+    refusal_of: Callable[[Address], str | None] = lambda sender: None,
     fee_cap: int = 0,
     is_local: bool = True,
     needs_chain_id: bool = False,
 ) -> tuple[str, str] | None:
-    gate = Gate.at(head, floor or FeeFloor(), permitted, fee_cap, needs_chain_id)
+    gate = Gate.at(head, floor or FeeFloor(), refusal_of, fee_cap, needs_chain_id)
 
     def account(sender: Address) -> tuple[int, int]:
         assert head.state is not None
@@ -192,12 +192,14 @@ def test_without_the_state_of_the_head_nothing_can_be_judged(head: PoolHead) -> 
 
 
 def test_an_account_that_is_not_listed_may_not_send(head: PoolHead) -> None:
-    refusal = verdict(legacy_transaction(KEY, 0), head, permitted=lambda sender: sender != KEY.address)
+    refusal = verdict(
+        legacy_transaction(KEY, 0), head, refusal_of=lambda sender: "no" if sender == KEY.address else None
+    )
     assert refusal == ("not-authorized", "Sender account not authorized to send transactions")
 
 
 def test_the_account_list_is_asked_last(head: PoolHead) -> None:
-    refusal = verdict(legacy_transaction(KEY, 0, value=RICH), head, permitted=lambda sender: False)
+    refusal = verdict(legacy_transaction(KEY, 0, value=RICH), head, refusal_of=lambda sender: "no")
     assert refusal is not None
     assert refusal[0] == "upfront-cost"
 

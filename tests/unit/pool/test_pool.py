@@ -384,10 +384,17 @@ def test_upkeep_sweeps_and_closes_the_journal(world: Callable[..., State], tmp_p
 def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:
     async def story(bench: Bench) -> None:
         pool = TxPool(
-            bench.config, bench.floor, InlineLanes(), bench.clock, bench.head(), lambda sender: sender != A.address
+            bench.config,
+            bench.floor,
+            InlineLanes(),
+            bench.clock,
+            bench.head(),
+            lambda sender: "not A" if sender == A.address else None,
         )
         answers = await pool.add([legacy_transaction(A, 0), legacy_transaction(B, 0)], Origin.LOCAL)
         assert reasons(answers) == ["not-authorized", None]
+        assert isinstance(answers[0], Rejected)
+        assert answers[0].error.detail == "not A"
 
     told(story, Bench(world))
 

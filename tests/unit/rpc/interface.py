@@ -33,7 +33,7 @@ from ophion.runtime.lanes import InlineLanes
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 
-GROUPS = ("admin", "clique", "debug", "eth", "ibft", "miner", "net", "qbft", "trace", "txpool", "web3")
+GROUPS = ("admin", "clique", "debug", "eth", "ibft", "miner", "net", "perm", "qbft", "trace", "txpool", "web3")
 VERSION = "Ophion/v0.0.0/linux-x86_64/python-3.11"
 T = TypeVar("T")
 
@@ -59,6 +59,7 @@ class Interface:
             rendered=RenderedBlocks(chain.store, queries.with_total_difficulty),
             fees=node.core.fees,
             bad_blocks=node.core.importer.bad_blocks,
+            permissions=node.core.permissions,
             filters=filters,
             subscriptions=Subscriptions(
                 chain.store, chain.events, pool.events, lanes, queries.with_total_difficulty, lambda: b"false"

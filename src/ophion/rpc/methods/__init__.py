@@ -5,7 +5,7 @@ eth_node     chain id, prices, sync status     eth_state  balances, code, storag
 eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estimates
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
 poa          clique_*, *_getSignerMetrics      txpool     txpool_*
-bft          ibft_*, qbft_*
+bft          ibft_*, qbft_*                    perm       perm_*
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 """
@@ -23,6 +23,7 @@ from ophion.rpc.methods import (
     eth_state,
     eth_tx,
     mining,
+    perm,
     poa,
     simulate,
     trace,
@@ -47,6 +48,7 @@ def all_methods() -> Registry:
             eth_state,
             eth_tx,
             mining,
+            perm,
             poa,
             simulate,
             trace,

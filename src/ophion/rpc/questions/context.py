@@ -15,6 +15,7 @@ from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.queries import Queries
 from ophion.consensus.voting import LocalProposals
+from ophion.permissions.permissions import Permissions
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
 from ophion.producer.control import MiningControl
@@ -98,6 +99,7 @@ class RpcContext:
     limits: RpcLimits = field(default_factory=RpcLimits)
     light_calls: LightCalls = field(default_factory=LightCalls)
     streams: Streams = field(default_factory=Streams)
+    permissions: Permissions = field(default_factory=Permissions)
     bad_blocks: BadBlocks | None = None
     """Blocks that broke a rule."""
     clique: LocalProposals | None = None

@@ -1,0 +1,13 @@
+"""Who may connect and who may transact: rules from files and from contracts, and their reasons.
+
+    options            what the operator asks for
+    toml_list          one list inside a TOML text: where it is, how it is changed without touching the rest
+    rules_file         that list in a file: read, kept in step with memory, written whole or not at all
+    allow_list         the list in memory, with its file; all or nothing
+    requests           the entries of a request, checked in the documented order
+    permissions        `Permissions`: both lists of a node, reload, and what others ask
+
+A list is one object for accounts and for nodes. The pool asks `Permissions.account_refusal` for each transaction and
+the producer asks again for each block; both get a sentence that names the rule, or None. Words of the wire
+(`whitelist`) stand in texts only; code says allow-list.
+"""

@@ -1,0 +1,83 @@
+"""An allow-list in force: in memory, with the file it came from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ophion.errors import RulesError
+from ophion.permissions.rules_file import NotPersisted, RulesFile
+from ophion.runtime.topic import Topic
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ListChanged(Generic[T]):
+    """A list in force is another one now."""
+
+    added: tuple[T, ...]
+    removed: tuple[T, ...]
+
+
+class AllowList(Generic[T]):
+    """Who is permitted. Every change is all or nothing; others hear of it through `changed`.
+
+    `entries` is replaced, never altered, so another thread may read it at any time.
+    """
+
+    def __init__(self, file: RulesFile[T]) -> None:
+        """Reads the file: `RulesError` says what is wrong with it."""
+        self.file = file
+        self.entries: dict[T, None] = file.read()
+        self.changed: Topic[ListChanged[T]] = Topic()
+        if file.is_read_only():
+            log.warning("%s is read-only: changes of the permitted %ss cannot be kept", file.path, self._one)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.entries
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.entries)
+
+    @property
+    def _one(self) -> str:
+        return self.file.vocabulary.one
+
+    def add(self, items: Sequence[T]) -> None:
+        """Permit more; none of them may be listed already."""
+        if any(item in self.entries for item in items):
+            raise RulesError(f"Cannot add an existing {self._one} to whitelist")
+        self._change(items, ())
+
+    def remove(self, items: Sequence[T]) -> None:
+        """Permit less; all of them must be listed."""
+        if any(item not in self.entries for item in items):
+            raise RulesError(f"Cannot remove an absent {self._one} from whitelist")
+        self._change((), items)
+
+    def replace(self, entries: dict[T, None]) -> None:
+        """Another list is in force: what a file was found to hold."""
+        before, self.entries = self.entries, entries
+        added = tuple(item for item in entries if item not in before)
+        removed = tuple(item for item in before if item not in entries)
+        if added or removed:
+            self.changed.publish(ListChanged(added, removed))
+
+    def _change(self, added: Sequence[T], removed: Sequence[T]) -> None:
+        """File first. One that somebody else has changed stays as it is, and the change holds until the next start."""
+        problem = None
+        try:
+            self.file.change(self.entries, added, removed)
+        except NotPersisted:
+            raise
+        except RulesError as error:
+            problem = error
+        gone = set(removed)
+        self.replace({item: None for item in self.entries if item not in gone} | dict.fromkeys(added))
+        if problem is not None:
+            raise problem

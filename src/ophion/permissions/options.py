@@ -1,0 +1,100 @@
+"""Options about who is permitted (operations.md 1.1, 10, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ophion.primitives.types import Address
+from ophion.runtime.options import option, read_address
+
+DEFAULT_FILE: Final = "permissions_config.toml"
+"""In the data path, for either list."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionConfig:
+    """Permissioning."""
+
+    nodes_file_enabled: bool = option(
+        "--permissions-nodes-config-file-enabled", default=False, help="Peer with listed nodes only."
+    )
+    nodes_file: Path | None = option(
+        "--permissions-nodes-config-file",
+        default=None,
+        help="List of permitted nodes. (default: permissions_config.toml in the data path)",
+    )
+    accounts_file_enabled: bool = option(
+        "--permissions-accounts-config-file-enabled",
+        default=False,
+        help="Accept transactions of listed accounts only.",
+    )
+    accounts_file: Path | None = option(
+        "--permissions-accounts-config-file",
+        default=None,
+        help="List of permitted accounts. (default: permissions_config.toml in the data path)",
+    )
+    nodes_contract_enabled: bool = option(
+        "--permissions-nodes-contract-enabled", default=False, help="Ask a contract which nodes are permitted."
+    )
+    nodes_contract: Address | None = option(
+        "--permissions-nodes-contract-address",
+        default=None,
+        parse=read_address,
+        metavar="ADDRESS",
+        help="The contract that knows permitted nodes.",
+    )
+    accounts_contract_enabled: bool = option(
+        "--permissions-accounts-contract-enabled",
+        default=False,
+        help="Ask a contract which accounts are permitted.",
+    )
+    accounts_contract: Address | None = option(
+        "--permissions-accounts-contract-address",
+        default=None,
+        parse=read_address,
+        metavar="ADDRESS",
+        help="The contract that knows permitted accounts.",
+    )
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any kind of permissioning is switched on."""
+        return (
+            self.nodes_file_enabled
+            or self.accounts_file_enabled
+            or self.nodes_contract_enabled
+            or self.accounts_contract_enabled
+        )
+
+    def problems(self) -> Iterator[str]:
+        if self.nodes_contract_enabled and self.nodes_contract is None:
+            yield (
+                "No node permissioning contract address specified. Cannot enable smart contract based node"
+                " permissioning."
+            )
+        if self.accounts_contract_enabled and self.accounts_contract is None:
+            yield (
+                "No account permissioning contract address specified. Cannot enable smart contract based account"
+                " permissioning."
+            )
+        # each becomes possible with the part of this room that does it
+        switches = (
+            (self.nodes_file_enabled, "--permissions-nodes-config-file-enabled"),
+            (self.nodes_contract_enabled and self.nodes_contract, "--permissions-nodes-contract-enabled"),
+            (self.accounts_contract_enabled and self.accounts_contract, "--permissions-accounts-contract-enabled"),
+        )
+        for is_on, flag in switches:
+            if is_on:
+                yield f"{flag}: this kind of permissioning is not part of this version of Ophion."
+
+    def warnings(self) -> Iterator[str]:
+        pairs = (
+            (self.nodes_contract, self.nodes_contract_enabled, "--permissions-nodes-contract"),
+            (self.accounts_contract, self.accounts_contract_enabled, "--permissions-accounts-contract"),
+        )
+        for address, is_enabled, flag in pairs:
+            if address is not None and not is_enabled:
+                yield f"{flag}-address is set but {flag}-enabled is not: the contract is not asked."

@@ -1,0 +1,193 @@
+"""An allow-list in a file: read, kept in step with memory, written whole or not at all (operations.md 10.1, 10.3)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+import tomllib
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from ophion.errors import RulesError
+from ophion.permissions.toml_list import TomlList, find_list
+from ophion.runtime.operator_files import table_of
+
+T = TypeVar("T")
+
+NOT_PERSISTED: Final = "Unable to persist changes to whitelist configuration file. Changes reverted"
+OUT_OF_SYNC: Final = (
+    "The permissioning whitelist configuration file is out of sync.  The changes have been applied, but not persisted"
+    " to disk"
+)
+
+
+class NotPersisted(RulesError):
+    """The file could not be written, and is as it was."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(NOT_PERSISTED, cause)
+
+
+class OutOfSync(RulesError):
+    """Somebody else has changed the file since it was read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(OUT_OF_SYNC, f"{path} does not hold the list that is in force; it was left as it is")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary(Generic[T]):
+    """What entries of a list are called, and how they are read and written."""
+
+    one: str
+    """account, node"""
+    read: Callable[[str], T]
+    """Raises `ValueError` or a `DecodeError` for a text that is no entry."""
+    write: Callable[[T], str]
+    complaint: Callable[[str, Exception], str]
+    """What to say about an entry of the file that cannot be read."""
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        """The original key, and that of later releases; which of them a file uses is kept."""
+        return f"{self.one}s-whitelist", f"{self.one}s-allowlist"
+
+
+class RulesFile(Generic[T]):
+    """One list in one file. Two lists may live in the same file: each changes its own part of it."""
+
+    def __init__(self, path: Path, vocabulary: Vocabulary[T]) -> None:
+        self.path = path
+        self.vocabulary = vocabulary
+
+    def read(self) -> dict[T, None]:
+        """The entries, each once, in the order of the file; `RulesError` with the documented text otherwise."""
+        vocabulary = self.vocabulary
+        try:
+            table = table_of(self.path)
+        except (OSError, ValueError) as error:
+            cause = error.strerror if isinstance(error, OSError) else str(error)
+            raise self._unreadable(cause or str(error)) from None
+        if not table:
+            raise self._unreadable("it is empty")
+        texts = self._texts(table)
+        if texts is None:
+            raise RulesError(f"{vocabulary.keys[0]} config option missing in TOML config file {self.path}")
+        entries: dict[T, None] = {}
+        for text in texts:
+            try:
+                entries[vocabulary.read(text)] = None
+            except (ValueError, RulesError) as error:
+                raise RulesError(vocabulary.complaint(text, error), str(self.path)) from None
+        return entries
+
+    def is_read_only(self) -> bool:
+        """Whether nobody is meant to write the file, whatever this process may be able to do."""
+        try:
+            mode = self.path.stat().st_mode
+        except OSError:
+            return False
+        return not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(self.path, os.W_OK)
+
+    def place_of(self, item: T) -> str:
+        """File and line of an entry, for whoever asks why; the file alone when it is not there."""
+        try:
+            found = self._found(self.path.read_text())
+        except (OSError, ValueError):
+            return str(self.path)
+        for entry in found.entries:
+            if self._is(entry.value, item):
+                return f"{self.path}:{found.line_of(entry)}"
+        return str(self.path)
+
+    def change(self, present: Collection[T], added: Sequence[T], removed: Collection[T]) -> None:
+        """Bring the file from `present` to what it is with `added` and without `removed`.
+
+        `OutOfSync` when it does not hold `present` any more, `NotPersisted` when it cannot be written; either way the
+        file is untouched.
+        """
+        vocabulary = self.vocabulary
+        try:
+            if self.read().keys() != set(present):
+                raise OutOfSync(self.path)
+        except OutOfSync:
+            raise
+        except RulesError as error:
+            raise NotPersisted(error.message) from None
+        if self.is_read_only():
+            raise NotPersisted(f"{self.path} is read-only")
+        try:
+            # as bytes: line ends stay what they are
+            before = self.path.read_bytes().decode()
+            after = before
+            if removed:
+                after = self._found(after).without(lambda text: vocabulary.read(text) in removed)
+            if added:
+                after = self._found(after).with_added([vocabulary.write(item) for item in added])
+            wanted = (set(present) - set(removed)) | set(added)
+            if not self._differs_only_in_list(before, after, wanted):
+                raise ValueError("the changed text would say something else")
+            write_whole(self.path, after.encode())
+            if self.read().keys() != wanted:
+                raise ValueError("the file does not hold what was written")
+        except (OSError, ValueError, RulesError) as error:
+            raise NotPersisted(f"{self.path}: {error}") from None
+
+    def _found(self, text: str) -> TomlList:
+        found = find_list(text, self.vocabulary.keys)
+        if found is None:
+            raise ValueError(f"{self.vocabulary.keys[0]} is not where it should be")
+        return found
+
+    def _is(self, text: str, item: T) -> bool:
+        try:
+            return self.vocabulary.read(text) == item
+        except (ValueError, RulesError):
+            return False
+
+    def _texts(self, table: dict[str, Any]) -> list[str] | None:
+        for key in self.vocabulary.keys:
+            value = table.get(key)
+            if value is not None:
+                if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+                    raise self._unreadable(f"{key} is not a list of texts")
+                return value
+        return None
+
+    def _differs_only_in_list(self, before: str, after: str, wanted: set[T]) -> bool:
+        old, new = tomllib.loads(before), tomllib.loads(after)
+        texts = self._texts(new)
+        if texts is None or {self.vocabulary.read(text) for text in texts} != wanted:
+            return False
+        keys = self.vocabulary.keys
+        rest = [{key: value for key, value in table.items() if key not in keys} for table in (old, new)]
+        return rest[0] == rest[1]
+
+    def _unreadable(self, cause: str) -> RulesError:
+        return RulesError(f"Unable to read permissioning TOML config file : {self.path} {cause}")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file by a complete new one, durable when it returns; `OSError` leaves it as it was."""
+    path = path.resolve()  # a link stays a link
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,157 @@
+"""One list of texts inside a TOML file, changed without touching anything else.
+
+An operator's file holds comments, an order and keys that are none of our business. So the file is not written anew from
+what was parsed: the list is found in the text, and entries are cut out of it or put into it. Whoever uses this reads
+the result again before it counts (`rules_file`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<text>\"{3}(?:[^"\\]|\\.|\"{1,2}(?!\"))*+\"{3,5} | '{3}(?:[^']|'{1,2}(?!'))*+'{3,5}
+           | "(?:[^"\\\n]|\\.)*+" | '[^'\n]*+')
+    | (?P<comment>\#[^\n]*+)
+    | (?P<space>[ \t\r]++)
+    | (?P<line>\n)
+    | (?P<sign>[\[\]{}=,])
+    | (?P<bare>[^\s\[\]{}=,\#"']++)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BLANK: Final = re.compile(r"[ \t]*(?:#[^\n]*)?\r?")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One text of the list, and where it stands."""
+
+    value: str
+    start: int
+    end: int
+    comma: int | None
+    """Where the comma behind it is, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TomlList:
+    """A list at the top level of a TOML text."""
+
+    text: str
+    key: str
+    opening: int
+    """Behind the opening bracket."""
+    closing: int
+    """Where the closing bracket is."""
+    entries: tuple[Entry, ...]
+
+    def line_of(self, entry: Entry) -> int:
+        """The line an entry stands in, counted from 1."""
+        return self.text.count("\n", 0, entry.start) + 1
+
+    def with_added(self, values: Sequence[str]) -> str:
+        """The text with further entries at the end, laid out like those that are there."""
+        text, quoted = self.text, [json.dumps(value, ensure_ascii=False) for value in values]
+        if not self.entries:
+            return text[: self.opening] + ",".join(quoted) + text[self.opening :]
+        last = self.entries[-1]
+        line_end = text.find("\n", last.end)
+        if not 0 <= line_end < self.closing:
+            between = ", " if len(self.entries) > 1 and text[self._gap()].startswith(" ") else ","
+            return text[: last.end] + "".join(between + one for one in quoted) + text[last.end :]
+        # each on a line of its own: behind the last one's line, so that a comment there stays with its entry
+        start = text.rfind("\n", 0, last.start) + 1
+        indent = text[start : last.start] if not text[start : last.start].strip() else "  "
+        comma = "," if last.comma is None else ""
+        rest = text[last.end : line_end]
+        lines = ",".join(f"\n{indent}{one}" for one in quoted) + ("" if last.comma is None else ",")
+        if last.comma is not None and last.comma > line_end:
+            # a comma at the beginning of the next line
+            return text[: last.end] + "," + ",".join(quoted) + text[last.end :]
+        return text[: last.end] + comma + rest + lines + text[line_end:]
+
+    def without(self, is_removed: Callable[[str], bool]) -> str:
+        """The text without some entries; a line that only held one, with its comment, goes with it."""
+        kept = [entry for entry in self.entries if not is_removed(entry.value)]
+        cuts = [self._cut(entry) for entry in self.entries if is_removed(entry.value)]
+        if kept and kept[-1].comma is not None and self.entries[-1].comma is None:
+            end = kept[-1].comma + 1
+            while self.text[end] == " ":
+                end += 1
+            cuts.append((kept[-1].comma, end if self.text[end] in "\"'" else kept[-1].comma + 1))
+        text, at, parts = self.text, 0, []
+        for start, end in sorted(cuts):
+            parts.append(text[at:start])
+            at = max(at, end)
+        return "".join(parts) + text[at:]
+
+    def _gap(self) -> slice:
+        return slice((self.entries[0].comma or 0) + 1, self.entries[1].start)
+
+    def _cut(self, entry: Entry) -> tuple[int, int]:
+        text = self.text
+        end = entry.end if entry.comma is None else entry.comma + 1
+        line_start, line_end = text.rfind("\n", 0, entry.start) + 1, text.find("\n", end)
+        is_alone = not text[line_start : entry.start].strip() and line_start > self.opening
+        if is_alone and 0 <= line_end < self.closing and _BLANK.fullmatch(text, end, line_end):
+            return line_start, line_end + 1
+        while end < self.closing and text[end] == " ":
+            end += 1
+        return entry.start, end
+
+
+def find_list(text: str, keys: Collection[str]) -> TomlList | None:
+    """The first list at the top level under one of these keys; `text` must be valid TOML with texts in that list."""
+    statement: list[str] = []
+    tokens = ((match.lastgroup or "", match) for match in _TOKEN.finditer(text))
+    depth = 0
+    for kind, match in tokens:
+        token = match.group()
+        if kind in ("space", "comment"):
+            continue
+        if kind == "line":
+            if not depth:
+                statement = []
+        elif kind == "sign" and token in "[{":
+            if not statement and not depth:
+                return None  # a table begins: the top level is over
+            if statement[1:] == ["="] and not depth and _key(statement[0]) in keys:
+                return _read(text, _key(statement[0]), match.end(), tokens)
+            depth += 1
+        elif kind == "sign" and token in "]}":
+            depth -= 1
+        elif not depth and len(statement) < 3:
+            statement.append(token)
+    return None
+
+
+def _read(text: str, key: str, opening: int, tokens: Iterator[tuple[str, re.Match[str]]]) -> TomlList:
+    entries: list[Entry] = []
+    for kind, match in tokens:
+        token = match.group()
+        if kind == "text":
+            entries.append(Entry(_value(token), match.start(), match.end(), None))
+        elif token == "," and entries:
+            last = entries[-1]
+            entries[-1] = Entry(last.value, last.start, last.end, match.start())
+        elif token == "]":
+            return TomlList(text, key, opening, match.start(), tuple(entries))
+    raise ValueError(f"the list {key} has no end")
+
+
+def _key(token: str) -> str:
+    return token[1:-1] if token[:1] in "\"'" else token
+
+
+def _value(token: str) -> str:
+    """What a TOML string says; only those with escapes need the parser."""
+    if "\\" not in token and not token.startswith(('"""', "'''")):
+        return token[1:-1]
+    return str(tomllib.loads(f"v={token}")["v"])

@@ -1,0 +1,73 @@
+"""The rules of a node: opened from options, reloaded, asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ophion.errors import ConfigError, RulesError
+from ophion.permissions.options import PermissionConfig
+from ophion.permissions.permissions import RELOAD_FAILED, Permissions
+
+A, B = bytes([1]) * 20, bytes([2]) * 20
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "permissions_config.toml"
+    file.write_text(f'accounts-whitelist=["0x{A.hex()}"]\nnodes-whitelist=[]')
+    return file
+
+
+@pytest.fixture
+def permissions(path: Path) -> Permissions:
+    return Permissions.open(PermissionConfig(accounts_file_enabled=True), path.parent)
+
+
+def test_without_rules_everybody_may() -> None:
+    permissions = Permissions()
+    assert permissions.account_refusal(A) is None
+    with pytest.raises(RulesError, match="Account whitelisting has not been enabled"):
+        _ = permissions.accounts
+    with pytest.raises(RulesError, match="Node/Account whitelisting has not been enabled"):
+        permissions.reload()
+
+
+def test_a_refusal_names_account_and_file(permissions: Permissions, path: Path) -> None:
+    assert permissions.account_refusal(A) is None
+    assert permissions.account_refusal(B) == (f"account 0x{B.hex()} is not in the list of permitted accounts ({path})")
+
+
+def test_an_empty_array_permits_nobody(path: Path) -> None:
+    path.write_text("accounts-whitelist=[]")
+    permissions = Permissions.open(PermissionConfig(accounts_file_enabled=True), path.parent)
+    assert permissions.account_refusal(A) is not None
+
+
+def test_the_file_may_lie_elsewhere(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text(f'accounts-allowlist=["0x{B.hex()}"]')
+    config = PermissionConfig(accounts_file_enabled=True, accounts_file=other)
+    assert Permissions.open(config, path.parent).account_refusal(B) is None
+
+
+def test_a_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Unable to read permissioning TOML config file"):
+        Permissions.open(PermissionConfig(accounts_file_enabled=True), tmp_path)
+
+
+def test_reload_reads_the_file_anew(permissions: Permissions, path: Path) -> None:
+    path.write_text(f'accounts-whitelist=["0x{B.hex()}"]')
+    permissions.reload()
+    assert list(permissions.accounts) == [B]
+
+
+def test_a_reload_that_fails_keeps_the_old_rules(permissions: Permissions, path: Path) -> None:
+    path.write_text("accounts-whitelist=[")
+    with pytest.raises(RulesError) as raised:
+        permissions.reload()
+    assert raised.value.message == RELOAD_FAILED
+    assert raised.value.detail is not None
+    assert "Unable to read permissioning TOML config file" in raised.value.detail
+    assert list(permissions.accounts) == [A]

@@ -1,0 +1,159 @@
+"""perm_*: every row of operations.md 10.3, under both names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ophion.chain.block import decode_block
+from ophion.chain.importer import Outcome
+from ophion.permissions.options import PermissionConfig
+from ophion.testing.core import DEV_CONFIG, open_core
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.rpc.interface import Interface, open_interface
+
+A, B = ("0x" + key.address.hex() for key in DEV_KEYS[1:3])
+C = "0x" + "ab" * 20
+SPELLINGS = ["Whitelist", "Allowlist"]
+NOT_PERSISTED = "Unable to persist changes to whitelist configuration file. Changes reverted"
+OUT_OF_SYNC = (
+    "The permissioning whitelist configuration file is out of sync.  The changes have been applied, but not persisted"
+    " to disk"
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "permissions_config.toml"
+    file.write_text(f'accounts-whitelist=["{A}"]\n')
+    return file
+
+
+@pytest.fixture
+def node(path: Path) -> Iterator[Interface]:
+    config = replace(DEV_CONFIG, permissions=PermissionConfig(accounts_file_enabled=True))
+    with open_interface(path.parent, config=config) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_accounts_come_and_go_under_both_names(node: Interface, path: Path, spelling: str) -> None:
+    assert node.ask(f"perm_addAccountsTo{spelling}", [B.upper().replace("X", "x"), C]) == "Success"
+    assert node.ask(f"perm_getAccounts{spelling}") == [A, B, C]
+    assert node.ask(f"perm_removeAccountsFrom{spelling}", [A, C]) == "Success"
+    assert node.ask(f"perm_getAccounts{spelling}") == [B]
+    assert path.read_text() == f'accounts-whitelist=["{B}"]\n'
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    ("method", "accounts", "message"),
+    [
+        ("addAccountsTo", [], "Request contains an empty list of accounts"),
+        ("addAccountsTo", ["0x12"], "Request contains an invalid account"),
+        ("addAccountsTo", [C[2:]], "Request contains an invalid account"),
+        ("addAccountsTo", [C, C], "Request contains duplicate accounts"),
+        ("addAccountsTo", [C, A], "Cannot add an existing account to whitelist"),
+        ("removeAccountsFrom", [], "Request contains an empty list of accounts"),
+        ("removeAccountsFrom", ["0x12"], "Request contains an invalid account"),
+        ("removeAccountsFrom", [A, A], "Request contains duplicate accounts"),
+        ("removeAccountsFrom", [A, C], "Cannot remove an absent account from whitelist"),
+    ],
+)
+def test_a_bad_request_changes_nothing(
+    node: Interface, path: Path, spelling: str, method: str, accounts: list[str], message: str
+) -> None:
+    before = path.read_bytes()
+    assert node.error(f"perm_{method}{spelling}", accounts) == (-32000, message)
+    assert node.ask("perm_getAccountsWhitelist") == [A]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("params", [[], [A], [None], [{}], [[5]]])
+def test_a_parameter_that_is_no_array_of_texts(node: Interface, params: list[object]) -> None:
+    assert node.error("perm_addAccountsToWhitelist", *params) == (-32602, "Invalid params")
+
+
+def test_feature_off(dev: Interface) -> None:
+    expected = (-32000, "Account whitelisting has not been enabled")
+    assert dev.error("perm_addAccountsToWhitelist", []) == expected
+    assert dev.error("perm_removeAccountsFromWhitelist", []) == expected
+    assert dev.error("perm_getAccountsWhitelist") == expected
+    assert dev.error("perm_addAccountsToWhitelist", A) == (-32602, "Invalid params")
+
+
+def test_write_failed(node: Interface, path: Path) -> None:
+    path.chmod(0o444)
+    answer = node.request("perm_addAccountsToWhitelist", [C])
+    assert answer["error"] == {"code": -32000, "message": NOT_PERSISTED, "data": f"{path} is read-only"}
+    assert node.ask("perm_getAccountsWhitelist") == [A]
+
+
+def test_file_edited_behind_the_nodes_back(node: Interface, path: Path) -> None:
+    path.write_text(f'accounts-whitelist=["{B}"]')
+    assert node.error("perm_addAccountsToWhitelist", [C]) == (-32000, OUT_OF_SYNC)
+    assert node.ask("perm_getAccountsWhitelist") == [A, C]
+    assert path.read_text() == f'accounts-whitelist=["{B}"]'
+
+
+def test_reload(node: Interface, path: Path) -> None:
+    path.write_text(f'accounts-whitelist=["{C}", "{B}"]')
+    assert node.ask("perm_reloadPermissionsFromFile") == "Success"
+    assert node.ask("perm_getAccountsWhitelist") == [C, B]
+
+
+def test_reload_failed(node: Interface, path: Path) -> None:
+    path.write_text("accounts-whitelist=[")
+    assert node.error("perm_reloadPermissionsFromFile") == (
+        -32000,
+        "Error reloading permissions file. Please use perm_getAccountsWhitelist and perm_getNodesWhitelist to review"
+        " the current state of the whitelists",
+    )
+    assert node.ask("perm_getAccountsWhitelist") == [A]
+
+
+def test_reload_nothing_enabled(dev: Interface) -> None:
+    expected = (-32000, "Node/Account whitelisting has not been enabled")
+    assert dev.error("perm_reloadPermissionsFromFile") == expected
+
+
+def test_pool_admission_refuses_an_unlisted_sender_and_says_why(node: Interface, path: Path) -> None:
+    listed, unlisted = (legacy_transaction(key, 0) for key in DEV_KEYS[1:3])
+    assert "result" in node.request("eth_sendRawTransaction", "0x" + listed.hex())
+    answer = node.request("eth_sendRawTransaction", "0x" + unlisted.hex())
+    assert answer["error"] == {
+        "code": -32007,
+        "message": "Sender account not authorized to send transactions",
+        "data": f"account {B} is not in the list of permitted accounts ({path})",
+    }
+    node.ask("perm_addAccountsToWhitelist", [B])
+    assert "result" in node.request("eth_sendRawTransaction", "0x" + unlisted.hex())
+
+
+def test_a_removed_sender_is_dropped_when_a_block_is_built(node: Interface) -> None:
+    node.ask("perm_addAccountsToWhitelist", [B])
+    first, second, other = (
+        legacy_transaction(DEV_KEYS[2], 0),
+        legacy_transaction(DEV_KEYS[2], 1),
+        legacy_transaction(DEV_KEYS[1], 0),
+    )
+    node.run(node.node.send(first, second, other))
+    node.ask("perm_removeAccountsFromWhitelist", [B])
+    node.run(node.node.seal())
+    block = node.ask("eth_getBlockByNumber", "latest", True)
+    assert [transaction["from"] for transaction in block["transactions"]] == [A]
+    assert node.ask("txpool_status") == {"pending": "0x0", "queued": "0x0"}
+
+
+def test_importing_blocks_made_by_others_is_not_checked_against_the_file(node: Interface, tmp_path: Path) -> None:
+    with open_core(tmp_path / "other") as other:
+        node.run(other.mine(legacy_transaction(DEV_KEYS[2], 0)))
+        raw = other.chain.store.block(other.chain.head.hash)
+    assert raw is not None
+    node.node.clock.advance(10)
+    block = decode_block(raw, node.node.chain.engine)
+    imported = node.run(node.node.core.importer.import_block(block))
+    assert imported.outcome is Outcome.HEAD
