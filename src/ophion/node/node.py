@@ -80,7 +80,7 @@ def run_node(loaded: Loaded[NodeConfig]) -> int:
 
 
 async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
-    permissions = Permissions.open(config.permissions, directory.path)
+    permissions = _permissions(config, directory.path, key)
     clock, entropy = SystemClock(), SystemEntropy()
     lanes = ThreadLanes()
     store = directory.store(durable=config.storage.durable)
@@ -92,7 +92,7 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         # members of a proof-of-authority network make blocks without being told to
         if config.miner.enabled or core.proposals is not None:
             core.mining.start()
-        peers = _peers(config, directory.path, key, clock, entropy)
+        peers = _peers(config, directory.path, key, clock, entropy, permissions)
         interface = build_interface(config, genesis, core, key, lanes, clock, entropy, peers)
         with_peers = [] if peers is None else [peers]
         supervisor = Supervisor([core.pool, core.mining, *with_peers, *interface.services])
@@ -108,13 +108,23 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
             store.sync()
 
 
-def _peers(config: NodeConfig, data_path: Path, key: PrivateKey, clock: Clock, entropy: Entropy) -> PeerService | None:
+def _permissions(config: NodeConfig, data_path: Path, key: PrivateKey) -> Permissions:
+    if not config.permissions.is_used:
+        return Permissions(own_id=key.public_key)
+    from ophion.node.peering import fixed_nodes
+
+    return Permissions.open(config.permissions, data_path, key.public_key, fixed_nodes(config.peers, data_path))
+
+
+def _peers(
+    config: NodeConfig, data_path: Path, key: PrivateKey, clock: Clock, entropy: Entropy, permissions: Permissions
+) -> PeerService | None:
     if not config.peers.enabled:
         return None
     # loaded where it is used: a node without peers starts faster
     from ophion.node.peering import build_peers
 
-    return build_peers(config.peers, key, (), data_path, clock, entropy)
+    return build_peers(config.peers, key, (), data_path, clock, entropy, rules=permissions.node_rules)
 
 
 def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:

@@ -16,6 +16,8 @@ from ophion.peers.policy.static_nodes import NAME, read_static_nodes
 from ophion.peers.service import PeerService, PeerSettings
 from ophion.peers.subprotocol import Subprotocol
 from ophion.peers.table import Peers
+from ophion.permissions.node_rules import NodeRules
+from ophion.primitives.enode import Enode
 from ophion.runtime.clock import Clock, Entropy
 from ophion.version import client_version
 
@@ -28,10 +30,16 @@ def build_peers(
     clock: Clock,
     entropy: Entropy,
     peers: Peers | None = None,
+    rules: NodeRules | None = None,
 ) -> PeerService:
     """The service of a node whose peers are on; `peers` is the table that sub-protocols hold already."""
     settings = peer_settings(config, data_path)
-    return PeerService(settings, key, subprotocols, clock, entropy, peers)
+    return PeerService(settings, key, subprotocols, clock, entropy, peers, rules)
+
+
+def fixed_nodes(config: PeerConfig, data_path: Path) -> tuple[Enode, ...]:
+    """The nodes that options and files tell this one to connect to."""
+    return (*(config.bootnodes or ()), *peer_settings(config, data_path).static) if config.enabled else ()
 
 
 def peer_settings(config: PeerConfig, data_path: Path) -> PeerSettings:

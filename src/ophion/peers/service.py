@@ -29,12 +29,13 @@ from ophion.peers.policy.admission import Admission, PeerLimits
 from ophion.peers.policy.bans import Bans
 from ophion.peers.policy.dial_plan import LASTING_S, DialPlan, Outcome
 from ophion.peers.policy.doorway import Doorway
-from ophion.peers.reasons import DisconnectReason
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Session
 from ophion.peers.subprotocol import Subprotocol
 from ophion.peers.table import Peers
+from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import Clock, Entropy
 
@@ -80,7 +81,9 @@ class PeerService:
         clock: Clock,
         entropy: Entropy,
         peers: Peers | None = None,
+        rules: NodeRules | None = None,
     ) -> None:
+        """`rules` say which nodes are permitted; None: all."""
         self._settings = settings
         self._key = key
         self._subprotocols = tuple(subprotocols)
@@ -95,6 +98,8 @@ class PeerService:
         self._admission = Admission(
             key.public_key, self.peers, settings.limits, self.bans, self.plan.is_static, settings.banned
         )
+        self._rules = rules or NodeRules(key.public_key)
+        self._rules.changed.listen(lambda _: self.recheck())
         self._connections: set[Connection] = set()
         self._by_peer: dict[Peer, Connection] = {}
         self._dialling: set[bytes] = set()
@@ -163,6 +168,15 @@ class PeerService:
             peer.disconnect(DisconnectReason.REQUESTED, "removed by the operator")
         return was_static
 
+    def recheck(self) -> None:
+        """End every connection that the rules permit no longer."""
+        for peer in self.peers:
+            action = Action.KEEP_INBOUND if peer.is_inbound else Action.KEEP_OUTBOUND
+            refusal = self._rules.refusal_of(peer.enode, action)
+            if refusal is not None:
+                log.info("peer no longer permitted enode=%s reason=%s", peer.enode, refusal)
+                peer.disconnect(DisconnectReason.REQUESTED, refusal)
+
     def offer(self, enode: Enode) -> None:
         """Discovery has seen this node alive."""
         if self._may_dial(enode):
@@ -207,6 +221,7 @@ class PeerService:
         except OSError as error:
             raise _listen_error(settings.interface, settings.port, error) from None
         self._port = port = int(server.sockets[0].getsockname()[1])
+        self._rules.local = Enode(self._key.public_key, settings.host, port, port)
         hello = Hello.of(settings.client_id, self.capabilities, port, self._key.public_key)
         self._identity = Identity(self._key, hello, self.capabilities)
         log.info("%s started and listening on %s:%d", self.name, settings.interface, port)
@@ -300,7 +315,12 @@ class PeerService:
 
     def _may_dial(self, enode: Enode) -> bool:
         now = self._clock.monotonic()
-        return is_within(enode.ip, self._settings.subnets) and not self._admission.is_banned(enode.node_id, now)
+        if not is_within(enode.ip, self._settings.subnets) or self._admission.is_banned(enode.node_id, now):
+            return False
+        refusal = self._rules.refusal_of(enode, Action.DIAL)
+        if refusal is not None:
+            log.debug("not dialled enode=%s reason=%s", enode, refusal)
+        return refusal is None
 
     def _room(self) -> int:
         """How many more peers would be welcome."""
@@ -312,6 +332,10 @@ class PeerService:
 
     def judge(self, peer: Peer) -> None:
         """Whether somebody who has said Hello may stay."""
+        refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
+        if refusal is not None:
+            log.info("peer refused enode=%s reason=%s", peer.enode, refusal)
+            raise PeerMisbehaved(DisconnectReason.REQUESTED, refusal)
         peer.is_static = self.plan.is_static(peer.id)
         present = self.peers.by_id(peer.id)
         try:

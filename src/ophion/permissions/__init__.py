@@ -4,6 +4,7 @@
     toml_list          one list inside a TOML text: where it is, how it is changed without touching the rest
     rules_file         that list in a file: read, kept in step with memory, written whole or not at all
     allow_list         the list in memory, with its file; all or nothing
+    node_rules         nine actions between two nodes, one predicate
     requests           the entries of a request, checked in the documented order
     permissions        `Permissions`: both lists of a node, reload, and what others ask
 

@@ -82,7 +82,6 @@ class PermissionConfig:
             )
         # each becomes possible with the part of this room that does it
         switches = (
-            (self.nodes_file_enabled, "--permissions-nodes-config-file-enabled"),
             (self.nodes_contract_enabled and self.nodes_contract, "--permissions-nodes-contract-enabled"),
             (self.accounts_contract_enabled and self.accounts_contract, "--permissions-accounts-contract-enabled"),
         )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from ophion.errors import ConfigError, RulesError
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
 from ophion.permissions.allow_list import AllowList
+from ophion.permissions.node_rules import Action, NodeRules
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
-from ophion.permissions.requests import ACCOUNTS
-from ophion.permissions.rules_file import RulesFile
+from ophion.permissions.requests import ACCOUNTS, NODES
+from ophion.permissions.rules_file import RulesFile, Vocabulary
 from ophion.primitives.block import HashedHeader
+from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
+
+T = TypeVar("T")
 
 RELOAD_FAILED: Final = (
     "Error reloading permissions file. Please use perm_getAccountsWhitelist and perm_getNodesWhitelist to review the"
@@ -25,22 +29,42 @@ RELOAD_FAILED: Final = (
 class Permissions:
     """Rules that are in force; a list that is None permits everybody."""
 
-    def __init__(self, accounts: AllowList[Address] | None = None) -> None:
+    def __init__(
+        self,
+        accounts: AllowList[Address] | None = None,
+        nodes: AllowList[Enode] | None = None,
+        own_id: bytes = b"",
+        fixed: Sequence[Enode] = (),
+    ) -> None:
+        """`fixed` are the bootnodes and static nodes, which cannot be taken out of the list of nodes."""
         self._accounts = accounts
+        self._nodes = nodes
+        self._fixed = tuple(fixed)
+        self.node_rules = NodeRules(own_id, nodes)
 
     @classmethod
-    def open(cls, config: PermissionConfig, data_path: Path) -> Permissions:
+    def open(
+        cls, config: PermissionConfig, data_path: Path, own_id: bytes = b"", fixed: Sequence[Enode] = ()
+    ) -> Permissions:
         """The rules that options ask for; `ConfigError` with everything that is wrong with their files."""
         problems: list[str] = []
-        accounts = None
+        accounts, nodes = None, None
         if config.accounts_file_enabled:
-            try:
-                accounts = AllowList(RulesFile(config.accounts_file or data_path / DEFAULT_FILE, ACCOUNTS))
-            except RulesError as error:
-                problems.append(error.message)
+            accounts = _opened(config.accounts_file or data_path / DEFAULT_FILE, ACCOUNTS, problems)
+        if config.nodes_file_enabled:
+            nodes = _opened(config.nodes_file or data_path / DEFAULT_FILE, NODES, problems)
+        permissions = cls(accounts, nodes, own_id, fixed)
+        problems.extend(permissions._unlisted())
         if problems:
             raise ConfigError(problems)
-        return cls(accounts)
+        return permissions
+
+    def _unlisted(self) -> Iterator[str]:
+        """A node that is told to connect to somebody it may not connect to has been set up by mistake."""
+        for enode in self._fixed:
+            refusal = self.node_rules.refusal_of(enode, Action.DIAL)
+            if refusal is not None:
+                yield f"Bootnodes and static nodes must be permitted: {refusal}."
 
     # --- who may ----------------------------------------------------------------------------------------
 
@@ -70,12 +94,38 @@ class Permissions:
             raise RulesError("Account whitelisting has not been enabled")
         return self._accounts
 
+    @property
+    def nodes(self) -> AllowList[Enode]:
+        """The permitted nodes; `RulesError` where they are not listed."""
+        if self._nodes is None:
+            raise RulesError("Node whitelisting has not been enabled")
+        return self._nodes
+
+    def remove_nodes(self, nodes: Sequence[Enode]) -> None:
+        """Permit fewer nodes, but always those that this node was told to connect to."""
+        fixed = {(enode.node_id, enode.ip, enode.tcp_port) for enode in self._fixed}
+        if any((enode.node_id, enode.ip, enode.tcp_port) in fixed for enode in nodes):
+            raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
+        self.nodes.remove(nodes)
+
     def reload(self) -> None:
-        """Read the files anew; on any error the lists stay as they are."""
-        if self._accounts is None:
+        """Read the files anew, both before either counts; on any error the lists stay as they are."""
+        if self._accounts is None and self._nodes is None:
             raise RulesError("Node/Account whitelisting has not been enabled")
         try:
-            accounts = self._accounts.file.read()
+            accounts = None if self._accounts is None else self._accounts.file.read()
+            nodes = None if self._nodes is None else self._nodes.file.read()
         except RulesError as error:
             raise RulesError(RELOAD_FAILED, error.message) from None
-        self._accounts.replace(accounts)
+        if self._accounts is not None and accounts is not None:
+            self._accounts.replace(accounts)
+        if self._nodes is not None and nodes is not None:
+            self._nodes.replace(nodes)
+
+
+def _opened(path: Path, vocabulary: Vocabulary[T], problems: list[str]) -> AllowList[T] | None:
+    try:
+        return AllowList(RulesFile(path, vocabulary))
+    except RulesError as error:
+        problems.append(error.message)
+        return None

@@ -78,6 +78,7 @@ INVALID_NODE_ID: Final = Fault(
     SERVER_ERROR_CODE,
     "Invalid node ID: node ID must have exactly 128 hexadecimal characters and should not include any '0x' hex prefix.",
 )
+NODE_NOT_PERMITTED: Final = Fault(SERVER_ERROR_CODE, "Cannot add a non-permitted node as a peer")
 FILTER_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Filter not found")
 LOGS_FILTER_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Logs filter not found")
 SUBSCRIPTION_NOT_FOUND: Final = Fault(SERVER_ERROR_CODE, "Subscription not found")

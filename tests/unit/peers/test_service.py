@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -24,6 +25,10 @@ from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Left, Session
 from ophion.peers.service import PeerListenError, PeerService, PeerSettings
 from ophion.peers.table import PeerConnected, PeerEvent, PeerGone
+from ophion.permissions.allow_list import AllowList
+from ophion.permissions.node_rules import NodeRules
+from ophion.permissions.requests import NODES
+from ophion.permissions.rules_file import RulesFile
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemClock, SystemEntropy
 
@@ -62,11 +67,11 @@ def key(number: int) -> PrivateKey:
 class Node:
     """A running service."""
 
-    def __init__(self, number: int, settings: PeerSettings) -> None:
+    def __init__(self, number: int, settings: PeerSettings, rules: NodeRules | None = None) -> None:
         self.key = key(number)
         self.greeter = Greeter()
         self.events: list[PeerEvent] = []
-        self.service = PeerService(settings, self.key, [self.greeter], SystemClock(), SystemEntropy())
+        self.service = PeerService(settings, self.key, [self.greeter], SystemClock(), SystemEntropy(), rules=rules)
         self.service.peers.events.listen(self.events.append)
         self._task: asyncio.Task[None] | None = None
 
@@ -105,9 +110,11 @@ class Town:
     def __init__(self) -> None:
         self._nodes: list[Node] = []
 
-    async def node(self, number: int, settings: PeerSettings | None = None, **changes: object) -> Node:
+    async def node(
+        self, number: int, settings: PeerSettings | None = None, rules: NodeRules | None = None, **changes: object
+    ) -> Node:
         settings = replace(settings or PeerSettings(timing=SHORT), **changes)  # type: ignore[arg-type]
-        node = await Node(number, settings).start()
+        node = await Node(number, settings, rules).start()
         self._nodes.append(node)
         return node
 
@@ -633,5 +640,47 @@ def test_the_wire_is_what_it_promises() -> None:
         await until(lambda: a.greeter.messages == [b"plain words"])
         old.close()
         assert wire.MAX_HANDSHAKE_SIZE == 2048
+
+    play(story)
+
+
+def test_a_node_that_is_not_permitted_is_refused_let_in_and_put_out(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text("nodes-whitelist=[]")
+    listed = AllowList(RulesFile(path, NODES))
+
+    async def story(town: Town) -> None:
+        guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
+        other = await town.node(2)
+        other.service.add_static(guarded.enode)
+        # after Hello and with reason 0: the refusal is about the node that showed its key
+        await until(lambda: (DisconnectReason.REQUESTED, False) in other.gone())
+        assert guarded.count == 0
+        enode = replace(other.enode, udp_port=other.enode.tcp_port)
+        listed.add([enode])
+        other.service.remove_static(guarded.enode)
+        other.service.add_static(guarded.enode)
+        await until(lambda: guarded.count == 1 and other.count == 1)
+        listed.remove([enode])
+        await until(lambda: guarded.count == 0)
+        assert guarded.gone() == [(DisconnectReason.REQUESTED, True)]
+
+    play(story)
+
+
+def test_a_node_that_is_not_permitted_is_not_dialled(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text("nodes-whitelist=[]")
+    listed = AllowList(RulesFile(path, NODES))
+
+    async def story(town: Town) -> None:
+        other = await town.node(2)
+        guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
+        guarded.service.offer(other.enode)
+        await asyncio.sleep(0.05)
+        assert guarded.service.dialling == guarded.count == other.service.doorway.refused == 0
+        listed.add([other.enode])
+        guarded.service.offer(other.enode)
+        await until(lambda: guarded.count == 1)
 
     play(story)

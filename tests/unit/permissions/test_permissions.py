@@ -9,6 +9,7 @@ import pytest
 from ophion.errors import ConfigError, RulesError
 from ophion.permissions.options import PermissionConfig
 from ophion.permissions.permissions import RELOAD_FAILED, Permissions
+from ophion.primitives.enode import Enode
 
 A, B = bytes([1]) * 20, bytes([2]) * 20
 
@@ -71,3 +72,49 @@ def test_a_reload_that_fails_keeps_the_old_rules(permissions: Permissions, path:
     assert raised.value.detail is not None
     assert "Unable to read permissioning TOML config file" in raised.value.detail
     assert list(permissions.accounts) == [A]
+
+
+ENODE = Enode(b"\1" * 64, "127.0.0.1", 30303, 30303)
+OTHER = Enode(b"\2" * 64, "127.0.0.1", 30303, 30303)
+NODES_FILE = PermissionConfig(nodes_file_enabled=True)
+
+
+def test_startup_bootnodes_and_static_nodes_must_be_listed(path: Path) -> None:
+    path.write_text(f'nodes-allowlist=["{ENODE.url}"]')
+    assert list(Permissions.open(NODES_FILE, path.parent, b"\3" * 64, [ENODE]).nodes) == [ENODE]
+    with pytest.raises(ConfigError) as raised:
+        Permissions.open(NODES_FILE, path.parent, b"\3" * 64, [ENODE, OTHER])
+    [problem] = raised.value.problems
+    assert problem.startswith(f"Bootnodes and static nodes must be permitted: node {OTHER.url} is not in the list")
+
+
+def test_fixed_nodes_cannot_be_removed(path: Path) -> None:
+    path.write_text(f'nodes-whitelist=["{ENODE.url}","{OTHER.url}"]')
+    permissions = Permissions.open(NODES_FILE, path.parent, b"\3" * 64, [ENODE])
+    with pytest.raises(RulesError, match="Cannot remove a fixed node"):
+        permissions.remove_nodes([OTHER, ENODE])
+    permissions.remove_nodes([OTHER])
+    assert list(permissions.nodes) == [ENODE]
+
+
+def test_everything_wrong_with_the_files_is_said_together(path: Path) -> None:
+    path.write_text("a=1")
+    config = PermissionConfig(nodes_file_enabled=True, accounts_file_enabled=True)
+    with pytest.raises(ConfigError) as raised:
+        Permissions.open(config, path.parent)
+    assert [problem[:10] for problem in raised.value.problems] == ["accounts-w", "nodes-whit"]
+
+
+def test_a_reload_swaps_both_lists_or_none(path: Path, tmp_path: Path) -> None:
+    nodes_file = tmp_path / "nodes.toml"
+    nodes_file.write_text(f'nodes-whitelist=["{ENODE.url}"]')
+    config = PermissionConfig(accounts_file_enabled=True, nodes_file_enabled=True, nodes_file=nodes_file)
+    permissions = Permissions.open(config, path.parent)
+    path.write_text(f'accounts-whitelist=["0x{B.hex()}"]')
+    nodes_file.write_text('nodes-whitelist=["enode://no"]')
+    with pytest.raises(RulesError):
+        permissions.reload()
+    assert (list(permissions.accounts), list(permissions.nodes)) == ([A], [ENODE])
+    nodes_file.write_text(f'nodes-whitelist=["{OTHER.url}"]')
+    permissions.reload()
+    assert (list(permissions.accounts), list(permissions.nodes)) == ([B], [OTHER])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ophion.permissions.node_rules import Action
 from ophion.primitives.enode import Enode, EnodeError, NodeIdError
 from ophion.primitives.hexcodec import data, quantity
-from ophion.rpc.errors import INVALID_NODE_ID, PARSE_ERROR, invalid_params
+from ophion.rpc.errors import INVALID_NODE_ID, NODE_NOT_PERMITTED, PARSE_ERROR, invalid_params
 from ophion.rpc.language import render
 from ophion.rpc.language.registry import Example, method
 from ophion.rpc.language.schemas import NodeInfoResult, PeersResult
@@ -31,7 +32,11 @@ NamesParam = Annotated[list[str], Wire("names", "names", {"type": "array", "item
 @method("admin_addPeer", exact_count=True)
 def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
     """Keep a connection to another node; false when that is so already."""
-    return require_p2p(ctx).add_static(_remote(enode))
+    peers, remote = require_p2p(ctx), _remote(enode)
+    refusal = ctx.permissions.node_rules.refusal_of(remote, Action.DIAL)
+    if refusal is not None:
+        raise NODE_NOT_PERMITTED(refusal)
+    return peers.add_static(remote)
 
 
 @method("admin_removePeer", exact_count=True)

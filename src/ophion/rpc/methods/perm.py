@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ophion.permissions.requests import ACCOUNTS, requested_accounts
+from ophion.permissions.allow_list import AllowList
+from ophion.permissions.requests import ACCOUNTS, requested_accounts, requested_nodes
+from ophion.primitives.enode import Enode
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.language.registry import method
 from ophion.rpc.language.wire_types import Text, Wire, decode_text, object_result
+from ophion.rpc.methods.client import require_p2p
 from ophion.rpc.questions.context import RpcContext
 
 _SUCCESS = "Success"
@@ -44,6 +47,37 @@ def remove_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
 def get_accounts(ctx: RpcContext) -> Texts:
     """The accounts that may send transactions."""
     return [ACCOUNTS.write(account) for account in ctx.permissions.accounts]
+
+
+@method("perm_addNodesToWhitelist", aliases=["perm_addNodesToAllowlist"])
+def add_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
+    """Let more nodes connect, all of them or none."""
+    permitted = _nodes(ctx)
+    permitted.add(requested_nodes(nodes))
+    return _SUCCESS
+
+
+@method("perm_removeNodesFromWhitelist", aliases=["perm_removeNodesFromAllowlist"])
+def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
+    """Let nodes connect no longer, all of them or none; connections with them end at once.
+
+    Bootnodes and static nodes stay.
+    """
+    _nodes(ctx)
+    ctx.permissions.remove_nodes(requested_nodes(nodes))
+    return _SUCCESS
+
+
+@method("perm_getNodesWhitelist", aliases=["perm_getNodesAllowlist"])
+def get_nodes(ctx: RpcContext) -> Texts:
+    """The nodes that may connect, beside this one."""
+    return [node.url for node in _nodes(ctx)]
+
+
+def _nodes(ctx: RpcContext) -> AllowList[Enode]:
+    permitted = ctx.permissions.nodes
+    require_p2p(ctx)
+    return permitted
 
 
 @method("perm_reloadPermissionsFromFile")

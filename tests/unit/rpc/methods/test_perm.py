@@ -11,6 +11,7 @@ import pytest
 from ophion.chain.block import decode_block
 from ophion.chain.importer import Outcome
 from ophion.permissions.options import PermissionConfig
+from ophion.primitives.enode import Enode
 from ophion.testing.core import DEV_CONFIG, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface, open_interface
@@ -157,3 +158,90 @@ def test_importing_blocks_made_by_others_is_not_checked_against_the_file(node: I
     block = decode_block(raw, node.node.chain.engine)
     imported = node.run(node.node.core.importer.import_block(block))
     assert imported.outcome is Outcome.HEAD
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+N1, N2, N3 = (f"enode://{number * 64}@127.0.0.1:3030{number[1]}" for number in ("01", "02", "03"))
+
+
+@pytest.fixture
+def nodes_path(tmp_path: Path) -> Path:
+    file = tmp_path / "permissions_config.toml"
+    file.write_text(f'nodes-whitelist=["{N1}"]\n')
+    return file
+
+
+@pytest.fixture
+def guarded(nodes_path: Path) -> Iterator[Interface]:
+    config = replace(DEV_CONFIG, permissions=PermissionConfig(nodes_file_enabled=True))
+    with open_interface(nodes_path.parent, config=config) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_nodes_come_and_go_under_both_names(guarded: Interface, nodes_path: Path, spelling: str) -> None:
+    assert guarded.ask(f"perm_addNodesTo{spelling}", [N2, N3]) == "Success"
+    assert guarded.ask(f"perm_getNodes{spelling}") == [N1, N2, N3]
+    assert guarded.ask(f"perm_removeNodesFrom{spelling}", [N1]) == "Success"
+    assert guarded.ask(f"perm_getNodes{spelling}") == [N2, N3]
+    assert nodes_path.read_text() == f'nodes-whitelist=["{N2}","{N3}"]\n'
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    ("method", "nodes", "message"),
+    [
+        ("addNodesTo", [], "Request contains an empty list of nodes"),
+        ("addNodesTo", [N2, N2], "Request contains duplicate nodes"),
+        ("addNodesTo", ["enode://12@127.0.0.1:1"], "Request contains an invalid node"),
+        ("addNodesTo", [N2, N1], "Cannot add an existing node to whitelist"),
+        ("removeNodesFrom", [], "Request contains an empty list of nodes"),
+        ("removeNodesFrom", [N1, N1], "Request contains duplicate nodes"),
+        ("removeNodesFrom", ["http://a"], "Request contains an invalid node"),
+        ("removeNodesFrom", [N2], "Cannot remove an absent node from whitelist"),
+        ("removeNodesFrom", [N1 + "?discport=5"], "Cannot remove an absent node from whitelist"),
+    ],
+)
+def test_a_bad_request_about_nodes_changes_nothing(
+    guarded: Interface, nodes_path: Path, spelling: str, method: str, nodes: list[str], message: str
+) -> None:
+    before = nodes_path.read_bytes()
+    assert guarded.error(f"perm_{method}{spelling}", nodes) == (-32000, message)
+    assert guarded.ask("perm_getNodesWhitelist") == [N1]
+    assert nodes_path.read_bytes() == before
+
+
+def test_remove_nodes_fixed(guarded: Interface) -> None:
+    guarded.node.core.permissions._fixed = (Enode.parse(N1),)
+    assert guarded.error("perm_removeNodesFromWhitelist", [N1]) == (
+        -32000,
+        "Cannot remove a fixed node (bootnode or static node) from whitelist",
+    )
+
+
+def test_node_feature_off(dev: Interface) -> None:
+    expected = (-32000, "Node whitelisting has not been enabled")
+    assert dev.error("perm_addNodesToWhitelist", []) == expected
+    assert dev.error("perm_removeNodesFromWhitelist", []) == expected
+    assert dev.error("perm_getNodesWhitelist") == expected
+    assert dev.error("perm_addNodesToWhitelist", N1) == (-32602, "Invalid params")
+
+
+def test_p2p_off(guarded: Interface) -> None:
+    guarded.context = replace(guarded.context, peers=None)
+    guarded.dispatcher = guarded.dispatcher_for("http")
+    expected = (-32000, "P2P has been disabled. This functionality is not available")
+    assert guarded.error("perm_addNodesToWhitelist", [N2]) == expected
+    assert guarded.error("perm_removeNodesFromWhitelist", [N1]) == expected
+    assert guarded.error("perm_getNodesWhitelist") == expected
+
+
+def test_admin_addPeer_of_a_node_that_is_not_permitted(guarded: Interface, nodes_path: Path) -> None:
+    answer = guarded.request("admin_addPeer", N2)
+    assert answer["error"] == {
+        "code": -32000,
+        "message": "Cannot add a non-permitted node as a peer",
+        "data": f"node {N2} is not in the list of permitted nodes ({nodes_path})",
+    }
+    assert guarded.ask("admin_addPeer", N1) is True

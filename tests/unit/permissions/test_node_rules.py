@@ -1,0 +1,81 @@
+"""Nine actions between two nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ophion.permissions.allow_list import AllowList
+from ophion.permissions.node_rules import Action, NodeRules
+from ophion.permissions.requests import NODES
+from ophion.permissions.rules_file import RulesFile
+from ophion.primitives.enode import Enode
+
+OWN, A, B = (Enode(bytes([number]) * 64, "127.0.0.1", 30300 + number, 30300 + number) for number in (1, 2, 3))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "rules.toml"
+    file.write_text(f'nodes-whitelist=["{A.url}"]')
+    return file
+
+
+@pytest.fixture
+def listed(path: Path) -> AllowList[Enode]:
+    return AllowList(RulesFile(path, NODES))
+
+
+@pytest.fixture
+def rules(listed: AllowList[Enode]) -> NodeRules:
+    return NodeRules(OWN.node_id, listed)
+
+
+def test_without_rules_everybody_may() -> None:
+    rules = NodeRules(OWN.node_id)
+    assert not rules.is_on
+    assert rules.refusal(A, B, Action.DIAL) is None
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_every_action_needs_a_listed_node(rules: NodeRules, path: Path, action: Action) -> None:
+    assert rules.is_on
+    assert rules.refusal_of(A, action) is None
+    assert rules.refusal_of(B, action) == f"node {B.url} is not in the list of permitted nodes ({path})"
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_both_ends_must_be_permitted(rules: NodeRules, action: Action) -> None:
+    assert rules.refusal(A, OWN, action) is None
+    assert rules.refusal(OWN, A, action) is None
+    assert rules.refusal(A, B, action) is not None
+    assert rules.refusal(B, A, action) is not None
+
+
+def test_a_node_matches_by_id_ip_and_tcp_port(rules: NodeRules) -> None:
+    assert rules.refusal_of(Enode(A.node_id, A.ip, A.tcp_port, 0), Action.DIAL) is None, "the discovery port is ignored"
+    assert rules.refusal_of(Enode(A.node_id, "127.0.0.2", A.tcp_port, A.udp_port), Action.DIAL) is not None
+    assert rules.refusal_of(Enode(A.node_id, A.ip, 1, A.udp_port), Action.DIAL) is not None
+    assert rules.refusal_of(Enode(B.node_id, A.ip, A.tcp_port, A.udp_port), Action.DIAL) is not None
+
+
+def test_the_local_node_id_is_always_permitted(rules: NodeRules) -> None:
+    assert rules.refusal(Enode(OWN.node_id, "10.0.0.1", 1, 1), A, Action.DIAL) is None
+
+
+def test_an_empty_array_permits_nobody_but_self(path: Path) -> None:
+    path.write_text("nodes-whitelist=[]")
+    rules = NodeRules(OWN.node_id, AllowList(RulesFile(path, NODES)))
+    assert rules.refusal_of(A, Action.ACCEPT) is not None
+    assert rules.refusal(OWN, OWN, Action.DIAL) is None
+
+
+def test_a_change_of_the_list_counts_at_once_and_is_told(rules: NodeRules, listed: AllowList[Enode]) -> None:
+    told: list[str | None] = []
+    rules.changed.listen(lambda _: told.append(rules.refusal_of(A, Action.KEEP_INBOUND)))
+    listed.add([B])
+    assert rules.refusal_of(B, Action.ACCEPT) is None
+    listed.remove([A])
+    assert told[0] is None
+    assert told[1] is not None
