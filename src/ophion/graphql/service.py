@@ -11,7 +11,7 @@ from ophion.graphql.http import GraphqlApplication
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.origins import PageOrigins
 from ophion.native.graphql import GraphqlEngine
-from ophion.rpc.questions.context import PROTOCOL_VERSION, RpcContext
+from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.transport.access import HostList
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
@@ -52,7 +52,7 @@ def graphql_engine(context: RpcContext, limits: GraphqlLimits) -> GraphqlEngine:
     return GraphqlEngine(
         schema_text(),
         chain_id=context.queries.spec.chain_id,
-        protocol_version=PROTOCOL_VERSION,
+        protocol_version=context.node.protocol_version,
         shows_hex=limits.hex_integers,
         max_tokens=limits.max_tokens,
         max_depth=limits.max_depth,

@@ -23,7 +23,9 @@ from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
 
 if TYPE_CHECKING:
-    from ophion.peers.service import PeerService  # only nodes with peers pay for loading it
+    # only nodes with peers pay for loading these
+    from ophion.peers.eth.protocol import EthProtocol
+    from ophion.peers.service import PeerService
 
 _LANES = ("write", "build", "admit", "read", "trace", "mine")
 
@@ -116,6 +118,19 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
     sockets = registry.counter(network, "p2p_socket_bytes_total", "Bytes on the sockets of peers.", "direction")
     sockets.watch(lambda: traffic.bytes_received, "inbound")
     sockets.watch(lambda: traffic.bytes_sent, "outbound")
+
+
+def declare_gossip(registry: MetricsRegistry, eth: EthProtocol) -> None:
+    """What eth has passed on, and what it waits for."""
+    peers = Category.PEERS
+    registry.gauge(peers, "eth_current", "Peers whose status is good.").watch(lambda: len(eth.peers))
+    blocks = registry.counter(peers, "gossip_blocks_total", "Blocks sent to peers in full.")
+    blocks.watch(lambda: eth.blocks.sent)
+    transactions = registry.counter(peers, "gossip_transactions_total", "Transactions sent to peers.", "form")
+    transactions.watch(lambda: eth.transactions.sent, "full")
+    transactions.watch(lambda: eth.transactions.announced_out, "hash")
+    waiting = registry.gauge(peers, "announced_transactions_current", "Transactions announced and not here yet.")
+    waiting.watch(lambda: eth.transactions.awaited)
 
 
 def declare_pool(registry: MetricsRegistry, pool: TxPool, chain: Chain) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ophion.chain.chain import Chain
 from ophion.chain.queries import Queries
 from ophion.metrics.families import (
     declare_chain,
+    declare_gossip,
     declare_interface,
     declare_lanes,
     declare_network,
@@ -28,7 +29,22 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import MetricsRegistry, Nested
 
 if TYPE_CHECKING:
+    from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
+    from ophion.peers.sync.synchroniser import Synchroniser
+
+
+class Network(Protocol):
+    """What is measured of a node with peers."""
+
+    @property
+    def eth(self) -> EthProtocol: ...
+
+    @property
+    def sync(self) -> Synchroniser: ...
+
+    @property
+    def peers(self) -> PeerService: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +60,8 @@ class Watched:
     """Services by name; they may join until `NodeMetrics.declare` is called."""
     lanes: Lanes
     clock: Clock
-    peers: PeerService | None = None
-    """Connections with other nodes, where the node has any."""
+    network: Network | None = None
+    """Connections with other nodes, eth and synchronisation, where the node has peers."""
 
 
 class NodeMetrics:
@@ -69,18 +85,19 @@ class NodeMetrics:
             return
         self._is_declared = True
         watched, registry = self._watched, self.registry
-        peers = watched.peers
+        network = watched.network
         declare_chain(registry, watched.chain, watched.queries)
         declare_network(
             registry,
             watched.queries,
-            0 if peers is None else peers.max_peers,
-            lambda: 0 if peers is None else len(peers.peers),
-            lambda: watched.queries.head_number,
-            lambda: True,
+            0 if network is None else network.peers.max_peers,
+            lambda: 0 if network is None else len(network.peers.peers),
+            lambda: watched.queries.head_number if network is None else network.sync.best_height,
+            lambda: network is None or network.sync.is_in_sync(),
         )
-        if peers is not None:
-            declare_peers(registry, peers)
+        if network is not None:
+            declare_peers(registry, network.peers)
+            declare_gossip(registry, network.eth)
         declare_pool(registry, watched.pool, watched.chain)
         declare_interface(registry, watched.listening, watched.filters, watched.subscriptions)
         declare_lanes(registry, watched.lanes)

@@ -37,13 +37,13 @@ from ophion.permissions.permissions import Permissions
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
-from ophion.runtime.lanes import ThreadLanes
+from ophion.runtime.lanes import Lanes, ThreadLanes
 from ophion.runtime.options import Loaded, problems_of
 from ophion.runtime.supervisor import Supervisor
 from ophion.version import client_version
 
 if TYPE_CHECKING:
-    from ophion.peers.service import PeerService
+    from ophion.node.peering import Network
 
 log = logging.getLogger(__name__)
 
@@ -92,9 +92,9 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         # members of a proof-of-authority network make blocks without being told to
         if config.miner.enabled or core.proposals is not None:
             core.mining.start()
-        peers = _peers(config, directory.path, key, clock, entropy, permissions)
-        interface = build_interface(config, genesis, core, key, lanes, clock, entropy, peers)
-        with_peers = [] if peers is None else [peers]
+        network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions)
+        interface = build_interface(config, genesis, core, key, lanes, clock, entropy, network)
+        with_peers = () if network is None else network.services
         supervisor = Supervisor([core.pool, core.mining, *with_peers, *interface.services])
         loop = asyncio.get_running_loop()
         for number in _stop_signals():
@@ -116,15 +116,22 @@ def _permissions(config: NodeConfig, data_path: Path, key: PrivateKey) -> Permis
     return Permissions.open(config.permissions, data_path, key.public_key, fixed_nodes(config.peers, data_path))
 
 
-def _peers(
-    config: NodeConfig, data_path: Path, key: PrivateKey, clock: Clock, entropy: Entropy, permissions: Permissions
-) -> PeerService | None:
+def _network(
+    config: NodeConfig,
+    core: Core,
+    data_path: Path,
+    key: PrivateKey,
+    lanes: Lanes,
+    clock: Clock,
+    entropy: Entropy,
+    permissions: Permissions,
+) -> Network | None:
     if not config.peers.enabled:
         return None
     # loaded where it is used: a node without peers starts faster
-    from ophion.node.peering import build_peers
+    from ophion.node.peering import build_network
 
-    return build_peers(config.peers, key, (), data_path, clock, entropy, rules=permissions.node_rules)
+    return build_network(config, core, key, data_path, lanes, clock, entropy, permissions.node_rules)
 
 
 def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+import orjson
+
 from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.genesis import Genesis
+from ophion.consensus.engine import Finality
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.node.open_files import allow_open_files
 from ophion.node.security_options import AuthConfig, TlsConfig
+from ophion.peers.eth.versions import offered
 from ophion.primitives.enode import Enode
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
-from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits
+from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits, SyncStatus
 from ophion.rpc.questions.filters import Filters
 from ophion.rpc.questions.rendered import RenderedBlocks
 from ophion.rpc.questions.subscriptions import Subscriptions
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.metrics.push import PushService
     from ophion.metrics.requests import RequestMetrics
+    from ophion.node.peering import Network
     from ophion.peers.service import PeerService
     from ophion.rpc.auth.door import Door
 
@@ -94,9 +99,15 @@ def build_interface(
     lanes: Lanes,
     clock: Clock,
     entropy: Entropy,
-    peers: PeerService | None = None,
+    network: Network | None = None,
 ) -> Interface:
     """The services that the options ask for, on one set of methods."""
+    peers = None if network is None else network.peers
+
+    def sync_status() -> SyncStatus | None:
+        found = None if network is None else network.sync.status()
+        return None if found is None else SyncStatus(found.starting, found.current, found.highest)
+
     allow_open_files(
         (config.http.enabled + config.graphql.enabled) * config.http.max_connections
         + config.websocket.enabled * config.websocket.max_connections
@@ -111,7 +122,7 @@ def build_interface(
         core.pool.events,
         lanes,
         queries.with_total_difficulty,
-        sync_status=lambda: b"false",
+        sync_status=lambda: _sync_text(sync_status()),
         most=limits.max_subscriptions,
     )
     network_id = genesis.spec.chain_id if config.network.network_id is None else config.network.network_id
@@ -120,6 +131,7 @@ def build_interface(
         node_id=node_key.public_key,
         network_id=network_id,
         genesis_hash=core.chain.genesis.hash,
+        protocol_version=offered(core.chain.engine.finality is Finality.IMMEDIATE)[-1].number,
     )
     listening: dict[str, HttpService | WebSocketService] = {}
 
@@ -128,7 +140,7 @@ def build_interface(
         """Made when somebody wants them: by an option, or by `debug_metrics`."""
         from ophion.metrics.node_metrics import NodeMetrics, Watched
 
-        watched = Watched(core.chain, queries, core.pool, filters, subscriptions, listening, lanes, clock, peers)
+        watched = Watched(core.chain, queries, core.pool, filters, subscriptions, listening, lanes, clock, network)
         return NodeMetrics(watched, config.metrics.is_on)
 
     context = RpcContext(
@@ -157,6 +169,7 @@ def build_interface(
         ibft=core.bft if genesis.spec.engine is EngineKind.IBFT2 else None,
         qbft=core.bft if genesis.spec.qbft is not None else None,
         peers=peers,
+        sync_status=sync_status,
         endpoints=lambda: _endpoints(listening, peers),
         metrics=lambda: metrics().tree(),
     )
@@ -180,6 +193,11 @@ def build_interface(
     if config.metrics.is_on:
         services.append(_metrics(config, metrics(), listening))
     return Interface(tuple(services), listening, peers)
+
+
+def _sync_text(status: SyncStatus | None) -> bytes:
+    """What subscribers of `syncing` get."""
+    return b"false" if status is None else orjson.dumps(status.fields())
 
 
 def _endpoints(

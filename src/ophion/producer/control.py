@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +15,8 @@ from ophion.producer.assembly import MinerSettings
 from ophion.producer.instant import InstantSealer
 from ophion.producer.pow_miner import Work, WorkDesk
 from ophion.runtime.options import at_least, hex_bytes, option, read_address
+
+log = logging.getLogger(__name__)
 
 MAX_EXTRA_DATA = 32
 
@@ -150,14 +153,15 @@ class MiningControl:
         self._author = author
         self._engine_name = engine_name
         self._is_wanted = False
+        self._is_behind = False
         self._changed = asyncio.Event()
 
     # --- start and stop -------------------------------------------------------------------------
 
     @property
     def is_mining(self) -> bool:
-        """Whether blocks are being made."""
-        return self._is_wanted
+        """Whether blocks are being made; not while this node is behind its network."""
+        return self._is_wanted and not self._is_behind
 
     def start(self) -> None:
         """Make blocks from now on; `CoinbaseNotSet` without somebody to reward."""
@@ -173,11 +177,18 @@ class MiningControl:
         self._is_wanted = False
         self._changed.set()
 
+    def follow(self, is_in_sync: bool) -> None:
+        """Pause while this node is far behind its network: a block on an old head helps nobody."""
+        if self._is_wanted and self._sealer is not None and self._is_behind == is_in_sync:
+            log.info("Resuming mining operations" if is_in_sync else "Pausing mining while behind chain head")
+        self._is_behind = not is_in_sync
+        self._changed.set()
+
     async def run(self, ready: Callable[[], None]) -> None:
         """Run the sealer whenever mining is wanted; its failure is ours."""
         ready()
         while True:
-            if self._is_wanted and self._sealer is not None:
+            if self.is_mining and self._sealer is not None:
                 await self._seal(self._sealer)
             else:
                 await self._changed.wait()
@@ -197,7 +208,7 @@ class MiningControl:
             sealing.result()
 
     async def _wait_for_stop(self) -> None:
-        while self._is_wanted:
+        while self.is_mining:
             self._changed.clear()
             await self._changed.wait()
 

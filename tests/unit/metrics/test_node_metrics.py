@@ -6,11 +6,15 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from ophion.metrics.node_metrics import NodeMetrics, Watched
+from ophion.node.peering import Network
+from ophion.peers.eth.protocol import EthProtocol
+from ophion.peers.sync.synchroniser import Synchroniser
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.runtime.metrics import Category
@@ -40,6 +44,15 @@ def dev(tmp_path: Path) -> Iterator[Interface]:
         yield opened
 
 
+def network(dev: Interface) -> Network | None:
+    """Eth and synchronisation beside the connections of the interface."""
+    if dev.context.peers is None:
+        return None
+    core, lanes = dev.node.core, dev.context.lanes
+    eth = EthProtocol(core.chain, core.importer, core.pool, lanes, dev.node.clock, Random(1), 1)
+    return Network(eth, Synchroniser(core.chain, core.importer, eth, lanes), dev.context.peers)
+
+
 def watch(dev: Interface, is_on: bool = True) -> NodeMetrics:
     context, core = dev.context, dev.node
     listening = {
@@ -56,7 +69,7 @@ def watch(dev: Interface, is_on: bool = True) -> NodeMetrics:
             listening,
             context.lanes,
             core.clock,
-            context.peers,
+            network(dev),
         ),
         is_on,
     )
@@ -169,3 +182,13 @@ def test_connections_are_shown_by_what_they_carry_and_how_they_end(dev: Interfac
     assert "ophion_peers_outgoing_bytes_current 0\n" in text
     tree: Any = metrics.tree()
     assert tree["network"]["p2p_messages_inbound_total"]["eth"]["NewBlock"]["7"] == 3
+
+
+def test_what_eth_passes_on_and_how_far_it_is_behind(dev: Interface) -> None:
+    metrics = watch(dev)
+    metrics.declare()
+    found = values(metrics)
+    assert found["ophion_synchronizer_in_sync"] == 1
+    assert found["ethereum_best_known_block_number"] == 0
+    for name in ("gossip_blocks_total", 'gossip_transactions_total{form="full"}', "announced_transactions_current"):
+        assert found[f"ophion_peers_{name}"] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -119,3 +120,24 @@ def test_a_sealer_that_fails_ends_the_service() -> None:
             await control.run(lambda: None)
 
     asyncio.run(story())
+
+
+def test_production_pauses_while_the_node_is_behind(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def story(node: TestCore) -> None:
+        control = node.mining
+        control.start()
+        control.follow(is_in_sync=True)
+        assert control.is_mining
+        control.follow(is_in_sync=False)
+        assert not control.is_mining
+        control.follow(is_in_sync=False)
+        control.follow(is_in_sync=True)
+        assert control.is_mining
+        control.stop()
+        control.follow(is_in_sync=False)
+
+    with open_core(tmp_path) as node:
+        asyncio.run(story(node))
+    assert caplog.messages == ["Pausing mining while behind chain head", "Resuming mining operations"]

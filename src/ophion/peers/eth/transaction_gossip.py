@@ -63,6 +63,11 @@ class TransactionGossip:
         self._is_due = False
         pool.events.listen(self._on_pool_event)
 
+    @property
+    def awaited(self) -> int:
+        """Transactions that were announced and have not come."""
+        return len(self._fetcher)
+
     def _is_new(self, hash: Hash32) -> bool:
         return hash not in self._seen and self._pool.get(hash) is None
 

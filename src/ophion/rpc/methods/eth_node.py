@@ -13,7 +13,7 @@ from ophion.rpc.language.schemas import AddressList, CapabilitiesResult, FeeHist
 from ophion.rpc.language.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
 from ophion.rpc.methods.fork_config import fork_config
 from ophion.rpc.questions.blocks import header_at
-from ophion.rpc.questions.context import PROTOCOL_VERSION, RpcContext
+from ophion.rpc.questions.context import RpcContext
 
 MAX_BLOCKS: Final = 1024
 MAX_PERCENTILES: Final = 100
@@ -35,20 +35,14 @@ def chain_id(ctx: RpcContext) -> Quantity | None:
 @method("eth_protocolVersion", examples=[Example([], "0x44")])
 def protocol_version(ctx: RpcContext) -> Quantity:
     """Highest version of the eth protocol between nodes."""
-    return PROTOCOL_VERSION
+    return ctx.node.protocol_version
 
 
 @method("eth_syncing", needs={"chain"}, examples=[Example([], False)])
 def syncing(ctx: RpcContext) -> SyncResult:
     """How far the node is behind the best block it knows of; false when it is not."""
     status = ctx.sync_status()
-    if status is None:
-        return False
-    return {
-        "startingBlock": quantity(status.starting_block),
-        "currentBlock": quantity(status.current_block),
-        "highestBlock": quantity(status.highest_block),
-    }
+    return False if status is None else status.fields()
 
 
 @method("eth_config", needs={"chain"})

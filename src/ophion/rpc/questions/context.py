@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from ophion.peers.service import PeerService
     from ophion.producer.bft_driver import BftDriver  # only BFT networks pay for loading it
 
-PROTOCOL_VERSION: Final = 68
-"""The highest version of the eth protocol the node knows."""
-
 _ALWAYS: Final = frozenset({"chain", "state"})
 
 
@@ -46,6 +43,8 @@ class NodeInfo:
     """The 64-byte public key of the node."""
     network_id: int
     genesis_hash: Hash32
+    protocol_version: int = 68
+    """The highest version of the eth protocol that is offered on this network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,14 @@ class SyncStatus:
     starting_block: int
     current_block: int
     highest_block: int
+
+    def fields(self) -> dict[str, str]:
+        """As clients see it."""
+        return {
+            "startingBlock": hex(self.starting_block),
+            "currentBlock": hex(self.current_block),
+            "highestBlock": hex(self.highest_block),
+        }
 
 
 @dataclass(frozen=True, slots=True)
