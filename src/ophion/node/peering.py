@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from ophion.errors import ConfigError
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
+from ophion.peers.discovery.discovery import ChainMark
+from ophion.peers.discovery.record import NAME as RECORD_NAME
+from ophion.peers.eth.fork_id import ForkId
 from ophion.peers.eth.protocol import EthProtocol
-from ophion.peers.options import PeerConfig
+from ophion.peers.options import PeerConfig, read_bootnode
 from ophion.peers.policy.admission import PeerLimits
 from ophion.peers.policy.static_nodes import NAME, read_static_nodes
 from ophion.peers.service import PeerService, PeerSettings
@@ -22,7 +26,9 @@ from ophion.peers.subprotocol import Subprotocol
 from ophion.peers.sync.synchroniser import Synchroniser
 from ophion.peers.table import Peers
 from ophion.permissions.node_rules import NodeRules
+from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
+from ophion.primitives.rlp import RlpError
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.supervisor import Service
@@ -60,7 +66,24 @@ def build_network(
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
-    return Network(eth, sync, build_peers(config.peers, key, (eth,), data_path, clock, entropy, rules=rules))
+    bootnodes = core.chain.spec.bootnodes
+    peers = build_peers(
+        config.peers, key, (eth,), data_path, clock, entropy, rules=rules, chain=_mark(eth), bootnodes=bootnodes
+    )
+    return Network(eth, sync, peers)
+
+
+def _mark(eth: EthProtocol) -> ChainMark:
+    """What node records say of the chain, and what those of others may say."""
+
+    def is_ours(item: rlp.Item) -> bool:
+        head = eth.chain.head
+        try:
+            return eth.fork_ids.problem(ForkId.read(item), head.number, head.timestamp) is None
+        except RlpError:
+            return False
+
+    return ChainMark(lambda: rlp.encode([eth.fork_id.items()]), is_ours)
 
 
 def build_peers(
@@ -72,10 +95,16 @@ def build_peers(
     entropy: Entropy,
     peers: Peers | None = None,
     rules: NodeRules | None = None,
+    chain: ChainMark | None = None,
+    bootnodes: Sequence[str] = (),
 ) -> PeerService:
-    """The service of a node whose peers are on; `peers` is the table that sub-protocols hold already."""
-    settings = peer_settings(config, data_path)
-    return PeerService(settings, key, subprotocols, clock, entropy, peers, rules)
+    """The service of a node whose peers are on.
+
+    `peers` is the table that sub-protocols hold already, `rules` say which nodes are permitted, `chain` is what node
+    records say of the chain, and `bootnodes` are those of the genesis file, for nodes that were told none.
+    """
+    settings = peer_settings(config, data_path, bootnodes)
+    return PeerService(settings, key, subprotocols, clock, entropy, peers, rules, chain)
 
 
 def fixed_nodes(config: PeerConfig, data_path: Path) -> tuple[Enode, ...]:
@@ -83,8 +112,8 @@ def fixed_nodes(config: PeerConfig, data_path: Path) -> tuple[Enode, ...]:
     return (*(config.bootnodes or ()), *peer_settings(config, data_path).static) if config.enabled else ()
 
 
-def peer_settings(config: PeerConfig, data_path: Path) -> PeerSettings:
-    """What the options say; `ConfigError` for a file of static nodes that cannot be used."""
+def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] = ()) -> PeerSettings:
+    """What the options say; `ConfigError` for a file of static nodes, or bootnodes of a genesis file, without use."""
     chosen = config.static_nodes_file
     static = read_static_nodes(data_path / NAME if chosen is None else chosen, must_exist=chosen is not None)
     return PeerSettings(
@@ -96,4 +125,14 @@ def peer_settings(config: PeerConfig, data_path: Path) -> PeerSettings:
         banned=frozenset(config.banned),
         subnets=config.subnets,
         client_id=client_version(config.identity),
+        has_discovery=config.discovery_enabled,
+        bootnodes=_genesis_bootnodes(bootnodes) if config.bootnodes is None else config.bootnodes,
+        record_file=data_path / RECORD_NAME,
     )
+
+
+def _genesis_bootnodes(urls: Sequence[str]) -> tuple[Enode, ...]:
+    try:
+        return tuple(read_bootnode(url) for url in urls)
+    except ValueError as error:
+        raise ConfigError(f"config.discovery.bootnodes of the genesis file: {error}") from None

@@ -1,4 +1,4 @@
-"""`PeerService`: the room at work. Listens, dials, keeps who is connected.
+"""`PeerService`: the room at work. Listens, looks for others, dials, keeps who is connected.
 
 One task tree: the service, under it one task for each connection (inbound ones from the accepted socket on, outbound
 ones from the attempt on) and one that dials. Stopping tells every peer that this client quits, and takes two seconds at
@@ -13,6 +13,7 @@ import errno
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Final, cast
 
@@ -23,6 +24,10 @@ from ophion.peers.connection.connection import Connection, Ending, Surroundings
 from ophion.peers.connection.timing import Timing
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.connection.turns import Turns
+from ophion.peers.discovery.discovery import ChainMark, Discovery
+from ophion.peers.discovery.discovery import Surroundings as DiscoverySurroundings
+from ophion.peers.discovery.record import LocalRecord
+from ophion.peers.discovery.udp import UdpSocket
 from ophion.peers.peer import Peer
 from ophion.peers.policy.addresses import Subnet, is_within
 from ophion.peers.policy.admission import Admission, PeerLimits
@@ -45,6 +50,8 @@ _BACKLOG: Final = 128
 _MAX_DIALS: Final = 16
 """Attempts at a time."""
 _FAREWELL_S: Final = 2.0
+_FREE_PORTS: Final = 10
+"""Ports to try where any will do."""
 
 
 class PeerListenError(OphionError):
@@ -65,6 +72,10 @@ class PeerSettings:
     banned: frozenset[bytes] = frozenset()
     subnets: tuple[Subnet, ...] = ()
     client_id: str = "ophion"
+    has_discovery: bool = False
+    bootnodes: tuple[Enode, ...] = ()
+    record_file: Path | None = None
+    """Where this node's record is kept; None: nowhere."""
     timing: Timing = field(default_factory=Timing)
 
 
@@ -82,6 +93,7 @@ class PeerService:
         entropy: Entropy,
         peers: Peers | None = None,
         rules: NodeRules | None = None,
+        chain: ChainMark | None = None,
     ) -> None:
         """`rules` say which nodes are permitted; None: all."""
         self._settings = settings
@@ -92,14 +104,18 @@ class PeerService:
         self.peers = Peers() if peers is None else peers
         self.traffic = Traffic()
         self.bans = Bans()
-        # jitter and the order of dialling: nothing that must not be guessed
-        self.plan = DialPlan(key.public_key, Random(entropy.token(16)))
+        # jitter, and which way to look: nothing that must not be guessed
+        random = Random(entropy.token(16))
+        self.plan = DialPlan(key.public_key, random)
         self.doorway: Doorway[Connection] = Doorway(settings.subnets)
         self._admission = Admission(
             key.public_key, self.peers, settings.limits, self.bans, self.plan.is_static, settings.banned
         )
         self._rules = rules or NodeRules(key.public_key)
         self._rules.changed.listen(lambda _: self.recheck())
+        self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
+        """How nodes find each other; None where only known ones meet."""
+        self._udp: UdpSocket | None = None
         self._connections: set[Connection] = set()
         self._by_peer: dict[Peer, Connection] = {}
         self._dialling: set[bytes] = set()
@@ -123,7 +139,7 @@ class PeerService:
         """Where others find this node; None before it listens."""
         if self._port is None:
             return None
-        return Enode(self._key.public_key, self._settings.host, self._port, 0)
+        return Enode(self._key.public_key, self.host, self._port, 0 if self.discovery is None else self._port)
 
     @property
     def capabilities(self) -> tuple[Capability, ...]:
@@ -162,6 +178,8 @@ class PeerService:
         """Stop keeping it, and end the connection; False where it was not kept (the connection ends all the same)."""
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
+        if self.discovery is not None:
+            self.discovery.forget(enode.node_id)
         self._mark_static(enode.node_id)
         peer = self.peers.by_id(enode.node_id)
         if peer is not None:
@@ -176,6 +194,8 @@ class PeerService:
             if refusal is not None:
                 log.info("peer no longer permitted enode=%s reason=%s", peer.enode, refusal)
                 peer.disconnect(DisconnectReason.REQUESTED, refusal)
+        if self.discovery is not None:
+            self.discovery.recheck()
 
     def offer(self, enode: Enode) -> None:
         """Discovery has seen this node alive."""
@@ -198,36 +218,81 @@ class PeerService:
             self._settings.timing,
         )
         self._around = around
-        server = await self._listen(loop)
+        server = await self._open_ports(around)
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                dialler = tasks.create_task(self._dial_forever(tasks), name="dialler")
+                seekers = [tasks.create_task(self._dial_forever(tasks), name="dialler")]
+                if self.discovery is not None:
+                    # after the listener: others connect as soon as they hear of us
+                    seekers.append(tasks.create_task(self.discovery.run(), name="discovery"))
                 ready()
                 try:
                     await loop.create_future()
                 finally:
                     server.close()
-                    dialler.cancel()
+                    for seeker in seekers:
+                        seeker.cancel()
                     self._port = None
                     await self._say_goodbye()
         finally:
             self._tasks = None
+            if self._udp is not None:
+                self._udp.close()
 
-    async def _listen(self, loop: asyncio.AbstractEventLoop) -> asyncio.Server:
+    async def _open_ports(self, around: Surroundings) -> asyncio.Server:
         settings = self._settings
-        try:
-            server = await loop.create_server(self._accept, settings.interface, settings.port, backlog=_BACKLOG)
-        except OSError as error:
-            raise _listen_error(settings.interface, settings.port, error) from None
+        attempts = _FREE_PORTS if settings.port == 0 else 1
+        while True:
+            attempts -= 1
+            try:
+                server = await self._listen(around)
+                break
+            except OSError as error:
+                # a port that is free for TCP may be taken for UDP
+                if not attempts:
+                    raise _listen_error(settings.interface, settings.port, error) from None
         self._port = port = int(server.sockets[0].getsockname()[1])
         self._rules.local = Enode(self._key.public_key, settings.host, port, port)
+        if self.discovery is not None:
+            self.discovery.settle(port, port)
         hello = Hello.of(settings.client_id, self.capabilities, port, self._key.public_key)
         self._identity = Identity(self._key, hello, self.capabilities)
         log.info("%s started and listening on %s:%d", self.name, settings.interface, port)
         if settings.static:
             log.info("Connecting to %d static nodes.", len(settings.static))
         return server
+
+    async def _listen(self, around: Surroundings) -> asyncio.Server:
+        settings, loop = self._settings, around.loop
+        server = await loop.create_server(self._accept, settings.interface, settings.port, backlog=_BACKLOG)
+        if self.discovery is None:
+            return server
+        udp = self._udp = UdpSocket(around.turns, self.discovery.received)
+        try:
+            port = server.sockets[0].getsockname()[1]
+            await loop.create_datagram_endpoint(lambda: udp, local_addr=(settings.interface, port))
+        except OSError:
+            server.close()
+            raise
+        return server
+
+    def _discovery(self, chain: ChainMark, random: Random) -> Discovery:
+        settings = self._settings
+        record = LocalRecord(self._key, self._clock, settings.record_file)
+        around = DiscoverySurroundings(
+            send=lambda data, address: None if self._udp is None else self._udp.send(data, address),
+            offer=self.offer,
+            wants_more=lambda: self._room() > 0,
+            may=self._may_discover,
+            chain=chain,
+        )
+        return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, around)
+
+    def _may_discover(self, enode: Enode, action: Action) -> bool:
+        settings = self._settings
+        is_wanted = is_within(enode.ip, settings.subnets) and enode.node_id not in settings.banned
+        return is_wanted and self._rules.refusal_of(enode, action) is None
 
     async def _say_goodbye(self) -> None:
         """Tell everybody; give them a moment to close. What is left is closed without a word."""

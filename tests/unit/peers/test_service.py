@@ -303,6 +303,45 @@ def test_a_peer_becomes_static_while_it_is_here() -> None:
     play(story)
 
 
+# --- discovery -----------------------------------------------------------------------------------------
+
+
+def test_nodes_find_each_other_through_a_third_over_real_sockets() -> None:
+    async def story(town: Town) -> None:
+        first = await town.node(1, has_discovery=True)
+        assert first.enode.udp_port == first.enode.tcp_port
+        others = [await town.node(number, has_discovery=True, bootnodes=(first.enode,)) for number in (2, 3, 4)]
+        await until(lambda: all(node.count == 3 for node in (first, *others)))
+        assert all(len(node.service.peers) == 3 for node in others)
+
+    play(story)
+
+
+def test_a_removed_peer_is_forgotten_by_discovery_too() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1, has_discovery=True)
+        b = await town.node(2, has_discovery=True, bootnodes=(a.enode,))
+        await until(lambda: a.count == b.count == 1)
+        assert a.service.discovery is not None
+        await until(lambda: len(a.service.discovery.buckets) == 1)  # type: ignore[union-attr]
+        a.service.remove_static(b.enode)
+        assert len(a.service.discovery.buckets) == 0
+
+    play(story)
+
+
+def test_a_port_taken_for_udp_is_told_or_passed_over() -> None:
+    async def story(town: Town) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+            taken.bind(("127.0.0.1", 0))
+            with pytest.raises(PeerListenError, match="cannot listen"):
+                await town.node(1, has_discovery=True, port=taken.getsockname()[1])
+            a = await town.node(1, has_discovery=True)
+            assert a.service.is_listening
+
+    play(story)
+
+
 # --- refusing ------------------------------------------------------------------------------------------
 
 

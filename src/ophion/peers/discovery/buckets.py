@@ -1,0 +1,116 @@
+"""`Buckets`: the nodes this one knows to be alive, by their distance (networking.md 2.3).
+
+Distance is the exclusive or of the hashes of two ids; a bucket holds sixteen nodes whose distance has the same number
+of bits, least recently seen first. Nodes that find a bucket full wait in a short list for somebody to leave.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from random import Random
+from typing import Final
+
+from ophion.native.crypto import keccak256
+from ophion.peers.policy.addresses import is_public
+from ophion.primitives.enode import Enode
+
+BUCKET_SIZE: Final = 16
+_WAITING: Final = 10
+_PER_SUBNET_IN_BUCKET: Final = 2
+_PER_SUBNET: Final = 10
+_SUBNET_BITS: Final = {4: 24, 6: 64}
+
+
+@lru_cache(maxsize=4096)
+def place_of(node_id: bytes) -> int:
+    """Where an id lies: its hash as a number."""
+    return int.from_bytes(keccak256(node_id), "big")
+
+
+@dataclass(slots=True)
+class _Bucket:
+    nodes: OrderedDict[bytes, Enode] = field(default_factory=OrderedDict)
+    waiting: OrderedDict[bytes, Enode] = field(default_factory=OrderedDict)
+
+
+class Buckets:
+    """Nodes around one's own place."""
+
+    def __init__(self, own_id: bytes) -> None:
+        self._own_id = own_id
+        self._own_place = place_of(own_id)
+        self._buckets: dict[int, _Bucket] = {}
+
+    def __iter__(self) -> Iterator[Enode]:
+        for bucket in self._buckets.values():
+            yield from bucket.nodes.values()
+
+    def __len__(self) -> int:
+        return sum(len(bucket.nodes) for bucket in self._buckets.values())
+
+    def get(self, node_id: bytes) -> Enode | None:
+        """A node that is in its bucket."""
+        return self._bucket(node_id).nodes.get(node_id)
+
+    def add(self, enode: Enode) -> None:
+        """A node has just been seen alive there."""
+        if enode.node_id == self._own_id:
+            return
+        bucket = self._bucket(enode.node_id)
+        if enode.node_id in bucket.nodes:
+            bucket.nodes[enode.node_id] = enode
+            bucket.nodes.move_to_end(enode.node_id)
+        elif len(bucket.nodes) < BUCKET_SIZE and self._is_rare(enode, bucket):
+            bucket.waiting.pop(enode.node_id, None)
+            bucket.nodes[enode.node_id] = enode
+        else:
+            bucket.waiting[enode.node_id] = enode
+            bucket.waiting.move_to_end(enode.node_id)
+            while len(bucket.waiting) > _WAITING:
+                bucket.waiting.popitem(last=False)
+
+    def remove(self, node_id: bytes) -> None:
+        """A node does not answer any more; who waited longest in vain takes its place."""
+        bucket = self._bucket(node_id)
+        bucket.waiting.pop(node_id, None)
+        if bucket.nodes.pop(node_id, None) is None:
+            return
+        for waiting_id in reversed(tuple(bucket.waiting)):
+            if self._is_rare(bucket.waiting[waiting_id], bucket):
+                # the one seen last is most likely alive; it goes first in line to be checked
+                bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
+                bucket.nodes.move_to_end(waiting_id, last=False)
+                return
+
+    def closest(self, place: int, most: int = BUCKET_SIZE) -> list[Enode]:
+        """The nodes nearest to a place, nearest first."""
+        return sorted(self, key=lambda enode: place_of(enode.node_id) ^ place)[:most]
+
+    def any(self, random: Random) -> Enode | None:
+        """The node of some bucket that has not been seen for longest."""
+        filled = [bucket for bucket in self._buckets.values() if bucket.nodes]
+        if not filled:
+            return None
+        return next(iter(random.choice(filled).nodes.values()))
+
+    def _bucket(self, node_id: bytes) -> _Bucket:
+        number = (place_of(node_id) ^ self._own_place).bit_length()
+        return self._buckets.setdefault(number, _Bucket())
+
+    def _is_rare(self, enode: Enode, bucket: _Bucket) -> bool:
+        """Whether not too many come from one network of the Internet; our own may fill the table."""
+        if not is_public(enode.ip):
+            return True
+        subnet = _subnet(enode.ip)
+        in_bucket = sum(_subnet(other.ip) == subnet for other in bucket.nodes.values())
+        return in_bucket < _PER_SUBNET_IN_BUCKET and sum(_subnet(other.ip) == subnet for other in self) < _PER_SUBNET
+
+
+@lru_cache(maxsize=4096)
+def _subnet(ip: str) -> str:
+    version = ipaddress.ip_address(ip).version
+    return str(ipaddress.ip_network(f"{ip}/{_SUBNET_BITS[version]}", strict=False))

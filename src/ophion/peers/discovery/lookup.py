@@ -1,0 +1,64 @@
+"""`Lookup`: walking towards a place, three questions at a time, until nobody nearer is left to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ophion.peers.discovery.buckets import BUCKET_SIZE, place_of
+from ophion.primitives.enode import Enode
+
+AT_A_TIME: Final = 3
+
+
+class Lookup:
+    """Who is known, asked and still to be asked. Told what happens; asks for nothing itself."""
+
+    def __init__(self, target: bytes, own_id: bytes, known: Iterable[Enode]) -> None:
+        self.target = target
+        self._place = place_of(target)
+        self._own_id = own_id
+        self._nearest: dict[bytes, Enode] = {}
+        self._asked: set[bytes] = set()
+        self._open: set[bytes] = set()
+        self._merge(known)
+
+    @property
+    def nearest(self) -> list[Enode]:
+        """The nodes found so far, nearest first."""
+        return list(self._nearest.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Nobody among the nearest is left to ask, and nobody owes an answer."""
+        return not self._open and all(node_id in self._asked for node_id in self._nearest)
+
+    def questions(self) -> list[Enode]:
+        """Whom to ask now; each must be answered or failed."""
+        chosen = []
+        for node_id, enode in self._nearest.items():
+            if len(self._open) >= AT_A_TIME:
+                break
+            if node_id not in self._asked:
+                self._asked.add(node_id)
+                self._open.add(node_id)
+                chosen.append(enode)
+        return chosen
+
+    def answered(self, node_id: bytes, found: Iterable[Enode]) -> None:
+        """What a node said."""
+        self._open.discard(node_id)
+        self._merge(found)
+
+    def failed(self, node_id: bytes) -> None:
+        """A node said nothing: it is none of the nearest."""
+        self._open.discard(node_id)
+        self._nearest.pop(node_id, None)
+
+    def _merge(self, enodes: Iterable[Enode]) -> None:
+        merged = dict(self._nearest)
+        for enode in enodes:
+            if enode.node_id != self._own_id and enode.node_id not in self._asked:
+                merged.setdefault(enode.node_id, enode)
+        nearest = sorted(merged, key=lambda node_id: place_of(node_id) ^ self._place)
+        self._nearest = {node_id: merged[node_id] for node_id in nearest[:BUCKET_SIZE]}

@@ -1,0 +1,210 @@
+"""The six packets, as typed values (networking.md 2.1).
+
+Read leniently as the protocol wants it: elements to come are passed over, an address may be empty, and where a sequence
+number is expected something else may stand. What is left over is a `DecodeError`, and the packet is dropped in silence.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+from ophion.errors import DecodeError
+from ophion.primitives import rlp
+from ophion.primitives.enode import NODE_ID_LENGTH
+
+VERSION: Final = 4
+MAX_DATAGRAM: Final = 1280
+_HASH_LENGTH: Final = 32
+_NUMBER_LENGTH: Final = 8
+
+
+class Kind(IntEnum):
+    """The type byte."""
+
+    PING = 1
+    PONG = 2
+    FIND_NODE = 3
+    NEIGHBORS = 4
+    RECORD_REQUEST = 5
+    RECORD_RESPONSE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a node says it is."""
+
+    ip: str
+    """Canonical text; empty where it was left out."""
+    udp_port: int
+    tcp_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Are you there?"""
+
+    sender: Endpoint
+    receiver: Endpoint
+    expiration: int
+    record_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """I am, and you are here."""
+
+    receiver: Endpoint
+    ping_hash: bytes
+    expiration: int
+    record_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindNode:
+    """Whom do you know near this key?"""
+
+    target: bytes
+    expiration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor:
+    """A node somebody knows."""
+
+    endpoint: Endpoint
+    node_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbors:
+    """These."""
+
+    nodes: tuple[Neighbor, ...]
+    expiration: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRequest:
+    """What do you say about yourself?"""
+
+    expiration: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordResponse:
+    """This."""
+
+    request_hash: bytes
+    record: bytes
+    """RLP of a node record."""
+
+
+Packet: TypeAlias = Ping | Pong | FindNode | Neighbors | RecordRequest | RecordResponse
+
+
+def encode(packet: Packet) -> tuple[Kind, bytes]:
+    """Kind and data of a packet."""
+    match packet:
+        case Ping(sender, receiver, expiration, seq):
+            return Kind.PING, _list([VERSION, _endpoint(sender), _endpoint(receiver), expiration], seq)
+        case Pong(receiver, ping_hash, expiration, seq):
+            return Kind.PONG, _list([_endpoint(receiver), ping_hash, expiration], seq)
+        case FindNode(target, expiration):
+            return Kind.FIND_NODE, rlp.encode([target, expiration])
+        case Neighbors(nodes, expiration):
+            listed = [[*_endpoint(node.endpoint), node.node_id] for node in nodes]
+            return Kind.NEIGHBORS, rlp.encode([listed, expiration])
+        case RecordRequest(expiration):
+            return Kind.RECORD_REQUEST, rlp.encode([expiration])
+        case RecordResponse(request_hash, record):
+            return Kind.RECORD_RESPONSE, rlp.list_of([rlp.encode(request_hash), record])
+
+
+def decode(kind: int, data: bytes) -> Packet:
+    """A packet out of kind and data; `DecodeError` where it is none."""
+    if kind == Kind.RECORD_RESPONSE:
+        parts = rlp.split_list(data)
+        if len(parts) < 2:
+            raise DecodeError("a packet with too few elements")
+        return RecordResponse(_bytes(rlp.decode(parts[0]), _HASH_LENGTH), parts[1])
+    items = rlp.decode_list(data)
+    try:
+        match kind:
+            case Kind.PING:
+                return Ping(_read_endpoint(items[1]), _read_endpoint(items[2]), _number(items[3]), _seq(items, 4))
+            case Kind.PONG:
+                ping_hash = _bytes(items[1], _HASH_LENGTH)
+                return Pong(_read_endpoint(items[0]), ping_hash, _number(items[2]), _seq(items, 3))
+            case Kind.FIND_NODE:
+                return FindNode(_bytes(items[0], NODE_ID_LENGTH), _number(items[1]))
+            case Kind.NEIGHBORS:
+                if isinstance(items[0], bytes):
+                    raise DecodeError("neighbours are not a list")
+                return Neighbors(tuple(_neighbor(item) for item in items[0]), _number(items[1]))
+            case Kind.RECORD_REQUEST:
+                return RecordRequest(_number(items[0]))
+    except IndexError:
+        raise DecodeError("a packet with too few elements") from None
+    raise DecodeError(f"a packet of unknown kind {kind}")
+
+
+def _list(items: list[rlp.Encodable], seq: int | None) -> bytes:
+    return rlp.encode(items if seq is None else [*items, seq])
+
+
+def _endpoint(endpoint: Endpoint) -> list[rlp.Encodable]:
+    ip = ipaddress.ip_address(endpoint.ip).packed if endpoint.ip else b""
+    return [ip, endpoint.udp_port, endpoint.tcp_port]
+
+
+def _read_endpoint(item: rlp.Item) -> Endpoint:
+    if isinstance(item, bytes) or len(item) < 2:
+        raise DecodeError("an endpoint is not a list")
+    ip = _bytes(item[0])
+    if len(ip) not in (0, 4, 16):
+        raise DecodeError(f"an address of {len(ip)} bytes")
+    return Endpoint(_ip(ip), _port(item[1]), _port(item[2]) if len(item) > 2 else 0)
+
+
+def _neighbor(item: rlp.Item) -> Neighbor:
+    if isinstance(item, bytes) or len(item) < 4:
+        raise DecodeError("a neighbour is not a list")
+    return Neighbor(_read_endpoint(item[:3]), _bytes(item[3], NODE_ID_LENGTH))
+
+
+def _ip(packed: bytes) -> str:
+    if not packed:
+        return ""
+    address = ipaddress.ip_address(packed)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(address if mapped is None else mapped)
+
+
+def _bytes(item: rlp.Item, length: int | None = None) -> bytes:
+    if not isinstance(item, bytes) or (length is not None and len(item) != length):
+        raise DecodeError("bytes of another length, or a list, where a value is expected")
+    return item
+
+
+def _number(item: rlp.Item) -> int:
+    if not isinstance(item, bytes) or len(item) > _NUMBER_LENGTH:
+        raise DecodeError("a number that is none")
+    return rlp.decode_int(item)
+
+
+def _port(item: rlp.Item) -> int:
+    number = _number(item)
+    if number > 0xFFFF:
+        raise DecodeError(f"port {number}")
+    return number
+
+
+def _seq(items: list[rlp.Item], place: int) -> int | None:
+    """Later versions may put something else there."""
+    try:
+        return _number(items[place])
+    except (IndexError, DecodeError):
+        return None

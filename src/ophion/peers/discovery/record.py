@@ -1,0 +1,123 @@
+"""Node records (EIP-778): what a node says about itself, signed and numbered (networking.md 2.4).
+
+The number of our own grows with every change. It is kept in a file with the record, so that nobody who has seen a later
+one takes a restarted node for an old one; a lost file does no harm because new records are numbered by the clock.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import ipaddress
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ophion.native import wire
+from ophion.native.crypto import PrivateKey
+from ophion.native.wire import WireError
+from ophion.primitives import rlp
+from ophion.primitives.rlp import RlpError
+from ophion.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "node-record"
+_PREFIX: Final = "enr:"
+_IDENTITY: Final = (b"id", b"secp256k1")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record whose signature is good."""
+
+    node_id: bytes
+    seq: int
+    pairs: Mapping[bytes, bytes]
+    """Values are RLP."""
+
+    @classmethod
+    def read(cls, encoded: bytes) -> Record:
+        """`WireError` where it is none."""
+        node_id, seq, pairs = wire.read_record(encoded)
+        return cls(node_id, seq, dict(pairs))
+
+    @property
+    def tcp_port(self) -> int | None:
+        """Where it listens, if it says so."""
+        try:
+            port = rlp.decode_int(rlp.decode(self.pairs[b"tcp"]))
+        except (KeyError, RlpError):
+            return None
+        return port if 0 < port <= 0xFFFF else None
+
+    @property
+    def chain(self) -> rlp.Item | None:
+        """The fork identifier in its entry `eth`: the first element of that list."""
+        try:
+            entry = rlp.decode(self.pairs[b"eth"])
+        except (KeyError, RlpError):
+            return None
+        return entry[0] if isinstance(entry, list) and entry else None
+
+
+class LocalRecord:
+    """This node's record, signed again and renumbered whenever something in it changes."""
+
+    def __init__(self, key: PrivateKey, clock: Clock, path: Path | None = None) -> None:
+        self._key = key
+        self._clock = clock
+        self._path = path
+        self.encoded = b""
+        """RLP; empty before the first `update`."""
+        self.seq = 0
+        self._pairs: dict[bytes, bytes] = {}
+        self._restore()
+
+    @property
+    def text(self) -> str:
+        """As people exchange it."""
+        return _PREFIX + base64.urlsafe_b64encode(self.encoded).rstrip(b"=").decode()
+
+    def update(self, ip: str, tcp_port: int, udp_port: int, chain: bytes | None) -> None:
+        """Say this from now on; `chain` is the RLP of the entry `eth`."""
+        address = ipaddress.ip_address(ip)
+        pairs = {b"tcp": rlp.encode_int(tcp_port), b"udp": rlp.encode_int(udp_port)}
+        if not address.is_unspecified:
+            pairs[b"ip" if address.version == 4 else b"ip6"] = rlp.encode_bytes(address.packed)
+        if chain is not None:
+            pairs[b"eth"] = chain
+        if pairs == self._pairs:
+            return
+        self._pairs = pairs
+        self.seq = max(self.seq + 1, int(self._clock.now() * 1000))
+        self.encoded = wire.sign_record(self._key.secret(), self.seq, list(pairs.items()))
+        self._save()
+
+    def _restore(self) -> None:
+        if self._path is None:
+            return
+        try:
+            text = self._path.read_text().strip().removeprefix(_PREFIX)
+            encoded = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            record = Record.read(encoded)
+        except (OSError, ValueError, binascii.Error, WireError):
+            return  # there is none, or none of use: the clock numbers the next one
+        if record.node_id == self._key.public_key:
+            self.encoded, self.seq = encoded, record.seq
+            self._pairs = {name: value for name, value in record.pairs.items() if name not in _IDENTITY}
+
+    def _save(self) -> None:
+        if self._path is None:
+            return
+        beside = self._path.with_name(self._path.name + ".new")
+        try:
+            beside.write_text(self.text + "\n")
+            beside.replace(self._path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+            log.warning("the node record cannot be kept path=%s error=%s", self._path, error.strerror)

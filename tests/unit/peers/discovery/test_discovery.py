@@ -1,0 +1,390 @@
+"""Nodes that find each other in memory, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+
+from ophion.native import wire
+from ophion.native.crypto import PrivateKey
+from ophion.peers.discovery.discovery import ChainMark, Discovery, Surroundings
+from ophion.peers.discovery.packets import (
+    Endpoint,
+    FindNode,
+    Kind,
+    Neighbor,
+    Neighbors,
+    Packet,
+    Ping,
+    Pong,
+    RecordRequest,
+    RecordResponse,
+    decode,
+    encode,
+)
+from ophion.peers.discovery.record import LocalRecord, Record
+from ophion.primitives import rlp
+from ophion.primitives.enode import Enode
+from ophion.runtime.clock import ManualClock
+from ophion.testing.virtual_loop import run_virtually
+
+OURS = rlp.encode([[b"ours", 0]])
+
+
+def key(number: int) -> PrivateKey:
+    return PrivateKey(number.to_bytes(32, "big"))
+
+
+class Ether:
+    """Where datagrams travel: by address, with nothing lost unless a test says so."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.places: dict[tuple[str, int], Callable[[bytes, str, int], None]] = {}
+        self.nodes: list[Node] = []
+
+    def send(self, data: bytes, source: tuple[str, int], target: tuple[str, int]) -> None:
+        receive = self.places.get(target)
+        if receive is not None:
+            asyncio.get_running_loop().call_soon(receive, data, *source)
+
+    def node(self, number: int, bootnodes: Sequence[Enode] = (), chain: bytes | None = OURS) -> Node:
+        node = Node(self, number, bootnodes, chain)
+        self.nodes.append(node)
+        return node
+
+    def stranger(self, number: int, ip: str = "127.0.0.1") -> Stranger:
+        return Stranger(self, number, ip)
+
+
+class Node:
+    """Discovery at an address of the ether."""
+
+    def __init__(self, ether: Ether, number: int, bootnodes: Sequence[Enode], chain: bytes | None) -> None:
+        self.key = key(number)
+        self.enode = Enode(self.key.public_key, "127.0.0.1", 30_000 + number, 30_000 + number)
+        self.offered: list[Enode] = []
+        self.banned: set[bytes] = set()
+        self.wants_more = True
+        place = ("127.0.0.1", self.enode.udp_port)
+        around = Surroundings(
+            send=lambda data, target: ether.send(data, place, target),
+            offer=self.offered.append,
+            wants_more=lambda: self.wants_more,
+            may=lambda enode, action: enode.node_id not in self.banned,
+            chain=ChainMark(lambda: chain, lambda item: item == [b"ours", b""]),
+        )
+        record = LocalRecord(self.key, ether.clock)
+        self.discovery = Discovery(self.key, "127.0.0.1", record, bootnodes, ether.clock, Random(number), around)
+        self.discovery.settle(self.enode.tcp_port, self.enode.udp_port)
+        ether.places[place] = self.discovery.received
+        self.task = asyncio.create_task(self.discovery.run())
+
+    def known(self) -> set[bytes]:
+        return {enode.node_id for enode in self.discovery.buckets}
+
+
+class Stranger:
+    """Speaks the packets by hand."""
+
+    def __init__(self, ether: Ether, number: int, ip: str) -> None:
+        self.ether, self.key, self.place = ether, key(number), (ip, 50_000 + number)
+        self.heard: list[tuple[bytes, Packet]] = []
+        ether.places[self.place] = self.receive
+
+    def receive(self, data: bytes, ip: str, port: int) -> None:
+        digest, _, kind, body = wire.open_packet(data)
+        self.heard.append((digest, decode(kind, body)))
+
+    async def say(self, packet: Packet, node: Node) -> bytes:
+        """Send, and let everybody react; the hash of what was sent."""
+        data = wire.seal_packet(self.key.secret(), *encode(packet))
+        self.ether.send(data, self.place, ("127.0.0.1", node.enode.udp_port))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return data[:32]
+
+    def take(self) -> list[Packet]:
+        heard, self.heard = [packet for _, packet in self.heard], []
+        return heard
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.place[0], self.place[1], self.place[1])
+
+    def ping(self, **changes: object) -> Ping:
+        values: dict[str, object] = {
+            "sender": self.endpoint, "receiver": Endpoint("127.0.0.1", 1, 0), "expiration": self.expiry,
+        }  # fmt: skip
+        return Ping(**{**values, **changes})  # type: ignore[arg-type]
+
+    @property
+    def expiry(self) -> int:
+        return int(self.ether.clock.now()) + 20
+
+    async def bond(self, node: Node) -> None:
+        await self.say(self.ping(), node)
+        [(digest, _)] = [(digest, packet) for digest, packet in self.heard if isinstance(packet, Ping)]
+        await self.say(Pong(self.endpoint, digest, self.expiry), node)
+        self.heard.clear()
+
+
+def play(story: Callable[[Ether], Awaitable[None]]) -> None:
+    clock = ManualClock()
+
+    async def whole() -> None:
+        ether = Ether(clock)
+        await story(ether)
+        for node in ether.nodes:
+            node.task.cancel()
+        await asyncio.gather(*(node.task for node in ether.nodes), return_exceptions=True)
+        assert all(node.discovery.open_questions == 0 for node in ether.nodes)
+
+    run_virtually(whole(), clock)
+
+
+# --- a network -----------------------------------------------------------------------------------------
+
+
+def test_nodes_that_know_one_another_through_a_third_find_and_offer_each_other() -> None:
+    async def story(ether: Ether) -> None:
+        first = ether.node(1)
+        others = [ether.node(number, [first.enode]) for number in range(2, 12)]
+        await asyncio.sleep(60)
+        everybody = {node.key.public_key for node in ether.nodes}
+        for node in (first, *others):
+            assert node.known() == everybody - {node.key.public_key}
+            assert {enode.node_id for enode in node.offered} == everybody - {node.key.public_key}
+            assert all(enode.tcp_port == enode.udp_port for enode in node.offered)
+
+    play(story)
+
+
+def test_a_bootnode_that_comes_late_is_found() -> None:
+    async def story(ether: Ether) -> None:
+        late = Enode(key(1).public_key, "127.0.0.1", 30_001, 30_001)
+        a, b = ether.node(2, [late]), ether.node(3, [late])
+        await asyncio.sleep(100)
+        assert a.known() == b.known() == set()
+        ether.node(1)
+        await asyncio.sleep(100)
+        assert b.key.public_key in a.known()
+
+    play(story)
+
+
+def test_a_node_that_is_gone_is_forgotten() -> None:
+    async def story(ether: Ether) -> None:
+        a = ether.node(1)
+        b = ether.node(2, [a.enode])
+        await asyncio.sleep(10)
+        assert a.known() == {b.key.public_key}
+        del ether.places["127.0.0.1", b.enode.udp_port]
+        await asyncio.sleep(120)
+        assert a.known() == set()
+
+    play(story)
+
+
+def test_a_node_of_another_chain_is_known_but_not_offered_and_one_without_an_entry_is() -> None:
+    async def story(ether: Ether) -> None:
+        a = ether.node(1)
+        other = ether.node(2, [a.enode], chain=rlp.encode([[b"othr", 0]]))
+        silent = ether.node(3, [a.enode], chain=None)
+        await asyncio.sleep(30)
+        assert a.known() == {other.key.public_key, silent.key.public_key}
+        assert {enode.node_id for enode in a.offered} == {silent.key.public_key}
+
+    play(story)
+
+
+def test_banned_nodes_are_neither_answered_nor_asked() -> None:
+    async def story(ether: Ether) -> None:
+        a = ether.node(1)
+        a.banned.add(key(2).public_key)
+        b = ether.node(2, [a.enode])
+        await asyncio.sleep(30)
+        assert a.known() == b.known() == set()
+        assert not a.discovery.sent_count
+
+    play(story)
+
+
+def test_who_is_permitted_no_longer_is_dropped_and_proves_itself_in_vain() -> None:
+    async def story(ether: Ether) -> None:
+        a = ether.node(1)
+        b, c = ether.node(2, [a.enode]), ether.node(3, [a.enode])
+        await asyncio.sleep(10)
+        a.banned.add(b.key.public_key)
+        a.discovery.recheck()
+        assert a.known() == {c.key.public_key}
+        await asyncio.sleep(60)
+        assert a.known() == {c.key.public_key}
+
+    play(story)
+
+
+# --- packet by packet ----------------------------------------------------------------------------------
+
+
+def test_a_ping_is_answered_with_the_true_address_and_a_ping_back() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        wrong = Endpoint("10.9.9.9", 1, 7777)
+        digest = await stranger.say(stranger.ping(sender=wrong, receiver=Endpoint("1.2.3.4", 5, 6)), node)
+        pong, back = stranger.take()
+        assert isinstance(pong, Pong)
+        assert pong.ping_hash == digest
+        assert pong.receiver == Endpoint("127.0.0.1", stranger.place[1], 7777)
+        assert pong.record_seq == node.discovery.record.seq
+        assert isinstance(back, Ping)
+        assert back.sender == Endpoint("127.0.0.1", 30_001, 30_001)
+        await stranger.say(stranger.ping(), node)
+        assert [type(one) for one in stranger.take()] == [Pong], "one question at a time"
+
+    play(story)
+
+
+def test_after_the_proof_there_is_no_ping_back_and_questions_are_answered() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        await stranger.bond(node)
+        await stranger.say(stranger.ping(sender=Endpoint("", 0, 0)), node)
+        assert [type(one) for one in stranger.take()] == [Pong]
+        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
+        [neighbors] = stranger.take()
+        assert neighbors == Neighbors((), neighbors.expiration)  # type: ignore[union-attr]
+        digest = await stranger.say(RecordRequest(stranger.expiry), node)
+        [response] = [one for one in stranger.take() if isinstance(one, RecordResponse)]
+        assert response.request_hash == digest
+        assert Record.read(response.record).node_id == node.key.public_key
+
+    play(story)
+
+
+def test_nobody_is_told_anything_without_proof() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
+        await stranger.say(RecordRequest(stranger.expiry), node)
+        assert stranger.take() == []
+        await stranger.bond(node)
+        elsewhere = ether.stranger(9, ip="127.0.0.2")
+        await elsewhere.say(FindNode(b"\x01" * 64, stranger.expiry), node)
+        assert elsewhere.take() == [], "the proof was for another address"
+
+    play(story)
+
+
+def test_what_has_expired_is_not_heard() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        past = int(ether.clock.now()) - 1
+        await stranger.say(stranger.ping(expiration=past), node)
+        await stranger.say(stranger.ping(expiration=2**64 - 5), node)
+        assert stranger.take() == []
+        await stranger.bond(node)
+        await stranger.say(FindNode(b"\x01" * 64, past), node)
+        assert stranger.take() == []
+        assert node.discovery.received_count["bad"] == 3
+
+    play(story)
+
+
+def test_a_pong_with_another_hash_or_from_another_address_proves_nothing() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        await stranger.say(stranger.ping(), node)
+        digest = next(digest for digest, packet in stranger.heard if isinstance(packet, Ping))
+        await stranger.say(Pong(stranger.endpoint, b"\x01" * 32, stranger.expiry), node)
+        await ether.stranger(9, ip="127.0.0.3").say(Pong(stranger.endpoint, digest, stranger.expiry), node)
+        stranger.take()
+        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
+        assert stranger.take() == []
+        assert node.known() == set()
+        await asyncio.sleep(2)
+        await stranger.say(Pong(stranger.endpoint, digest, stranger.expiry), node)
+        assert node.known() == set(), "too late"
+
+    play(story)
+
+
+def test_neighbours_nobody_asked_for_change_nothing() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        await stranger.bond(node)
+        fake = Neighbor(Endpoint("127.0.0.1", 40_000, 40_000), key(77).public_key)
+        await stranger.say(Neighbors((fake,), stranger.expiry), node)
+        await stranger.say(FindNode(fake.node_id, stranger.expiry), node)
+        found = [one for one in stranger.take() if isinstance(one, Neighbors)]
+        assert [node.nodes for node in found] == [()]
+
+    play(story)
+
+
+def test_a_node_that_lies_about_others_cannot_make_us_write_to_them() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        victim = ether.stranger(5, ip="8.8.8.8")
+        await stranger.bond(node)
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            if any(isinstance(packet, FindNode) for _, packet in stranger.heard):
+                break
+        named = [Neighbor(Endpoint("8.8.8.8", 80, 80), key(5).public_key)]
+        named += [Neighbor(Endpoint("0.0.0.0", 40_000, 1), key(6).public_key)]
+        await stranger.say(Neighbors(tuple(named), stranger.expiry), node)
+        await asyncio.sleep(1)
+        assert victim.take() == []
+
+    play(story)
+
+
+def test_sixteen_neighbours_come_in_two_packets_the_nearest_first() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(99)
+        for number in range(10, 40):
+            await ether.stranger(number).bond(node)
+        await stranger.bond(node)
+        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
+        packets = [one for one in stranger.take() if isinstance(one, Neighbors)]
+        assert [len(one.nodes) for one in packets] == [12, 4]
+        nearest = node.discovery.buckets.closest(_place(b"\x01" * 64), 17)
+        wanted = [enode.node_id for enode in nearest if enode.node_id != stranger.key.public_key][:16]
+        assert [one.node_id for packet in packets for one in packet.nodes] == wanted
+
+    play(story)
+
+
+def _place(node_id: bytes) -> int:
+    from ophion.peers.discovery.buckets import place_of
+
+    return place_of(node_id)
+
+
+def test_garbage_is_dropped_in_silence() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        good = wire.seal_packet(stranger.key.secret(), *encode(stranger.ping()))
+        target = ("127.0.0.1", node.enode.udp_port)
+        for data in (b"", b"x", bytes(1280), good[:-1], b"\x00" + good[1:], good + bytes(2000)):
+            ether.send(data, stranger.place, target)
+        ether.send(wire.seal_packet(stranger.key.secret(), 9, b"\xc0"), stranger.place, target)
+        await asyncio.sleep(0.01)
+        assert stranger.take() == []
+        assert node.discovery.received_count["bad"] == 7
+        assert Kind.PING.name.lower() not in node.discovery.received_count
+
+    play(story)
+
+
+def test_what_is_asked_at_a_time_is_bounded() -> None:
+    async def story(ether: Ether) -> None:
+        node = ether.node(1)
+        for number in range(1000):
+            stranger = ether.stranger(1000 + number)
+            await stranger.say(stranger.ping(), node)
+        assert node.discovery.open_questions <= 256
+
+    play(story)
