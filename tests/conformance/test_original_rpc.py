@@ -21,6 +21,7 @@ DEVIATIONS = {
     "eth_getNewFilter_topicOnly": MOCKED,
     "eth_getNewFilter_validFilterLatestBlock": MOCKED,
     "eth_getNewFilter_validFilterWithBlockNumber": MOCKED,
+    "eth_getLogs_toBlockOutOfRange": "json-rpc.md 9, line 7: up to the head",
     "eth_newBlockFilter": MOCKED,
     "eth_newPendingTransactionFilter": MOCKED,
     "eth_protocolVersion": MOCKED,

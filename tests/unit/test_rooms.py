@@ -48,6 +48,7 @@ ELSEWHERE = {
     "node/services.py": "tests/integration/test_node_lifecycle.py",
     "node/unbuilt_options.py": "tests/unit/node/test_config.py",
     "node/unstable_options.py": "tests/unit/node/test_config.py",
+    "rpc/questions/admissions.py": "tests/unit/rpc/methods/test_eth_tx.py",
     "rpc/endpoints/guarded.py": "tests/unit/rpc/auth/test_door.py",
     "rpc/endpoints/http.py": "tests/unit/rpc/endpoints/test_services.py",
     "rpc/endpoints/websocket.py": "tests/unit/rpc/auth/test_door.py",

@@ -14,6 +14,7 @@ The keys of the accounts are published everywhere. They are for tests and for no
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -156,9 +157,12 @@ def dev_accounts(fork: str = DEFAULT_DEV_FORK) -> tuple[DevAccount, ...]:
     return DEV_ACCOUNTS if Milestone[fork.upper()] > Milestone.PETERSBURG else ORIGINAL_ACCOUNTS
 
 
-def dev_genesis(fork: str = DEFAULT_DEV_FORK) -> Genesis:
-    """The development network with every fork up to the named one active from genesis."""
-    return parse_genesis(json.dumps(_document(fork.lower())), is_dev=True)
+def dev_genesis(fork: str = DEFAULT_DEV_FORK, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
+    """The development network with every fork up to the named one active from genesis.
+
+    `overrides` take the place of members of its `config`: another chain id, for one.
+    """
+    return parse_genesis(json.dumps(_document(fork.lower())), is_dev=True, overrides=overrides)
 
 
 def network_genesis(name: str, dev_fork: str = DEFAULT_DEV_FORK) -> Genesis:

@@ -141,6 +141,7 @@ def pool_head(queries: Queries) -> PoolHead:
         init_code_limit=limit if fork.has(Milestone.SHANGHAI) else None,
         state=queries.head_state,
         blob_limit=0 if fork.blobs is None else _blob_limit(fork, fork.blobs.max),
+        has_still_base_fee=spec.is_dev,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
+from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.transport.options import ListenerConfig, listening_port
 from ophion.runtime.options import at_least, between, option
 
@@ -25,6 +26,7 @@ class ApiGroup(Enum):
     MINER = "miner"
     NET = "net"
     PERM = "perm"
+    PERSONAL = "personal"
     PRIV = "priv"
     QBFT = "qbft"
     TRACE = "trace"
@@ -150,6 +152,12 @@ class AccessConfig:
         default=("localhost", "127.0.0.1"),
         check=names_list("hostnames"),
         help="Names under which clients may address this node (Host header): names, `*` or `none`.",
+    )
+    error_wording: ErrorWording = option(
+        "--rpc-error-wording",
+        default=ErrorWording.ORIGINAL,
+        help="Texts of JSON-RPC errors: those of the original client, or the modern ones that libraries look for. "
+        "Codes are the same.",
     )
     gas_price_blocks: int = option(
         "--api-gas-price-blocks",

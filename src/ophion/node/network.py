@@ -63,6 +63,11 @@ class NetworkConfig:
         parse=_dev_fork,
         help=f"Latest fork of the dev network, active from its genesis. (default: {DEFAULT_DEV_FORK})",
     )
+    dev_unlocked: bool = option(
+        "--dev-unlocked-accounts",
+        default=False,
+        help="Dev network: sign for its accounts, whose keys everybody knows (eth_sendTransaction, eth_sign, ...).",
+    )
     network_id: int | None = option(
         "--network-id", default=None, check=at_least(0), help="Network id told to peers. (default: the chain id)"
     )
@@ -72,7 +77,7 @@ class NetworkConfig:
         metavar="NAME=NUMBER",
         parse=_override,
         hidden=True,
-        help="Replace numbers in the config object of the genesis file.",
+        help="Replace numbers in the config object of the genesis, such as the chain id.",
     )
 
     def problems(self) -> Iterable[str]:
@@ -82,8 +87,8 @@ class NetworkConfig:
             yield f"Unable to load genesis file. {self.genesis_file}: No such file or directory"
         if self.dev_fork is not None and self.genesis_file is not None:
             yield "--dev-fork belongs to --network=dev and can't be used with --genesis-file."
-        if self.overrides and self.genesis_file is None:
-            yield "--override-genesis-config needs a --genesis-file."
+        if self.dev_unlocked and self.genesis_file is not None:
+            yield "--dev-unlocked-accounts belongs to --network=dev and can't be used with --genesis-file."
 
     @property
     def name(self) -> str | None:
@@ -99,7 +104,7 @@ class NetworkConfig:
 def load_genesis(config: NetworkConfig) -> Genesis:
     """The genesis that these options choose; `GenesisError` names the file and what is wrong with it."""
     if config.genesis_file is None:
-        return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK)
+        return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK, config.overrides)
     try:
         text = config.genesis_file.read_bytes()
     except OSError as error:

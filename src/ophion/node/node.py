@@ -93,7 +93,7 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         if config.miner.enabled or core.proposals is not None:
             core.mining.start()
         network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions)
-        interface = build_interface(config, genesis, core, key, lanes, clock, entropy, network)
+        interface = build_interface(config, genesis, core, key, lanes, clock, entropy, network, directory.path)
         with_peers = () if network is None else network.services
         supervisor = Supervisor([core.pool, core.mining, *with_peers, *interface.services])
         loop = asyncio.get_running_loop()

@@ -21,6 +21,8 @@ DEV_OPTIONS = (
     "--miner-enabled=true",
     "--miner-coinbase=0xfe3b557e8fb62b89f4916b721be55ceb828dbd73",
     "--min-gas-price=0",
+    "--dev-unlocked-accounts=true",
+    "--rpc-error-wording=modern",
     "--rpc-http-enabled=true",
     f"--rpc-http-api={_EVERY_GROUP}",
     "--rpc-http-cors-origins=all",
@@ -36,6 +38,7 @@ DEV_OPTIONS = (
 
 _LEFT_OUT_WITH = {
     "network": ("genesis-file",),
+    "dev-unlocked-accounts": ("genesis-file",),
     "temporary-data": ("data-path",),
     "p2p-enabled": (
         "p2p-host",

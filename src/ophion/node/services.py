@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
@@ -23,6 +24,7 @@ from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits, SyncStatus
 from ophion.rpc.questions.filters import Filters
+from ophion.rpc.questions.receipt_waits import ReceiptWaits
 from ophion.rpc.questions.rendered import RenderedBlocks
 from ophion.rpc.questions.subscriptions import Subscriptions
 from ophion.rpc.transport.http.policy import HttpLimits
@@ -35,6 +37,7 @@ from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.supervisor import Service
 from ophion.version import client_version
+from ophion.wallet.keyring import Keyring
 
 if TYPE_CHECKING:
     import ssl
@@ -100,6 +103,7 @@ def build_interface(
     clock: Clock,
     entropy: Entropy,
     network: Network | None = None,
+    data_path: Path = Path(),
 ) -> Interface:
     """The services that the options ask for, on one set of methods."""
     peers = None if network is None else network.peers
@@ -124,6 +128,11 @@ def build_interface(
         queries.with_total_difficulty,
         sync_status=lambda: _sync_text(sync_status()),
         most=limits.max_subscriptions,
+        shows_revert_reason=config.access.revert_reason_enabled,
+    )
+    receipt_waits = ReceiptWaits()
+    core.chain.events.listen(
+        lambda event: receipt_waits.on_head(lambda hash: queries.transaction_position(hash) is not None)
     )
     network_id = genesis.spec.chain_id if config.network.network_id is None else config.network.network_id
     node = NodeInfo(
@@ -163,6 +172,8 @@ def build_interface(
             shows_revert_reason=config.access.revert_reason_enabled,
         ),
         streams=Streams(limits.max_traces, limits.max_response_bytes),
+        receipt_waits=receipt_waits,
+        accounts=_keyring(config),
         bad_blocks=core.importer.bad_blocks,
         permissions=core.permissions,
         clique=core.proposals if genesis.spec.engine is EngineKind.CLIQUE else None,
@@ -172,6 +183,7 @@ def build_interface(
         sync_status=sync_status,
         endpoints=lambda: _endpoints(listening, peers),
         metrics=lambda: metrics().tree(),
+        data_path=str(data_path),
     )
 
     @cache
@@ -210,6 +222,12 @@ def _endpoints(
         return found
     metrics = {name: found.pop(name) for name in ("metrics",) if name in found}
     return {**found, "p2p": Endpoint(enode.ip, enode.tcp_port), **metrics}
+
+
+def _keyring(config: NodeConfig) -> Keyring | None:
+    """The published keys of the development network, where the node is told to sign with them."""
+    network = config.network
+    return Keyring(account.private_key for account in network.accounts) if network.dev_unlocked else None
 
 
 def _door(config: AuthConfig) -> Door | None:
@@ -251,6 +269,7 @@ def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | No
         timeout_s=limits.timeout_s,
         errors_as_400=http.errors_as_400,
         max_response_bytes=limits.max_response_bytes,
+        wording=access.error_wording,
         limits=_http_limits(config, max_body_bytes=http.max_content_length),
         door=door,
         tls=_tls(config.http_tls),
@@ -296,6 +315,7 @@ def _websocket(config: NodeConfig, context: RpcContext, measured: RequestMetrics
             write_timeout_s=limits.write_timeout_s,
         ),
         max_response_bytes=limits.max_response_bytes,
+        wording=access.error_wording,
         door=_door(config.websocket_auth),
         tls=_tls(config.websocket_tls),
     )

@@ -69,6 +69,8 @@ class PoolHead:
     """State of the head; None while it is not here (initial sync)."""
     blob_limit: int = 0
     """Most blobs of one transaction."""
+    has_still_base_fee: bool = False
+    """Whether the base fee never falls: what does not pay it now would wait for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ def price_reaches_floor(applicant: Applicant, gate: Gate) -> PoolRejected | None
     floor = gate.floor.min_gas_price
     if floor and (applicant.max_fee < floor or (applicant.type > 1 and gate.head.base_fee + applicant.max_tip < floor)):
         return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
+    if gate.head.has_still_base_fee and applicant.max_fee < gate.head.base_fee:
+        return PoolRejected("base-fee", "Gas price below current base fee")
     if applicant.type > 1 and applicant.max_tip < gate.floor.min_priority_fee:
         return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
     return None

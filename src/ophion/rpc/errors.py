@@ -137,7 +137,7 @@ def revert_reason(output: bytes) -> str | None:
     return text.decode("utf-8", "replace") if len(text) == length else None
 
 
-_POOL_REASONS: Final[Mapping[str, Fault]] = {
+POOL_REASONS: Final[Mapping[str, Fault]] = {
     "gas-price-too-low": PRICE_TOO_LOW,
     "base-fee": BASE_FEE_TOO_LOW,
     "wrong-chain-id": WRONG_CHAIN_ID,
@@ -155,6 +155,7 @@ _POOL_REASONS: Final[Mapping[str, Fault]] = {
     "tip-above-fee": TIP_ABOVE_FEE,
     "fee-cap": FEE_CAP_EXCEEDED,
 }
+"""By the reason for which the pool refuses a transaction."""
 
 
 def _pool_rejected(error: PoolRejected) -> RpcError:
@@ -162,7 +163,7 @@ def _pool_rejected(error: PoolRejected) -> RpcError:
         return invalid_params(error.message)
     if error.reason == "gas-limit-cap":
         return RpcError(GAS_LIMIT.code, error.message)
-    fault = _POOL_REASONS.get(error.reason)
+    fault = POOL_REASONS.get(error.reason)
     return fault(error.detail) if fault is not None else RpcError(SERVER_ERROR_CODE, error.message)
 
 

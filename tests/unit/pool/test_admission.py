@@ -153,7 +153,7 @@ def test_a_set_code_transaction_has_authorizations(head: PoolHead) -> None:
         "no-authorizations",
         "Set-code transaction without authorizations",
     )
-    assert verdict(set_code_transaction(KEY, 0, [[b"", bytes(20), b"", b"", b"\x01", b"\x01"]]), head) is None
+    assert verdict(set_code_transaction(KEY, 0, [(0, bytes(20), 0, 0, 1, 1)]), head) is None
 
 
 def test_a_type_needs_its_fork(head: PoolHead) -> None:

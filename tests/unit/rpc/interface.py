@@ -24,6 +24,7 @@ from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.language.registry import HTTP, Caller
 from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits
 from ophion.rpc.questions.filters import Filters
+from ophion.rpc.questions.receipt_waits import ReceiptWaits
 from ophion.rpc.questions.rendered import RenderedBlocks
 from ophion.rpc.questions.subscriptions import Subscriptions
 from ophion.rpc.transport.replies import Answer, Pending
@@ -32,8 +33,11 @@ from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
+from ophion.wallet.keyring import Keyring
 
-GROUPS = ("admin", "clique", "debug", "eth", "ibft", "miner", "net", "perm", "qbft", "trace", "txpool", "web3")
+GROUPS = (
+    *("admin", "clique", "debug", "eth", "ibft", "miner", "net", "perm", "personal", "qbft", "trace", "txpool", "web3"),
+)
 VERSION = "Ophion/v0.0.0/linux-x86_64/python-3.11"
 T = TypeVar("T")
 
@@ -41,7 +45,9 @@ T = TypeVar("T")
 class Interface:
     """Ask it like a client would."""
 
-    def __init__(self, node: TestCore, limits: RpcLimits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, node: TestCore, limits: RpcLimits, loop: asyncio.AbstractEventLoop, accounts: Keyring | None = None
+    ) -> None:
         self.node = node
         self.loop = loop
         lanes = InlineLanes()
@@ -49,6 +55,8 @@ class Interface:
         filters = Filters(node.clock, SystemEntropy())
         chain.events.listen(filters.on_chain_event)
         pool.events.listen(filters.on_pool_event)
+        waits = ReceiptWaits()
+        chain.events.listen(lambda event: waits.on_head(lambda hash: queries.transaction_position(hash) is not None))
         genesis = chain.canonical(0)
         assert genesis is not None
         self.context = RpcContext(
@@ -67,6 +75,8 @@ class Interface:
             node=NodeInfo(VERSION, DEV_KEYS[0].public_key, chain.spec.chain_id, genesis.hash),
             peers=PeerService(PeerSettings(), DEV_KEYS[0], (), node.clock, SystemEntropy()),
             limits=limits,
+            receipt_waits=waits,
+            accounts=accounts,
             clique=node.core.proposals if chain.spec.engine is EngineKind.CLIQUE else None,
             ibft=node.core.bft if chain.spec.engine is EngineKind.IBFT2 else None,
             qbft=node.core.bft if chain.spec.qbft is not None else None,
@@ -142,6 +152,7 @@ def open_interface(
     config: NodeConfig = DEV_CONFIG,
     limits: RpcLimits | None = None,
     before: Callable[[TestCore], None] = lambda node: None,
+    accounts: Keyring | None = None,
 ) -> Iterator[Interface]:
     """The interface of the node in this directory."""
     loop = asyncio.new_event_loop()
@@ -149,7 +160,7 @@ def open_interface(
         asyncio.set_event_loop(loop)
         with open_core(path, config, genesis) as node:
             before(node)
-            yield Interface(node, limits or RpcLimits(), loop)
+            yield Interface(node, limits or RpcLimits(), loop, accounts)
     finally:
         asyncio.set_event_loop(None)
         loop.close()

@@ -24,7 +24,9 @@ import orjson
 from ophion.rpc.dispatch.batches import Batch, Turns
 from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.dispatch.modern_words import modern
 from ophion.rpc.dispatch.request_ids import keep_ids, text_of_id
+from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.errors import (
     BATCH_TOO_LARGE,
     INTERNAL_ERROR,
@@ -168,6 +170,8 @@ class Dispatcher:
         if known is None:
             logger.error("rpc handler failed method=%s", name, exc_info=error)
             known = INTERNAL_ERROR()
+        if self._limits.wording is ErrorWording.MODERN:
+            known = modern(error, known, name)
         text = failure(id_text, known)
         if known.code == UNAUTHORIZED.code:
             return Answer(UNAUTHORIZED_STATUS, (text,))

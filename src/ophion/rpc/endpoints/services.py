@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.endpoints.guarded import Guarded
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.http import RpcApplication
@@ -57,13 +58,14 @@ class RpcSettings:
     max_batch: int = 1024
     timeout_s: float = 30.0
     max_response_bytes: int = 256 * 1024 * 1024
+    wording: ErrorWording = ErrorWording.ORIGINAL
     door: Door | None = None
     """None where no token is needed."""
     tls: ssl.SSLContext | None = None
 
     def dispatch_limits(self, error_status: int = OK) -> DispatchLimits:
         """What one message may ask for."""
-        return DispatchLimits(self.max_batch, self.timeout_s, error_status, self.max_response_bytes)
+        return DispatchLimits(self.max_batch, self.timeout_s, error_status, self.wording, self.max_response_bytes)
 
     def guarded(self, table: Mapping[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> Guarded:
         """The dispatcher of these methods, and the gate before it where a token is needed."""

@@ -20,7 +20,8 @@ from ophion.native.transactions import Body, Transaction, Withdrawal
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.block import Header
 from ophion.primitives.hexcodec import data, quantity
-from ophion.primitives.types import Address, Hash32
+from ophion.primitives.types import Address, Hash32, Signature
+from ophion.wallet.unsigned import BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
 
 
 def block_object(
@@ -116,6 +117,54 @@ def fee_history(history: FeeHistory) -> dict[str, Any]:
 def access_list(entries: Iterable[tuple[Address, Iterable[Hash32]]]) -> list[dict[str, Any]]:
     """An access list with its slots."""
     return [{"address": data(address), "storageKeys": [data(slot) for slot in slots]} for address, slots in entries]
+
+
+def unsigned_transaction(
+    transaction: UnsignedTransaction, sender: Address | None, hash: Hash32, signature: Signature
+) -> dict[str, Any]:
+    """A transaction that is in no pool yet; prices of other types than its own are null."""
+    kind = transaction.type
+    price, has_fees = transaction.gas_price, kind >= DYNAMIC_FEE
+    parity, chain_id = signature[64], transaction.chain_id
+    has_signature = any(signature)
+    protected = 27 if chain_id is None else 35 + 2 * chain_id
+    shown: dict[str, Any] = {
+        "type": quantity(kind),
+        "chainId": None if chain_id is None else quantity(chain_id),
+        "nonce": quantity(transaction.nonce),
+        "to": None if transaction.to is None else data(transaction.to),
+        "gas": quantity(transaction.gas),
+        "gasPrice": None if has_fees else quantity(price),
+        "maxFeePerGas": quantity(transaction.max_fee_per_gas) if has_fees else None,
+        "maxPriorityFeePerGas": quantity(transaction.max_priority_fee_per_gas) if has_fees else None,
+        "value": quantity(transaction.value),
+        "input": data(transaction.input),
+        "v": quantity(parity + protected if kind == LEGACY and has_signature else parity),
+        "r": quantity(int.from_bytes(signature[:32], "big")),
+        "s": quantity(int.from_bytes(signature[32:64], "big")),
+        "hash": data(hash),
+    }
+    if sender is not None:
+        shown["from"] = data(sender)
+    if kind != LEGACY:
+        shown["yParity"] = quantity(parity)
+        shown["accessList"] = access_list(transaction.access_list)
+    if kind == BLOB:
+        shown["maxFeePerBlobGas"] = quantity(transaction.max_fee_per_blob_gas)
+        shown["blobVersionedHashes"] = [data(one) for one in transaction.blob_hashes]
+    if kind == SET_CODE:
+        shown["authorizationList"] = [
+            {
+                "chainId": quantity(chain),
+                "address": data(address),
+                "nonce": quantity(nonce),
+                "yParity": quantity(y_parity),
+                "r": quantity(r),
+                "s": quantity(s),
+            }
+            for chain, address, nonce, y_parity, r, s in transaction.authorizations
+        ]
+    return shown
 
 
 def checksum_address(address: Address) -> str:

@@ -351,6 +351,14 @@ PoolTextResult = Annotated[
     dict[str, Any],
     object_result("pool summary", "pooled transactions as text", _object({"pending": {}, "queued": {}})),
 ]
+FilledResult = Annotated[
+    dict[str, Any],
+    object_result(
+        "filled transaction",
+        "the transaction with nothing missing, encoded and as an object",
+        _object({"raw": _DATA, "tx": {"type": "object"}}),
+    ),
+]
 PendingListResult = Annotated[
     list[Any], object_result("transactions", "pending transaction objects", _array(TRANSACTION))
 ]

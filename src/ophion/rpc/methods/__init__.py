@@ -8,6 +8,7 @@ poa          clique_*, *_getSignerMetrics      txpool     txpool_*
 bft          ibft_*, qbft_*                    perm       perm_*
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
+eth_accounts what a node with keys can do, and filling in what a transaction lacks
 """
 
 from ophion.rpc.language.registry import Registry
@@ -17,6 +18,7 @@ from ophion.rpc.methods import (
     client,
     debug,
     debug_trace,
+    eth_accounts,
     eth_blocks,
     eth_filters,
     eth_node,
@@ -42,6 +44,7 @@ def all_methods() -> Registry:
             client,
             debug,
             debug_trace,
+            eth_accounts,
             eth_blocks,
             eth_filters,
             eth_node,

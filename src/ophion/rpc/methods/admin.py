@@ -116,3 +116,9 @@ def change_log_level(ctx: RpcContext, level: TextParam, loggers: NamesParam | No
         raise invalid_params("level: one of OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE and ALL is expected")
     set_level(wanted, loggers)
     return "Success"
+
+
+@method("admin_datadir")
+def data_directory(ctx: RpcContext) -> Text:
+    """The directory in which the node keeps chain, state and key."""
+    return ctx.data_path

@@ -28,7 +28,6 @@ from ophion.rpc.language.wire_types import (
     BlockId,
     BlockParam,
     Data,
-    HashParam,
     IntegerParam,
     SlotParam,
     Wire,
@@ -231,17 +230,6 @@ def _found(thing: T | None) -> T:
     if thing is None:
         raise BLOCK_NOT_FOUND()
     return thing
-
-
-@method("debug_getRawTransaction", needs={"chain", "pool"})
-def get_raw_transaction(ctx: RpcContext, hash: HashParam) -> Data | None:
-    """A transaction, pooled or mined, in its EIP-2718 form."""
-    pooled = ctx.pool.get(hash)
-    if pooled is not None:
-        return pooled.transaction.raw
-    position = ctx.queries.transaction_position(hash)
-    body = None if position is None else ctx.queries.store.body(position[0])
-    return None if position is None or body is None else body.transactions[position[2]].raw
 
 
 @method("debug_batchSendRawTransaction", needs={"pool"})

@@ -15,6 +15,7 @@ from ophion.rpc.language.wire_types import (
     BlockNumberParam,
     BlockParam,
     BooleanParam,
+    Data,
     HashParam,
     IndexParam,
     Quantity,
@@ -225,6 +226,40 @@ def get_transaction_by_block_hash_and_index(
     """A transaction by its place; null when there is no such block or place."""
     header = ctx.queries.header(block_hash)
     return None if header is None else ctx.queries.store.transaction_at_json(header.hash, index)
+
+
+@method("eth_getRawTransactionByHash", needs={"chain", "pool"})
+@method("debug_getRawTransaction", needs={"chain", "pool"})
+def get_raw_transaction(ctx: RpcContext, transaction_hash: HashParam) -> Data | None:
+    """A transaction, pooled or mined, in its EIP-2718 form; null when it is in neither place."""
+    pooled = ctx.pool.get(transaction_hash)
+    if pooled is not None:
+        return pooled.transaction.raw
+    position = ctx.queries.transaction_position(transaction_hash)
+    return None if position is None else _raw_transaction(ctx, position[0], position[2])
+
+
+@method("eth_getRawTransactionByBlockNumberAndIndex", needs={"chain"}, examples=[Example(["0x2", "0xb"], None)])
+def get_raw_transaction_by_block_number_and_index(
+    ctx: RpcContext, block: BlockNumberParam, index: IndexParam
+) -> Data | None:
+    """A mined transaction by its place, in its EIP-2718 form; null when there is no such block or place."""
+    header = header_at(ctx, block)
+    return None if header is None else _raw_transaction(ctx, header.hash, index)
+
+
+@method("eth_getRawTransactionByBlockHashAndIndex", needs={"chain"})
+def get_raw_transaction_by_block_hash_and_index(
+    ctx: RpcContext, block_hash: HashParam, index: IndexParam
+) -> Data | None:
+    """A mined transaction by its place, in its EIP-2718 form; null when there is no such block or place."""
+    header = ctx.queries.header(block_hash)
+    return None if header is None else _raw_transaction(ctx, header.hash, index)
+
+
+def _raw_transaction(ctx: RpcContext, block_hash: Hash32, index: int) -> bytes | None:
+    body = ctx.queries.store.body(block_hash)
+    return None if body is None or index >= body.transaction_count else body.transactions[index].raw
 
 
 async def _pending_transaction(ctx: RpcContext, index: int) -> bytes | None:

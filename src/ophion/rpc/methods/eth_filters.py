@@ -45,7 +45,7 @@ AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: v
 async def get_logs(ctx: RpcContext, filter: LogSearchParam) -> LogsJson:
     """Logs of a range of blocks, or of one block by its hash, that match addresses and topics.
 
-    A range that reaches beyond the newest block gives nothing.
+    A range that reaches beyond the newest block ends there; one that goes backwards and an unknown hash are errors.
     """
     return await log_search.search(ctx, filter)
 
@@ -93,7 +93,8 @@ async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
 def subscribe(ctx: RpcContext, caller: Caller, kind: AnyParam = None, options: AnyParam = None) -> Quantity:
     """Be told of new things on this connection; the id of the subscription.
 
-    Kinds: `newHeads`, `logs` (with a filter object), `newPendingTransactions`, `droppedPendingTransactions`, `syncing`.
+    Kinds: `newHeads`, `logs` (with a filter object), `newPendingTransactions`, `droppedPendingTransactions`, `syncing`,
+    `transactionReceipts` (for each block a list; `transactionHashes` names those that are wanted).
     """
     return ctx.subscriptions.subscribe(cast(Subscriber, caller), kind, options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Final
 
 from ophion.primitives.hexcodec import data, quantity
@@ -9,7 +10,7 @@ from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import METHOD_NOT_FOUND, invalid_params
 from ophion.rpc.language import render
 from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import AddressList, CapabilitiesResult, FeeHistoryResult, ForkConfigResult, SyncResult
+from ophion.rpc.language.schemas import CapabilitiesResult, FeeHistoryResult, ForkConfigResult, SyncResult
 from ophion.rpc.language.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
 from ophion.rpc.methods.fork_config import fork_config
 from ophion.rpc.questions.blocks import header_at
@@ -62,12 +63,6 @@ def capabilities(ctx: RpcContext) -> CapabilitiesResult:
     return {"head": {"number": quantity(head.number), "hash": data(head.hash)}} | dict.fromkeys(_HISTORIES, everything)
 
 
-@method("eth_accounts", examples=[Example([], [])])
-def accounts(ctx: RpcContext) -> AddressList:
-    """Always empty: the node holds no keys."""
-    return []
-
-
 @method("eth_gasPrice", needs={"chain"}, examples=[Example([], "0x3e8")])
 async def gas_price(ctx: RpcContext) -> Quantity:
     """A price per gas that should do: the median of the last blocks, not below what the next block takes."""
@@ -103,6 +98,8 @@ def _decode_percentiles(value: object) -> list[float]:
         raise invalid_params(f"percentiles: an array of at most {MAX_PERCENTILES} numbers is expected")
     if not all(type(percentile) in (int, float) and 0 <= percentile <= 100 for percentile in value):
         raise invalid_params("percentiles: numbers from 0 to 100 are expected")
+    if any(after < before for before, after in pairwise(value)):
+        raise invalid_params("percentiles: numbers that do not fall are expected")
     return value
 
 
@@ -139,11 +136,12 @@ async def get_fee_history(
 ) -> FeeHistoryResult:
     """Base fees and fullness of a range of blocks and, for given percentiles, the priority fees paid in them.
 
-    The last base fee is that of the block after the range. Percentiles are weighted by gas used.
+    The last base fee is that of the block after the range. Percentiles are weighted by gas used and must not fall. At
+    most 1024 blocks are shown, the newest of those asked for.
     """
-    if not 1 <= block_count <= MAX_BLOCKS:
-        raise invalid_params(f"blockCount: a number from 1 to {MAX_BLOCKS} is expected")
+    if block_count < 1:
+        raise invalid_params("blockCount: a number above 0 is expected")
     header = header_at(ctx, BlockTag.LATEST if newest is BlockTag.PENDING else newest)
     if header is None:
         raise invalid_params("newest: there is no such block")
-    return render.fee_history(await ctx.fees.fee_history(block_count, header, percentiles))
+    return render.fee_history(await ctx.fees.fee_history(min(block_count, MAX_BLOCKS), header, percentiles))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Annotated, Any
+from typing import Any
+
+import orjson
 
 from ophion.chain.queries import BlockView
-from ophion.errors import MissingStateError, RpcError
+from ophion.errors import MissingStateError
 from ophion.native.executor import quick_call
-from ophion.pool.events import Admission, Admitted, Origin
+from ophion.pool.events import Origin
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
 from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import AccessListResult
-from ophion.rpc.language.wire_types import BlockId, BlockParam, Data, DataParam, Quantity, Text, Wire, encode_data
+from ophion.rpc.language.schemas import AccessListResult, PendingListResult, ReceiptJson
+from ophion.rpc.language.wire_types import BlockId, BlockParam, Data, DataParam, IntegerParam, Quantity
+from ophion.rpc.questions.admissions import AdmissionResult, admitted_hash
 from ophion.rpc.questions.blocks import view_at
 from ophion.rpc.questions.call_object import (
     BlockOverridesParam,
@@ -25,20 +28,7 @@ from ophion.rpc.questions.call_object import (
 )
 from ophion.rpc.questions.calls import INLINE_S, list_access, run_call, run_estimate
 from ophion.rpc.questions.context import RpcContext
-
-
-def _encode_admission(admissions: list[Admission]) -> bytes:
-    """The hash of a transaction that was taken, or the error of one that was not."""
-    (admission,) = admissions
-    if isinstance(admission, Admitted):
-        return encode_data(admission.hash)
-    raise admission.error
-
-
-AdmissionResult = Annotated[
-    list[Admission],
-    Wire("hash", "32-byte hash", {"type": "string", "pattern": "^0x[0-9a-f]{64}$"}, encode=_encode_admission),
-]
+from ophion.rpc.questions.receipts import receipt_of
 
 
 @method("eth_sendRawTransaction", needs={"pool"}, exact_count=True)
@@ -50,15 +40,23 @@ def send_raw_transaction(ctx: RpcContext, transaction: DataParam) -> Awaitable[A
     return ctx.pool.submit((transaction,), Origin.LOCAL)
 
 
-@method("eth_sendTransaction")
-def send_transaction(ctx: RpcContext) -> Text:
-    """Not supported: the node holds no keys."""
-    name = ctx.node.client_version.partition("/")[0]
-    raise RpcError(
-        -32604,
-        "The method eth_sendTransaction is not supported. Use eth_sendRawTransaction to send a signed transaction to "
-        f"{name}.",
-    )
+@method("eth_sendRawTransactionSync", needs={"pool", "chain"})
+async def send_raw_transaction_sync(
+    ctx: RpcContext, transaction: DataParam, timeout_ms: IntegerParam | None = None
+) -> ReceiptJson:
+    """As `eth_sendRawTransaction`, and wait for the receipt (EIP-7966).
+
+    Waits two seconds, or as many milliseconds as are asked for, at most as long as any request may take. Error 4 says
+    that the time is up, with the hash in `data`; error 6 that a nonce is missing before this one, with that nonce.
+    """
+    hash = admitted_hash(await ctx.pool.submit((transaction,), Origin.LOCAL))
+    return await receipt_of(ctx, hash, timeout_ms)
+
+
+@method("eth_pendingTransactions", needs={"pool"}, examples=[Example([], [])])
+def pending_transactions(ctx: RpcContext) -> PendingListResult:
+    """Every transaction that waits in the pool, in the order of arrival."""
+    return [orjson.Fragment(item.transaction.json()) for item in ctx.pool.transactions()]
 
 
 @method(
@@ -86,7 +84,7 @@ def eth_call(
     queries = ctx.queries
     if block is BlockTag.LATEST and block_overrides is None:
         state, env, gas_limit = queries.head_state, queries.head_env, queries.head.header.gas_limit
-        if state_overrides is None and not ctx.light_calls.is_heavy(call):
+        if state_overrides is None and "chainId" not in call and not ctx.light_calls.is_heavy(call):
             output = quick_call(state, env, call, gas_limit, ctx.limits.gas_cap or gas_limit, INLINE_S)
             if output is not None:
                 return output

@@ -37,7 +37,7 @@ from ophion.rpc.language.wire_types import (
     decode_index,
     spliced_result,
 )
-from ophion.rpc.questions.blocks import header_at, view_at
+from ophion.rpc.questions.blocks import block_range, header_at, view_at
 from ophion.rpc.questions.call_object import Call, CallParam, decode_call
 from ophion.rpc.questions.calls import gas_for
 from ophion.rpc.questions.context import RpcContext
@@ -201,15 +201,17 @@ async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> T
 
 @method("trace_filter", needs={"state"})
 async def filter_traces(ctx: RpcContext, filter: FilterParam) -> TraceResult:
-    """Entries of a range of blocks by sender and recipient, in order."""
-    first, last = _number(ctx, filter.first), _number(ctx, filter.last)
+    """Entries of a range of blocks by sender and recipient, in order.
+
+    A range that reaches beyond the newest block ends there; one that goes backwards is an error.
+    """
+    numbers = block_range(ctx, filter.first, filter.last)
     most = ctx.limits.max_trace_range
-    if most and last - first > most:
+    if most and len(numbers) > most + 1:
         raise RANGE_TOO_LARGE()
-    numbers = range(max(first, 1), min(last, ctx.queries.head_number) + 1)
 
     def start() -> TraceStream:
-        blocks = [_canonical(ctx, number) for number in numbers]
+        blocks = [_canonical(ctx, number) for number in numbers if number]
         return trace_flat(
             blocks,
             None,
@@ -222,14 +224,6 @@ async def filter_traces(ctx: RpcContext, filter: FilterParam) -> TraceResult:
         )
 
     return await streamed(ctx, start) or _EMPTY
-
-
-def _number(ctx: RpcContext, block: BlockTag | int) -> int:
-    if isinstance(block, int):
-        return block
-    header = header_at(ctx, block)
-    assert header is not None, "a tag names a block"
-    return header.number
 
 
 def _canonical(ctx: RpcContext, number: int) -> TracedBlock:

@@ -14,7 +14,7 @@ from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import BlockTag
-from ophion.rpc.errors import INVALID_INPUT
+from ophion.rpc.errors import INVALID_INPUT, invalid_params
 from ophion.rpc.language.wire_types import BlockId, CanonicalHash
 from ophion.rpc.questions.context import RpcContext
 
@@ -57,3 +57,24 @@ def _read(view: BlockView, read: Callable[[BlockView], T]) -> T | None:
         return read(view)
     except MissingStateError:
         return None
+
+
+def block_range(ctx: RpcContext, first: BlockTag | int, last: BlockTag | int) -> range:
+    """The blocks from one to another, both included, as far as the chain has come; empty beyond its head.
+
+    A range that goes backwards is -32602: whoever asks for it expects something else than nothing.
+    """
+    start, end = _number(ctx, first), _number(ctx, last)
+    head = ctx.queries.head_number
+    is_ahead = start > head and not isinstance(last, int)  # after the newest block, until the newest block
+    if start > end and not is_ahead:
+        raise invalid_params("Invalid block range params: fromBlock is above toBlock")
+    return range(start, min(end, head) + 1) if start >= 0 else range(0)
+
+
+def _number(ctx: RpcContext, block: BlockTag | int) -> int:
+    if isinstance(block, int):
+        return block
+    header = ctx.queries.header(block)
+    assert header is not None, "a tag names a block"
+    return header.number

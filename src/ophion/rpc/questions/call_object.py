@@ -43,6 +43,7 @@ class Call:
     blob_hashes: Sequence[Hash32] = ()
     access_list: Sequence[tuple[Address, Sequence[Hash32]]] = ()
     authorizations: Sequence[tuple[int, Address, int, int, int, int]] = ()
+    chain_id: int | None = None
     is_strict: bool | None = None
 
     def request(self, gas: int, strict: bool = True) -> CallRequest:
@@ -141,6 +142,7 @@ _MEMBERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "blobVersionedHashes": ("blob_hashes", _hashes),
     "accessList": ("access_list", _access_list),
     "authorizationList": ("authorizations", _authorizations),
+    "chainId": ("chain_id", decode_quantity),
     "strict": ("is_strict", decode_boolean),
 }
 
@@ -224,7 +226,7 @@ def _array(entry: Mapping[str, Any], name: str) -> list[Any]:
     return value or []
 
 
-_CALL_SCHEMA: Final = {
+CALL_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "from": {"type": "string", "description": "caller, default the zero address"},
@@ -240,6 +242,7 @@ _CALL_SCHEMA: Final = {
         "maxFeePerBlobGas": {"type": "string"},
         "blobVersionedHashes": {"type": "array"},
         "authorizationList": {"type": "array"},
+        "chainId": {"type": "string", "description": "must be the chain id of this node where it is given"},
         "strict": {"type": "boolean", "description": "false: do not compare the cost with the balance of the caller"},
     },
 }
@@ -274,8 +277,8 @@ def _call_object(value: Any) -> dict[str, Any]:
     return value
 
 
-CallParam = Annotated[Call, Wire("call", "call object", _CALL_SCHEMA, decode_call)]
-CallObjectParam = Annotated[dict[str, Any], Wire("call", "call object", _CALL_SCHEMA, _call_object)]
+CallParam = Annotated[Call, Wire("call", "call object", CALL_SCHEMA, decode_call)]
+CallObjectParam = Annotated[dict[str, Any], Wire("call", "call object", CALL_SCHEMA, _call_object)]
 StateOverridesParam = Annotated[
     tuple[AccountOverride, ...] | None,
     Wire("state overrides", "accounts as the call shall see them", _STATE_OVERRIDES_SCHEMA, decode_state_overrides),

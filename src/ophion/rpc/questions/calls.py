@@ -57,10 +57,17 @@ def gas_for(ctx: RpcContext, wanted: Call, block_gas_limit: int) -> int:
     return gas if gas < cap else cap
 
 
+def check_chain(ctx: RpcContext, wanted: Call) -> None:
+    """Refuse a call that is meant for another chain."""
+    if wanted.chain_id is not None and wanted.chain_id != ctx.queries.spec.chain_id:
+        raise WRONG_CHAIN_ID()
+
+
 def run_call(
     ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
 ) -> bytes | Awaitable[bytes]:
     """The output of a call; `RpcError` when it reverts, halts or may not be made."""
+    check_chain(ctx, wanted)
     request = wanted.request(gas_for(ctx, wanted, gas_limit))
     accounts = overrides or ()
     if ctx.light_calls.knows(wanted.to, wanted.input):
@@ -92,6 +99,7 @@ async def run_estimate(
     ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
 ) -> int:
     """Gas with which a call succeeds; always in the lane, since it is run several times."""
+    check_chain(ctx, wanted)
     cap = min(gas_limit, ctx.limits.gas_cap or gas_limit)
     request = wanted.request(cap)
     gas, outcome = await ctx.lanes.read.run(
@@ -105,6 +113,7 @@ async def run_estimate(
 
 async def list_access(ctx: RpcContext, view: BlockView, wanted: Call, overrides: Overrides | None) -> dict[str, Any]:
     """The access list of a call; a call that fails has one too."""
+    check_chain(ctx, wanted)
     state, env = view.state, view.env
     request = wanted.request(gas_for(ctx, wanted, view.header.gas_limit))
     entries, outcome = await ctx.lanes.read.run(

@@ -21,11 +21,13 @@ from ophion.primitives.types import Hash32
 from ophion.producer.control import MiningControl
 from ophion.rpc.questions.filters import Filters
 from ophion.rpc.questions.light_calls import LightCalls
+from ophion.rpc.questions.receipt_waits import ReceiptWaits
 from ophion.rpc.questions.rendered import RenderedBlocks
 from ophion.rpc.questions.subscriptions import Subscriptions
 from ophion.rpc.transport.streaming import Streams
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
+from ophion.wallet.keyring import Keyring
 
 if TYPE_CHECKING:
     from ophion.peers.service import PeerService
@@ -104,9 +106,12 @@ class RpcContext:
     subscriptions: Subscriptions
     node: NodeInfo
     limits: RpcLimits = field(default_factory=RpcLimits)
+    receipt_waits: ReceiptWaits = field(default_factory=ReceiptWaits)
     light_calls: LightCalls = field(default_factory=LightCalls)
     streams: Streams = field(default_factory=Streams)
     permissions: Permissions = field(default_factory=Permissions)
+    accounts: Keyring | None = None
+    """Keys of accounts that this node signs for; None where it holds none."""
     bad_blocks: BadBlocks | None = None
     """Blocks that broke a rule."""
     clique: LocalProposals | None = None
@@ -123,6 +128,8 @@ class RpcContext:
     """Services that listen now, by the name `net_services` uses."""
     metrics: Callable[[], Nested] = dict
     """What is measured now, as `debug_metrics` shows it; nothing where metrics are off."""
+    data_path: str = ""
+    """Where the node keeps what it has."""
     discover: Callable[[], bytes] = lambda: b"{}"
     """The OpenRPC document of the method table this context is used with."""
     groups: tuple[str, ...] = ()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ophion.primitives.types import BlockTag
-from ophion.rpc.errors import RANGE_TOO_LARGE
+from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE
+from ophion.rpc.questions.blocks import block_range
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.filters import ChainChange
 from ophion.rpc.questions.log_query import LogQuery
@@ -18,33 +18,25 @@ NOTHING = b"[]"
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
-    """Logs of a range or of one block (json-rpc.md 5.6); a range that begins or ends beyond the head has none."""
+    """Logs of a range, as far as the chain has come, or of one block (json-rpc.md 5.6)."""
     if query.block_hash is not None:
         return _in_block(ctx, query)
-    head = ctx.queries.head_number
-    first, last = _number(ctx, query.from_block), _number(ctx, query.to_block)
-    if first is None or last is None or first < 0 or first > last or last > head:
+    blocks = block_range(ctx, query.from_block, query.to_block)
+    if not blocks:
         return NOTHING
     most = ctx.limits.max_logs_range
-    if most and last - first > most:
+    if most and len(blocks) > most + 1:
         raise RANGE_TOO_LARGE()
-    return await _range(ctx, query, first, last)
+    return await _range(ctx, query, blocks[0], blocks[-1])
 
 
 def _in_block(ctx: RpcContext, query: LogQuery) -> bytes:
     assert query.block_hash is not None
     header = ctx.queries.header(query.block_hash)
     if header is None:
-        return NOTHING
+        raise BLOCK_NOT_FOUND()
     is_removed = not ctx.queries.is_canonical(header)
     return ctx.queries.store.block_logs_json(header.hash, query.addresses, query.topics, is_removed) or NOTHING
-
-
-def _number(ctx: RpcContext, block: BlockTag | int) -> int | None:
-    if isinstance(block, int):
-        return block
-    header = ctx.queries.header(block)
-    return None if header is None else header.number
 
 
 async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> bytes:

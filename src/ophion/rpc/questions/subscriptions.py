@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 
@@ -22,18 +22,23 @@ from ophion.chain.events import ChainBlock, ChainEvent, Reorged
 from ophion.errors import RpcError
 from ophion.native.store import Store
 from ophion.pool.events import Added, PoolEvent
+from ophion.primitives.hexcodec import data
 from ophion.primitives.types import EMPTY_BLOOM
-from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
+from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS, invalid_params
 from ophion.rpc.language.registry import Caller
-from ophion.rpc.language.wire_types import decode_boolean, encode_data
+from ophion.rpc.language.wire_types import decode_boolean, decode_hash, encode_data
 from ophion.rpc.questions.log_query import LogQuery, decode_log_query
 from ophion.runtime.lanes import LaneFull, Lanes
 from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _QUEUE: Final = 4096
 _MOST_IN_ALL: Final = 65_536
+_MOST_HASHES: Final = 200
+"""Transactions that one subscription may name."""
 
 
 class Kind(Enum):
@@ -43,6 +48,7 @@ class Kind(Enum):
     LOGS = "logs"
     NEW_PENDING = "newPendingTransactions"
     DROPPED_PENDING = "droppedPendingTransactions"
+    RECEIPTS = "transactionReceipts"
     SYNCING = "syncing"
 
 
@@ -59,6 +65,8 @@ class _Subscription:
     caller: Subscriber
     in_full: bool
     query: LogQuery
+    hashes: frozenset[str] | None
+    """Transactions whose receipts are wanted; None for those of all."""
 
     def send(self, result: bytes) -> None:
         self.caller.notify(
@@ -81,6 +89,7 @@ class Subscriptions:
         with_total_difficulty: bool,
         sync_status: Callable[[], bytes],
         most: int = 1024,
+        shows_revert_reason: bool = False,
     ) -> None:
         self._store = store
         self._chain_events = chain_events
@@ -89,6 +98,7 @@ class Subscriptions:
         self._with_total_difficulty = with_total_difficulty
         self._sync_status = sync_status
         self._most = most
+        self._shows_revert_reason = shows_revert_reason
         self._counts: dict[Subscriber, int] = {}
         self._by_id: dict[int, _Subscription] = {}
         self.subscribed = dict.fromkeys(Kind, 0)
@@ -110,6 +120,7 @@ class Subscriptions:
         try:
             query = decode_log_query(options or {}) if wanted is Kind.LOGS else LogQuery()
             in_full = _wants_objects(options) if wanted in (Kind.NEW_HEADS, Kind.NEW_PENDING) else False
+            hashes = _wanted_hashes(options) if wanted is Kind.RECEIPTS else None
         except RpcError as error:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         count = self._counts.get(caller, 0) + 1
@@ -118,7 +129,7 @@ class Subscriptions:
         self._counts[caller] = count
         self.subscribed[wanted] += 1
         self._last_id += 1
-        self._by_id[self._last_id] = _Subscription(self._last_id, wanted, caller, in_full, query)
+        self._by_id[self._last_id] = _Subscription(self._last_id, wanted, caller, in_full, query, hashes)
         return self._last_id
 
     def unsubscribe(self, caller: Caller, subscription_id: int) -> bool:
@@ -170,6 +181,7 @@ class Subscriptions:
         for block in added:
             self._send_head(block)
             await self._send_logs(block, False)
+            await self._send_receipts(block)
         self._send_all(self._of(Kind.SYNCING), self._sync_status)
 
     def _send_head(self, block: ChainBlock) -> None:
@@ -195,15 +207,38 @@ class Subscriptions:
             read = self._store.block_logs_json
             return [read(block.header.hash, query.addresses, query.topics, is_removed) for query in wanted]
 
-        try:
-            found = await self._lanes.read.run(search)
-        except LaneFull:
-            found = search()
+        found = await self._read(search)
         for text, subscriptions in zip(found, wanted.values(), strict=True):
             for log in orjson.loads(text or b"[]"):
                 message = orjson.dumps(log)
                 for one in subscriptions:
                     one.send(message)
+
+    async def _send_receipts(self, block: ChainBlock) -> None:
+        """The receipts of a block as one list: all of them, or those of the transactions somebody named."""
+        subscriptions = self._of(Kind.RECEIPTS)
+        if not subscriptions or not block.body.transaction_count:
+            return
+        text = await self._read(
+            lambda: self._store.block_receipts_json(block.header.hash, self._shows_revert_reason) or b"[]"
+        )
+        by_hash: dict[str, Any] | None = None
+        for one in subscriptions:
+            if one.hashes is None:
+                one.send(text)
+                continue
+            if by_hash is None:
+                by_hash = {receipt["transactionHash"]: receipt for receipt in orjson.loads(text)}
+            wanted = [receipt for hash, receipt in by_hash.items() if hash in one.hashes]
+            if wanted:
+                one.send(orjson.dumps(wanted))
+
+    async def _read(self, read: Callable[[], T]) -> T:
+        """Read in the lane; on the loop where it is full, because nobody may miss anything."""
+        try:
+            return await self._lanes.read.run(read)
+        except LaneFull:
+            return read()
 
     async def _on_pool_event(self, event: PoolEvent) -> None:
         if not isinstance(event, Added):
@@ -228,6 +263,16 @@ class Subscriptions:
             if text is None:
                 text = render()
             one.send(text)
+
+
+def _wanted_hashes(options: object) -> frozenset[str] | None:
+    """`{"transactionHashes": [...]}`, or nothing for all transactions."""
+    hashes = options.get("transactionHashes") if isinstance(options, Mapping) else options
+    if hashes is None or hashes == []:
+        return None
+    if not isinstance(hashes, list) or len(hashes) > _MOST_HASHES:
+        raise invalid_params(f"transactionHashes: an array of at most {_MOST_HASHES} hashes is expected")
+    return frozenset(data(decode_hash(hash)) for hash in hashes)
 
 
 def _wants_objects(options: object) -> bool:

@@ -73,13 +73,30 @@ def test_ranges_that_name_nothing_give_nothing(dev: Interface, contract: str) ->
     for query in (
         {},
         {"fromBlock": "latest"},
-        {"fromBlock": "0x2", "toBlock": "0x1"},
-        {"fromBlock": "0x0", "toBlock": "0x63"},
+        {"fromBlock": "0x4", "toBlock": "latest"},
+        {"fromBlock": "0x4"},
+        {"fromBlock": "0x62", "toBlock": "0x63"},
         {"fromBlock": "-1", "toBlock": "latest"},
-        {"blockHash": "0x" + "ab" * 32},
     ):
         assert dev.ask("eth_getLogs", query) == [], query
     assert len(dev.ask("eth_getLogs", {"fromBlock": "0x2", "toBlock": "0x2"})) == 1
+
+
+def test_a_range_beyond_the_newest_block_ends_there(dev: Interface, contract: str) -> None:
+    dev.run(dev.node.mine(log(dev, contract, 1)))
+    dev.run(dev.node.seal())
+    query = {"fromBlock": "0x0", "toBlock": "0x63"}
+    [found] = dev.ask("eth_getLogs", query)
+    assert found["blockNumber"] == "0x2"
+    assert dev.ask("eth_getFilterLogs", dev.ask("eth_newFilter", query)) == [found]
+
+
+def test_backward_ranges_and_unknown_blocks_are_errors(dev: Interface, contract: str) -> None:
+    dev.run(dev.node.mine(log(dev, contract, 1)))
+    for query in ({"fromBlock": "0x2", "toBlock": "0x1"}, {"toBlock": "0x1"}, {"fromBlock": "0x63", "toBlock": "0x62"}):
+        assert dev.error("eth_getLogs", query) == (-32602, "Invalid params"), query
+        assert dev.error("eth_getFilterLogs", dev.ask("eth_newFilter", query))[0] == -32602
+    assert dev.error("eth_getLogs", {"blockHash": "0x" + "ab" * 32}) == (-32000, "Block not found")
 
 
 def test_a_range_that_is_too_long_is_refused(sample: Interface) -> None:
@@ -144,7 +161,10 @@ def test_subscriptions_are_there_whichever_groups_are_on_and_not_over_http(dev: 
     assert dev.error("eth_subscribe", "newHeads") == (-32604, "Method not enabled")
 
 
-KINDS = "kind: one of newHeads, logs, newPendingTransactions, droppedPendingTransactions, syncing is expected"
+KINDS = (
+    "kind: one of newHeads, logs, newPendingTransactions, droppedPendingTransactions, transactionReceipts, syncing is "
+    "expected"
+)
 
 
 @pytest.mark.parametrize(

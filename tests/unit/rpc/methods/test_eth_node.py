@@ -58,14 +58,20 @@ def test_the_gas_price_is_the_median_of_recent_blocks_and_not_below_the_floor(de
     assert dev.ask("eth_gasPrice") == "0x1f40"
 
 
-@pytest.mark.parametrize("count", [0, 1025, "0x0", "x", None])
-def test_a_fee_history_of_no_or_too_many_blocks_is_refused(sample: Interface, count: Any) -> None:
+@pytest.mark.parametrize("count", [0, -1, "0x0", "x", None])
+def test_a_fee_history_of_no_blocks_is_refused(sample: Interface, count: Any) -> None:
     assert sample.error("eth_feeHistory", count, "latest")[0] == -32602
 
 
-@pytest.mark.parametrize("percentiles", [[101], [-1], [True], ["x"], list(range(101)), 5])
-def test_percentiles_lie_between_0_and_100(sample: Interface, percentiles: Any) -> None:
+@pytest.mark.parametrize("percentiles", [[101], [-1], [True], ["x"], list(range(101)), 5, [0, 100, 4]])
+def test_percentiles_lie_between_0_and_100_and_do_not_fall(sample: Interface, percentiles: Any) -> None:
     assert sample.error("eth_feeHistory", 1, "latest", percentiles)[0] == -32602
+
+
+def test_a_fee_history_of_too_many_blocks_shows_the_newest(sample: Interface) -> None:
+    most = sample.ask("eth_feeHistory", 1024, "latest")
+    assert sample.ask("eth_feeHistory", 1025, "latest") == most
+    assert sample.ask("eth_feeHistory", hex(2**62), "latest") == most
 
 
 def test_a_fee_history_reaches_back_to_genesis_at_most(sample: Interface) -> None:
@@ -74,7 +80,7 @@ def test_a_fee_history_reaches_back_to_genesis_at_most(sample: Interface) -> Non
     assert len(history["gasUsedRatio"]) == len(history["reward"]) == 3
     assert len(history["baseFeePerGas"]) == len(history["baseFeePerBlobGas"]) == 4
     assert history["reward"][0] == ["0x0", "0x0"]
-    assert len(sample.ask("eth_feeHistory", 1, "latest", [0.0, 100.0, 4.0])["reward"][0]) == 3
+    assert len(sample.ask("eth_feeHistory", 1, "latest", [0.0, 4.0, 4.0, 100.0])["reward"][0]) == 4
     assert "reward" not in sample.ask("eth_feeHistory", "0x1", "pending")
     assert sample.error("eth_feeHistory", 1, "0x99")[0] == -32602
 

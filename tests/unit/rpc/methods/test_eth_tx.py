@@ -72,12 +72,6 @@ def test_exactly_one_parameter_is_taken(dev: Interface) -> None:
     assert dev.error("eth_sendRawTransaction", raw, "more")[0] == -32602
 
 
-def test_the_node_signs_nothing(dev: Interface) -> None:
-    code, message = dev.error("eth_sendTransaction", {})
-    assert code == -32604
-    assert message.startswith("The method eth_sendTransaction is not supported. Use eth_sendRawTransaction to send")
-
-
 # --- calls ---------------------------------------------------------------------------------------
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.endpoints.services import method_table
+from ophion.rpc.language.registry import HTTP
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import deploying
 from tests.unit.rpc.interface import Interface
@@ -93,8 +97,18 @@ def test_filters_by_address_and_number(sample: Interface) -> None:
     assert {entry["action"]["from"] for entry in sent} == {sender}
     assert sample.ask("trace_filter", {**wide, "after": 2, "count": 3}) == everything[2:5]
     assert sample.ask("trace_filter", {}) == [entry for entry in everything if entry["blockNumber"] == 32]
-    assert sample.error("trace_filter", {"fromBlock": "0x1", "toBlock": "0x1000"})[0] == -32005
+    assert sample.ask("trace_filter", {**wide, "toBlock": "0x1000"}) == everything
+    assert sample.ask("trace_filter", {"fromBlock": "0x21", "toBlock": "0x1000"}) == []
+    assert sample.error("trace_filter", {"fromBlock": "0x2", "toBlock": "0x1"})[0] == -32602
     assert sample.error("trace_filter", 5)[0] == -32602
+
+
+def test_a_filter_of_too_many_blocks_is_refused(sample: Interface) -> None:
+    context = replace(sample.context, limits=replace(sample.context.limits, max_trace_range=10))
+    narrow = Dispatcher(method_table(context, ("trace",), HTTP), sample.loop)
+    body = b'{"id":1,"method":"trace_filter","params":[{"fromBlock":"0x1","toBlock":"0x%x"}]}'
+    assert "result" in sample.message(body % 11, narrow)
+    assert sample.message(body % 12, narrow)["error"]["code"] == -32005
 
 
 def test_a_replay_shows_what_changed(dev: Interface) -> None:

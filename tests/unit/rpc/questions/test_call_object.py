@@ -58,6 +58,7 @@ def test_every_member_is_read_and_unknown_ones_are_ignored() -> None:
         blob_hashes=[b"\x01" * 32],
         access_list=[(eleven, [bytes(31) + b"\x01"])],
         authorizations=[(1, eleven, 2, 1, 3, 4)],
+        chain_id=1,
         is_strict=False,
     )
     call.request(21000)

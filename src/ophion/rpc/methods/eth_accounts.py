@@ -1,0 +1,141 @@
+"""Accounts whose keys this node has: the published ones of the development network, and none anywhere else.
+
+Tools leave it to development nodes to sign. Elsewhere `eth_accounts` is empty, `eth_sendTransaction` refers to
+`eth_sendRawTransaction` (json-rpc.md 2), and the other methods are not enabled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Annotated, Any
+
+import orjson
+
+from ophion.errors import RpcError
+from ophion.native.crypto import PrivateKey, keccak256
+from ophion.pool.events import Origin
+from ophion.primitives.hexcodec import data
+from ophion.primitives.types import Address
+from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
+from ophion.rpc.language import render
+from ophion.rpc.language.registry import Example, method
+from ophion.rpc.language.schemas import AddressList, FilledResult
+from ophion.rpc.language.wire_types import AddressParam, Data, DataParam, TextParam, Wire
+from ophion.rpc.questions.admissions import AdmissionResult
+from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.transaction_request import (
+    TransactionRequestParam,
+    UnreadRequestParam,
+    decode_transaction_request,
+    filled,
+    next_nonce,
+)
+from ophion.wallet.messages import message_hash, sign_hash
+from ophion.wallet.typed_data import TypedDataError, typed_data_hash
+from ophion.wallet.unsigned import BLOB
+
+
+@method("eth_accounts", examples=[Example([], [])])
+def accounts(ctx: RpcContext) -> AddressList:
+    """Accounts that this node signs for: those of the development network, where it was told to; none elsewhere."""
+    return [] if ctx.accounts is None else [data(address) for address in ctx.accounts.addresses]
+
+
+@method("eth_sendTransaction")
+async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | None = None) -> AdmissionResult:
+    """Sign a transaction of one of the node's accounts, put it into the pool and give its hash.
+
+    Nonce, gas and fees are filled in where they are missing. Not supported where the node holds no keys.
+    """
+    if ctx.accounts is None:
+        name = ctx.node.client_version.partition("/")[0]
+        raise RpcError(
+            -32604,
+            "The method eth_sendTransaction is not supported. Use eth_sendRawTransaction to send a signed transaction "
+            f"to {name}.",
+        )
+    request = decode_transaction_request(transaction)
+    key = _key(ctx, request.sender)
+    unsigned = await filled(ctx, request)
+    if unsigned.type == BLOB:
+        raise invalid_params("blob transactions are signed by who has the blobs: use eth_sendRawTransaction")
+    async with ctx.accounts.turns[key.address]:
+        if request.call.nonce is None:
+            unsigned = replace(unsigned, nonce=next_nonce(ctx, key.address))
+        return await ctx.pool.submit((unsigned.signed_by(key),), Origin.LOCAL)
+
+
+@method("eth_signTransaction", needs={"accounts"})
+async def sign_transaction(ctx: RpcContext, transaction: TransactionRequestParam) -> FilledResult:
+    """Sign a transaction of one of the node's accounts without sending it; what is missing is filled in."""
+    key = _key(ctx, transaction.sender)
+    unsigned = await filled(ctx, transaction)
+    signature = key.sign(unsigned.signing_hash)
+    raw = unsigned.with_signature(signature)
+    return {"raw": data(raw), "tx": render.unsigned_transaction(unsigned, key.address, keccak256(raw), signature)}
+
+
+@method("eth_fillTransaction", needs={"chain", "pool", "state"})
+async def fill_transaction(ctx: RpcContext, transaction: TransactionRequestParam) -> FilledResult:
+    """A transaction with nonce, gas, fees and type filled in, ready to be signed by who has the key."""
+    unsigned = await filled(ctx, transaction)
+    raw, sender = unsigned.unsigned, transaction.call.sender
+    return {"raw": data(raw), "tx": render.unsigned_transaction(unsigned, sender, keccak256(raw), bytes(65))}
+
+
+@method("eth_sign", needs={"accounts"})
+def sign(ctx: RpcContext, address: AddressParam, message: DataParam) -> Data:
+    """Sign a message with the prefix of EIP-191."""
+    return sign_hash(_key(ctx, address), message_hash(message))
+
+
+@method("personal_sign", needs={"accounts"})
+def personal_sign(
+    ctx: RpcContext, message: DataParam, address: AddressParam, password: TextParam | None = None
+) -> Data:
+    """As `eth_sign`, in the order of parameters that wallets use; the password is not looked at."""
+    return sign_hash(_key(ctx, address), message_hash(message))
+
+
+def _typed_data(value: Any) -> Any:
+    """Typed data, as an object or as its text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        raise invalid_params("typed data: not JSON") from None
+
+
+TypedDataParam = Annotated[
+    Any,
+    Wire(
+        "typed data",
+        "object of EIP-712, or its text",
+        {"anyOf": [{"type": "object"}, {"type": "string"}]},
+        _typed_data,
+    ),
+]
+
+
+@method("eth_signTypedData_v4", aliases=["eth_signTypedData"], needs={"accounts"})
+def sign_typed_data(ctx: RpcContext, address: AddressParam, typed_data: TypedDataParam) -> Awaitable[Data]:
+    """Sign a structure with its types (EIP-712)."""
+    key = _key(ctx, address)
+
+    def signed() -> bytes:
+        try:
+            return sign_hash(key, typed_data_hash(typed_data))
+        except TypedDataError as error:
+            raise invalid_params(error.message) from None
+
+    return ctx.lanes.read.run(signed)
+
+
+def _key(ctx: RpcContext, address: Address) -> PrivateKey:
+    assert ctx.accounts is not None
+    key = ctx.accounts.get(address)
+    if key is None:
+        raise RpcError(SERVER_ERROR_CODE, "unknown account")
+    return key

@@ -1,0 +1,52 @@
+"""The receipt of a transaction that has just been sent (EIP-7966)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ophion.errors import RpcError
+from ophion.primitives.hexcodec import data, quantity
+from ophion.primitives.types import Hash32
+from ophion.rpc.questions.context import RpcContext
+
+TIMEOUT_CODE: Final = 4
+NONCE_GAP_CODE: Final = 6
+
+_DEFAULT_S: Final = 2.0
+_SHARE_OF_REQUEST: Final = 0.9
+"""The answer must be there before the request itself runs out of time."""
+
+
+async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> bytes:
+    """The receipt once the transaction is in a block; errors 4 and 6 where it will not be."""
+    receipt = _receipt(ctx, hash)
+    if receipt is not None:
+        return receipt
+    item = ctx.pool.get(hash)
+    if item is not None:
+        expected = ctx.pool.next_nonce(item.sender)
+        if expected is None or item.nonce >= expected:
+            missing = ctx.queries.head_state.nonce(item.sender) if expected is None else expected
+            raise RpcError(
+                NONCE_GAP_CODE,
+                f"The transaction {data(hash)} waits in the pool for an earlier one with nonce {missing}.",
+                quantity(missing),
+            )
+    timeout_s = min(_DEFAULT_S if not timeout_ms or timeout_ms < 0 else timeout_ms / 1000, _most_s(ctx))
+    await ctx.receipt_waits.wait(hash, timeout_s)
+    receipt = _receipt(ctx, hash)
+    if receipt is None:
+        raise RpcError(
+            TIMEOUT_CODE,
+            f"The transaction was added to the transaction pool but was not in a block after {timeout_s:g} s.",
+            data(hash),
+        )
+    return receipt
+
+
+def _most_s(ctx: RpcContext) -> float:
+    return ctx.limits.timeout_s * _SHARE_OF_REQUEST
+
+
+def _receipt(ctx: RpcContext, hash: Hash32) -> bytes | None:
+    return ctx.queries.receipt_json(hash, ctx.limits.shows_revert_reason)

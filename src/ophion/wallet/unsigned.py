@@ -1,0 +1,119 @@
+"""A transaction before it is signed: its fields, what is signed of them, and the form that is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ophion.native.crypto import PrivateKey, keccak256
+from ophion.primitives import rlp
+from ophion.primitives.types import Address, Hash32, Signature
+
+LEGACY: Final = 0
+ACCESS_LIST: Final = 1
+DYNAMIC_FEE: Final = 2
+BLOB: Final = 3
+SET_CODE: Final = 4
+
+AccessList: TypeAlias = Sequence[tuple[Address, Sequence[Hash32]]]
+Authorization: TypeAlias = tuple[int, Address, int, int, int, int]
+"""Chain id, address, nonce, y parity, r, s."""
+
+_UNPROTECTED: Final = 27
+_PROTECTED: Final = 35
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsignedTransaction:
+    """All that its sender decides about a transaction; the fields of other types are ignored."""
+
+    type: int
+    chain_id: int | None
+    """None: a legacy transaction that is valid on every chain (before EIP-155)."""
+    nonce: int
+    gas: int
+    to: Address | None
+    """None creates a contract."""
+    value: int = 0
+    input: bytes = b""
+    gas_price: int = 0
+    """Of types 0 and 1."""
+    max_fee_per_gas: int = 0
+    max_priority_fee_per_gas: int = 0
+    access_list: AccessList = ()
+    max_fee_per_blob_gas: int = 0
+    blob_hashes: Sequence[Hash32] = ()
+    authorizations: Sequence[Authorization] = ()
+
+    @property
+    def signing_hash(self) -> Hash32:
+        """What the sender signs."""
+        if self.type == LEGACY:
+            chain = [] if self.chain_id is None else [rlp.scalar(self.chain_id), b"", b""]
+            return keccak256(rlp.encode([*self._legacy_fields(), *chain]))
+        return keccak256(bytes([self.type]) + rlp.encode(self._typed_fields()))
+
+    def signed_by(self, key: PrivateKey) -> bytes:
+        """The transaction as it is sent, blobs apart."""
+        return self.with_signature(key.sign(self.signing_hash))
+
+    def with_signature(self, signature: Signature) -> bytes:
+        """The transaction with a signature over its signing hash: r, s and the parity of y."""
+        parity = signature[64]
+        if self.type == LEGACY:
+            v = parity + (_UNPROTECTED if self.chain_id is None else _PROTECTED + 2 * self.chain_id)
+            return rlp.encode([*self._legacy_fields(), rlp.scalar(v), *_r_and_s(signature)])
+        return bytes([self.type]) + rlp.encode([*self._typed_fields(), rlp.scalar(parity), *_r_and_s(signature)])
+
+    @property
+    def unsigned(self) -> bytes:
+        """The form that is sent, with nothing where the signature belongs."""
+        if self.type == LEGACY:
+            return rlp.encode([*self._legacy_fields(), b"", b"", b""])
+        return bytes([self.type]) + rlp.encode([*self._typed_fields(), b"", b"", b""])
+
+    def _legacy_fields(self) -> list[rlp.Encodable]:
+        return [
+            rlp.scalar(self.nonce),
+            rlp.scalar(self.gas_price),
+            rlp.scalar(self.gas),
+            self.to or b"",
+            rlp.scalar(self.value),
+            self.input,
+        ]
+
+    def _typed_fields(self) -> list[rlp.Encodable]:
+        prices = [self.gas_price] if self.type == ACCESS_LIST else [self.max_priority_fee_per_gas, self.max_fee_per_gas]
+        fields: list[rlp.Encodable] = [
+            rlp.scalar(self.chain_id or 0),
+            rlp.scalar(self.nonce),
+            *(rlp.scalar(price) for price in prices),
+            rlp.scalar(self.gas),
+            self.to or b"",
+            rlp.scalar(self.value),
+            self.input,
+            [[address, list(slots)] for address, slots in self.access_list],
+        ]
+        if self.type == BLOB:
+            fields += [rlp.scalar(self.max_fee_per_blob_gas), list(self.blob_hashes)]
+        if self.type == SET_CODE:
+            fields.append([_authorization(one) for one in self.authorizations])
+        return fields
+
+
+def signed_authorization(key: PrivateKey, chain_id: int, address: Address, nonce: int) -> Authorization:
+    """Permission to set the code of the key's account to that of `address` (EIP-7702)."""
+    payload = rlp.encode([rlp.scalar(chain_id), address, rlp.scalar(nonce)])
+    signature = key.sign(keccak256(b"\x05" + payload))
+    r, s = (int.from_bytes(part, "big") for part in _r_and_s(signature))
+    return chain_id, address, nonce, signature[64], r, s
+
+
+def _authorization(one: Authorization) -> rlp.Encodable:
+    chain_id, address, nonce, parity, r, s = one
+    return [rlp.scalar(chain_id), address, rlp.scalar(nonce), rlp.scalar(parity), rlp.scalar(r), rlp.scalar(s)]
+
+
+def _r_and_s(signature: Signature) -> tuple[bytes, bytes]:
+    return signature[:32].lstrip(b"\0"), signature[32:64].lstrip(b"\0")

@@ -1,0 +1,39 @@
+"""web3.py's own tests over HTTP, in the synchronous form."""
+
+from __future__ import annotations
+
+import pytest
+from web3._utils.module_testing import (
+    EthModuleTest,
+    GoEthereumAdminModuleTest,
+    GoEthereumDebugModuleTest,
+    GoEthereumTxPoolModuleTest,
+    NetModuleTest,
+    Web3ModuleTest,
+)
+
+
+@pytest.mark.usefixtures("txn_hash_with_log")  # the first log of the chain, as the cases expect
+class TestEth(EthModuleTest):
+    pass
+
+
+class TestNet(NetModuleTest):
+    pass
+
+
+class TestWeb3(Web3ModuleTest):
+    def _check_web3_client_version(self, client_version: str) -> None:
+        assert client_version.startswith("ophion/")
+
+
+class TestAdmin(GoEthereumAdminModuleTest):
+    pass
+
+
+class TestDebug(GoEthereumDebugModuleTest):
+    pass
+
+
+class TestTxPool(GoEthereumTxPoolModuleTest):
+    pass
