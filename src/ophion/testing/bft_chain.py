@@ -19,7 +19,7 @@ from ophion.consensus.bft.engine import MIX_HASH, BftEngine
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
-from ophion.consensus.engine import Wishes
+from ophion.consensus.engine import Engine, Wishes
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.native.transactions import Body
@@ -33,7 +33,7 @@ KEYS: Final = tuple(PrivateKey(bytes([number]) * 32) for number in range(31, 38)
 FORKS: Final = ("berlin", "london")
 
 
-class _Headers:
+class KnownHeaders:
     """What the engine may know of the chain: the headers made so far."""
 
     def __init__(self, first: HashedHeader) -> None:
@@ -94,7 +94,7 @@ def sealed_blocks(
     keys = sorted(KEYS[:count], key=lambda key: key.address)
     genesis = parse_genesis(bft_genesis_text(protocol, count))
     engine = BftEngine(genesis.spec)
-    headers = _Headers(_first_header(genesis, engine))
+    headers = KnownHeaders(first_header(genesis, engine))
     body = Body.of([], [], None)
     state_root = headers.in_order[0].header.state_root
     for number in range(1, blocks + 1):
@@ -108,7 +108,8 @@ def sealed_blocks(
         yield header, body.encode_block(header.header.encode())
 
 
-def _first_header(genesis: Genesis, engine: BftEngine) -> HashedHeader:
+def first_header(genesis: Genesis, engine: Engine) -> HashedHeader:
+    """The genesis block, with its state."""
     with tempfile.TemporaryDirectory() as data:
         store = open_store(Path(data), durable=False)
         try:
