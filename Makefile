@@ -13,7 +13,7 @@ COMPILED := $(VENV)/.compiled
 CRATE := native/Cargo.toml native/Cargo.lock native/wire/Cargo.toml $(shell find native/src native/wire/src -name '*.rs' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-rust test-python check format bench docs clean
+.PHONY: help build run test test-rust test-python check format bench seeds docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,12 @@ format: $(PACKAGES) ## Rewrite sources in the project's format
 
 bench: build ## Measure the import of blocks (and, with GETH=…, of geth beside it)
 	@$(BIN)/python bench/import_chain.py
+
+seeds: build ## Play 10,000 seeds of each BFT network in the simulator (some minutes)
+	@for protocol in ibft2 qbft; do for validators in 4 7; do \
+		echo "$$protocol, $$validators validators"; \
+		$(BIN)/ophion simulate --protocol=$$protocol --validators=$$validators --seeds=10000 || exit 1; \
+	done; done
 
 docs: build ## Write the generated pages of docs/
 	@$(BIN)/python scripts/documents.py

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
 
@@ -85,7 +85,9 @@ def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(
 
 @both
 def test_i_03_one_crashed_validator_costs_a_time_out_on_its_turns(rules: Rules) -> None:
-    found = world(rules)
+    """As everywhere else, where nobody is passed over."""
+    found = World(Network(rules, 4, PATIENT, passes_over=False), trace=Trace(4))
+    found.start()
     found.crash(2)
     found.run(60.0)
     live = [found.members[index] for index in (0, 1, 3)]
@@ -366,12 +368,99 @@ def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> No
     behind = found.members[0].height
     found.restart(3)
     assert found.run(found.now + 1.0, reached(found, behind))
+    # it comes without a memory, so it only follows until a block was made since
+    machine = found.members[3].machine
+    assert machine is not None
+    assert machine.is_waiting_out
+    assert found.run(found.now + 14.0, lambda: not machine.is_waiting_out)
+    joined = found.members[3].height
     found.run(found.now + 24.5)
-    recent = found.members[0].chain[behind + 3 :]
+    recent = found.members[0].chain[joined + 3 :]
     assert len(recent) >= 7
     assert {block.round for block in recent} == {0}
     assert any(block.builder == found.members[3].address for block in recent)
     safe(found)
+
+
+@both
+def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_it_comes_back_to(rules: Rules) -> None:
+    found = world(rules, faulty=(2,))
+    found.checker.forgetful = frozenset({2})
+    found.run(9.0)
+    # it votes, and loses everything while the height is open
+    found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
+    found.run(13.0)
+    stuck = found.members[2].height
+    assert stuck == max(found.heights())
+    found.crash(2)
+    found.mail.filter = None
+    found.restart(2, keeps_disk=False)
+    machine = found.members[2].machine
+    assert found.run(found.now + 30.0, reached(found, stuck + 1))
+    assert machine is not None
+    assert machine.is_waiting_out
+    sealers = found.members[0].chain[stuck + 1].sealers
+    assert found.members[2].address not in sealers
+    assert found.run(found.now + 40.0, lambda: found.members[2].address in found.members[0].head.sealers)
+    safe(found)
+
+
+@both
+def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> None:
+    """Every subset goes down, at every moment of a height, and comes back in every order."""
+    orders = [order for count in range(1, 5) for order in permutations(range(4), count)]
+    for number, order in enumerate(orders):
+        found = world(rules)
+        found.run(5.0 + 0.05 * number)
+        for index in order:
+            found.crash(index)
+        found.run(found.now + 2.0)
+        for index in order:
+            found.run(found.now + 0.3)
+            found.restart(index)
+        goal = max(found.heights()) + 1
+        assert found.run(found.now + 3 * PATIENT.request_timeout_s, reached(found, goal)), order
+        safe(found)
+
+
+@both
+def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> None:
+    """However long the rounds have become meanwhile: what each half last said is said again to the other."""
+    found = world(rules)
+    found.run(5.0)
+    found.divide((0, 0, 1, 1))
+    found.run(105.0)
+    found.reunite()
+    goal = max(found.heights()) + 1
+    assert found.run(found.now + PATIENT.request_timeout_s, reached(found, goal))
+    safe(found)
+
+
+@both
+def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rules: Rules) -> None:
+    """Two need both of them. The second one has only followed so far, or was not even there when it was voted in."""
+    for is_there in (True, False):
+        found = world(rules, validators=1, standby=1)
+        alone, second = found.members
+        if not is_there:
+            found.crash(1)
+        found.run(21.0)
+        alone.proposals.propose(second.address, True)
+        assert found.run(found.now + 10.0, lambda: len(alone.head.tally.validators) == 2)  # noqa: B023
+        if not is_there:
+            found.run(found.now + 10.0)
+            found.restart(1)
+        goal = alone.height + 4
+        assert found.run(found.now + 40.0, reached(found, goal)), is_there
+        assert {block.builder for block in alone.chain[goal - 2 :]} == {alone.address, second.address}
+        for member in found.members:
+            member.proposals.discard(second.address)
+            member.proposals.propose(second.address, False)
+        assert found.run(found.now + 20.0, lambda: len(alone.head.tally.validators) == 1)  # noqa: B023
+        goal = alone.height + 3
+        assert found.run(found.now + 20.0, reached(found, goal)), is_there
+        assert alone.head.builder == alone.address
+        safe(found)
 
 
 @both

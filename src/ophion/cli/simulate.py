@@ -54,6 +54,9 @@ class SimulateOptions:
         "--request-timeout", default=1.5, check=_positive, help="Seconds of round 0; each further round doubles it."
     )
     max_timeout: float = option("--max-timeout", default=6.0, check=_positive, help="Longest round, in seconds.")
+    pass_over: bool = option(
+        "--pass-over", default=True, help="Ask for the next round at once where a proposer is known to be gone."
+    )
     diagram: bool = option("--diagram", default=False, help="Draw the messages of the first seed as a sequence.")
     rows: int = option(
         "--rows", default=_TRACED_ROWS, check=at_least(1), help="Rows of a diagram, counted from the end."
@@ -72,7 +75,7 @@ class SimulateOptions:
     def seed_options(self) -> SeedOptions:
         """What the seeds of this run have in common."""
         timing = Timing(float(self.block_period), self.request_timeout, self.max_timeout)
-        return SeedOptions(self.protocol.value, self.validators, self.byzantine, self.storm, timing)
+        return SeedOptions(self.protocol.value, self.validators, self.byzantine, self.storm, timing, self.pass_over)
 
 
 def simulate(options: SimulateOptions, session: Session) -> int:
@@ -131,6 +134,8 @@ def replay_command(seed: int, options: SimulateOptions) -> str:
     ):
         if value != usual:
             words.append(f"{flag}={value:g}")
+    if not options.pass_over:
+        words.append("--pass-over=false")
     return " ".join([*words, "--diagram"])
 
 

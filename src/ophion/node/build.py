@@ -184,7 +184,13 @@ def _bft(
 
     assert isinstance(engine, BftEngine)
     chosen = config.consensus
-    tuning = BftTuning(chosen.max_round_timeout_s, chosen.follows_others, chosen.wire_profile, chosen.header_form)
+    tuning = BftTuning(
+        chosen.max_round_timeout_s,
+        chosen.follows_others,
+        chosen.passes_over,
+        chosen.wire_profile,
+        chosen.header_form,
+    )
     return BftDriver(assembler, importer, engine, node_key, proposals, lanes, tuning=tuning)
 
 

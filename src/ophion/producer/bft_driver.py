@@ -33,6 +33,8 @@ from ophion.consensus.bft.events import (
     CancelTimer,
     CatchUp,
     CheckProposal,
+    Connected,
+    Disconnected,
     ImportBlock,
     Multicast,
     ProposalBuilt,
@@ -40,10 +42,12 @@ from ophion.consensus.bft.events import (
     Received,
     Relay,
     Remember,
+    Repeat,
     SetTimer,
     Suspended,
     TaskFailed,
 )
+from ophion.consensus.bft.inbox import MessageCounts
 from ophion.consensus.bft.machine import BftMachine
 from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.messages import Candidate, RawMessage
@@ -87,6 +91,8 @@ class BftTuning:
     """Longest round."""
     follows_others: bool = True
     """Join f + 1 validators that have asked for a later round at once."""
+    passes_over: bool = True
+    """Ask for the next round at once where a proposer is known to be gone."""
     profile: ProfileChoice = ProfileChoice.AUTO
     header_form: HeaderFormChoice = HeaderFormChoice.AUTO
 
@@ -156,17 +162,40 @@ class BftDriver:
             status = replace(status, explanation=(self._problem, *status.explanation))
         return status
 
+    @property
+    def counts(self) -> MessageCounts:
+        """What has come in."""
+        return self._machine.counts
+
     def received(self, raw: RawMessage, peer: Address | None) -> None:
         """A peer has sent a message; `DecodeError` when it is none.
 
         Messages on top of the limit of the genesis file are dropped, and so is everything while consensus rests.
         """
         machine, committee = self._machine, self._machine.committee
-        if self._tasks is None or committee is None or len(self._queue) >= machine.limits.message_queue:
+        if self._tasks is None or committee is None:
             return
-        if not machine.is_duplicate(keccak256(raw.data)):
-            message = self._dialect.decode(raw, signatures_expected(len(committee)))
+        if machine.is_duplicate(keccak256(raw.data)):
+            machine.counts.duplicate += 1
+        elif len(self._queue) >= machine.limits.message_queue:
+            machine.counts.crowded_out += 1
+        else:
+            try:
+                message = self._dialect.decode(raw, signatures_expected(len(committee)))
+            except DecodeError:
+                machine.counts.malformed += 1
+                raise
             self._post(Received(message, peer))
+
+    def connected(self, peer: Address) -> None:
+        """A peer that may be a validator has connected."""
+        if self._tasks is not None:
+            self._post(Connected(peer))
+
+    def disconnected(self, peer: Address) -> None:
+        """The last connection to a peer has ended."""
+        if self._tasks is not None:
+            self._post(Disconnected(peer))
 
     # --- running --------------------------------------------------------------------------------
 
@@ -258,7 +287,9 @@ class BftDriver:
     def _enter(self, dialect: Dialect, memory: Memory | None) -> tuple[KeyScribe, BftMachine]:
         scribe = KeyScribe(dialect, self._signer)
         limits = self.engine.limits(self._chain.head.number + 1)
-        machine = BftMachine(dialect, scribe, limits, self._tuning.follows_others, memory)
+        tuning = self._tuning
+        is_blank = self._chain.store.meta(MEMORY_KEY) is None
+        machine = BftMachine(dialect, scribe, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
         return scribe, machine
 
     # --- effects --------------------------------------------------------------------------------
@@ -273,6 +304,8 @@ class BftDriver:
         elif isinstance(effect, Multicast):
             committee = self._machine.committee
             self._gossip.multicast(effect.message, committee.validators if committee is not None else ())
+        elif isinstance(effect, Repeat):
+            self._gossip.send(effect.message, effect.to)
         elif isinstance(effect, Relay):
             self._gossip.relay(effect.message, effect.exclude)
         elif isinstance(effect, BuildProposal):

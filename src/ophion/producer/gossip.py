@@ -15,6 +15,9 @@ class Gossip(Protocol):
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
         """Send an own message to the validators of its height."""
 
+    def send(self, message: BftMessage, to: Address) -> None:
+        """Send an own message to one validator that may have missed it."""
+
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
         """Pass a foreign message on, byte for byte, to validators that are not in `exclude`."""
 
@@ -33,6 +36,9 @@ class NoPeers:
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
         """Nobody hears it; the machine has counted its own message already."""
+
+    def send(self, message: BftMessage, to: Address) -> None:
+        """Nobody has missed it."""
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
         """There is nobody to pass it on to."""

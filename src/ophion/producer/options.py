@@ -25,7 +25,12 @@ class ConsensusConfig:
         default=True,
         help="IBFT 2.0 and QBFT: join f + 1 validators that have asked for a later round at once.",
     )
-
+    passes_over: bool = option(
+        "--bft-pass-over-absent",
+        default=True,
+        help="IBFT 2.0 and QBFT: do not wait for the turn of a validator that missed one, or whose connection broke, "
+        "and that has not been heard since.",
+    )
     wire_profile: ProfileChoice = option(
         "--bft-wire-profile",
         default=ProfileChoice.AUTO,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ophion.chain.block import decode_block
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.consensus.bft.engine import BftEngine
@@ -50,6 +51,7 @@ class Wire:
 
     def __init__(self, me: Address, drivers: dict[Address, BftDriver], delay_s: float = 0.005) -> None:
         self.sent: list[BftMessage] = []
+        self.repeated: list[tuple[BftMessage, Address]] = []
         self.wanted: list[int] = []
         self.is_cut = False
         self._me = me
@@ -59,6 +61,10 @@ class Wire:
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
         self.sent.append(message)
         self._send(message, [address for address in validators if address != self._me])
+
+    def send(self, message: BftMessage, to: Address) -> None:
+        self.repeated.append((message, to))
+        self._send(message, [to])
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
         self._send(message, [address for address in self._drivers if address not in exclude and address != self._me])
@@ -458,23 +464,25 @@ def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block
             lambda event: asyncio.ensure_future(follow(second, event.blocks)) and None  # type: ignore[func-returns-value]
         )
         addition = bytes(12) + KEYS[1].address
-        await first.send(
-            fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI, to=contract, gas=100_000, data=addition)
-        )
         async with running(*map(driver_of, nodes)):
-            await asyncio.sleep(2.5)
-            assert first.queries.head_number == 1
+            await asyncio.sleep(4.5)  # by then the second one has seen a block that was made while it was there
+            assert first.queries.head_number == 2
+            await first.send(
+                fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI, to=contract, gas=100_000, data=addition)
+            )
+            await asyncio.sleep(2)
+            assert first.queries.head_number == 3
             quorum = driver_of(first).status().quorum, driver_of(first).status().validators
             assert quorum == (2, (KEYS[0].address, KEYS[1].address)), "from the block after the transaction on"
             await asyncio.sleep(8)
         engine = driver_of(first).engine
         made = blocks(first)
-        assert len(made) == 5
-        assert [header.header.coinbase for header in made] == [KEYS[n].address for n in (0, 1, 0, 1, 0)]
+        assert len(made) == 7
+        assert [header.header.coinbase for header in made] == [KEYS[n].address for n in (0, 0, 0, 1, 0, 1, 0)]
         for header in made:
             extra = engine.validators.extra(header.header)
             assert (extra.validators, extra.vote) == ((), None)
-            assert len(extra.seals) == (1 if header.number == 1 else 2)
+            assert len(extra.seals) == (1 if header.number <= 3 else 2)
         assert any(isinstance(message, Proposal) for message in wires[1].sent)
 
     told(tmp_path, "qbft", story, alloc=accounts, nodes=2, validators=0, validatorcontractaddress="0x" + contract.hex())
@@ -770,3 +778,85 @@ def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: st
     # genesis lists somebody who is not there; the transition at block 1 takes precedence
     forks = {"transitions": {engine: transitions}}
     told(tmp_path, engine, story, nodes=2, forks=forks, members=KEYS[6:], requesttimeoutseconds=10)
+
+
+# --- coming, going and forgetting ---------------------------------------------------------------
+
+
+@BOTH
+def test_the_turn_of_a_validator_that_is_gone_costs_next_to_nothing(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes, 3)
+        drivers = [driver_of(node) for node in nodes[:3]]
+        seen: list[float] = []
+        nodes[0].chain.events.listen(lambda event: seen.append(clock.now() - START))
+        async with running(*drivers):
+            await asyncio.sleep(0.5)
+            for driver in drivers:
+                driver.disconnected(KEYS[3].address)
+            await asyncio.sleep(25)
+        assert [round(at) for at in seen] == list(range(2, 25, 2)), "four times it was the turn of the missing one"
+        assert max(rounds(nodes[0])) == 1
+
+    told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_who_connects_hears_again_what_was_said_in_this_round(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wires = wired(nodes, 1)
+        driver = driver_of(nodes[0])
+        async with running(driver):
+            await asyncio.sleep(20)
+            driver.connected(KEYS[1].address)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        (message, to) = wires[0].repeated[-1]
+        assert to == KEYS[1].address
+        assert isinstance(message, RoundChange)
+        assert message.round > 0
+
+    told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_a_validator_without_memory_only_follows_until_a_block_was_made_since(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wires = wired(nodes, 3)
+        late = nodes[3]
+        async with running(*map(driver_of, nodes[:3])):
+            await asyncio.sleep(9)
+            # the fourth comes up with an empty disk, and gets the chain from the others
+            wires += wired(nodes)
+            for header in blocks(nodes[0]):
+                raw = nodes[0].chain.store.block(header.hash)
+                assert raw is not None
+                await follow(late, [decode_block(raw, driver_of(late).engine)])
+            async with running(driver_of(late)):
+                await asyncio.sleep(0.5)
+                assert driver_of(late).status().phase is Phase.WAITING_OUT
+                nodes[0].chain.events.listen(
+                    lambda event: asyncio.ensure_future(follow(late, event.blocks)) and None  # type: ignore[func-returns-value]
+                )
+                await asyncio.sleep(20)
+                assert driver_of(late).status().phase is not Phase.WAITING_OUT
+        assert any(isinstance(message, Prepare | Commit) for message in wires[-1].sent)
+        first = wires[-1].sent[0]
+        assert blocks(late)[first.height - 2].timestamp > START + 11, "its parent was made after the fourth came back"
+        assert rounds(late)[-3:] == [0, 0, 0]
+
+    told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        driver = driver_of(nodes[0])
+        async with running(driver):
+            await asyncio.sleep(1)
+            for _ in range(3):
+                with pytest.raises(DecodeError):
+                    driver.received(RawMessage(0, b"\xc0"), None)
+            assert driver.counts.malformed == 3
+
+    told(tmp_path, engine, story, nodes=1)

@@ -5,7 +5,8 @@
     events           what the machine is told and what it asks for
     machine          `BftMachine.handle(event, now) -> effects`; height, round and round_change are its inside
     inbox            duplicates, messages of later heights, limits
-    memory           what must survive a restart
+    memory           what must survive a restart; waiting_out: what is done where it has not
+    presence         who is there, and whose turn is passed over
     timing           periods and time-outs, doubled and capped
     status           a doctor for stalls: what the machine waits for, in plain words
     dialect          what the machine needs from a dialect

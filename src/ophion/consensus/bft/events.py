@@ -97,12 +97,27 @@ class TaskFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Connected:
+    """A peer has connected that may be a validator; what it has missed is said again to it."""
+
+    peer: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The connection to a peer has ended."""
+
+    peer: Address
+
+
+@dataclass(frozen=True, slots=True)
 class Suspended:
     """Consensus stops on this node (synchronising, or the operator said so) until the next `NewHead`."""
 
 
 BftEvent: TypeAlias = (
-    "NewHead | Received | BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed | Suspended"
+    "NewHead | Received | BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed | Connected | "
+    "Disconnected | Suspended"
 )
 
 
@@ -142,6 +157,14 @@ class Multicast:
     """Send an own message to all validators of its height."""
 
     message: BftMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Send an own message once more, to one validator."""
+
+    message: BftMessage
+    to: Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,5 +212,6 @@ class CatchUp:
 
 
 BftEffect: TypeAlias = (
-    "SetTimer | CancelTimer | Remember | Multicast | Relay | BuildProposal | CheckProposal | ImportBlock | CatchUp"
+    "SetTimer | CancelTimer | Remember | Multicast | Repeat | Relay | BuildProposal | CheckProposal | ImportBlock | "
+    "CatchUp"
 )

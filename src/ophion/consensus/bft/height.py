@@ -38,6 +38,7 @@ from ophion.consensus.bft.events import (
     ProposalBuilt,
     ProposalChecked,
     Remember,
+    Repeat,
     RoundTimer,
     SetTimer,
     TimerKind,
@@ -53,6 +54,7 @@ from ophion.consensus.bft.messages import (
     RoundChange,
     Unjustified,
 )
+from ophion.consensus.bft.presence import Presence
 from ophion.consensus.bft.round import EarlyVotes, Round
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
 from ophion.consensus.bft.timing import Timing
@@ -80,6 +82,7 @@ class Height:
         committee: Committee,
         head: Head,
         timing: Timing,
+        presence: Presence,
         follows_others: bool,
         memory: Memory | None,
         emit: Callable[[BftEffect], None],
@@ -100,6 +103,7 @@ class Height:
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
         """What went wrong lately, for whoever asks why nothing happens."""
         self.memory = memory or Memory(committee.height)
+        self._presence = presence
         self._rules = rules
         self._scribe = scribe
         self._me = scribe.address
@@ -113,6 +117,8 @@ class Height:
         self._certified = 0
         self._has_gathered = True
         self._building: tuple[int, Certificate | None] | None = None
+        self._turn_began = 0.0
+        self._said: dict[type[BftMessage], BftMessage] = {}
         # nothing yet, though the memory may come from disk: an earlier stay at this height may have been broken off
         # after it promised something and before that was written
         self._remembered: Memory | None = None
@@ -123,20 +129,24 @@ class Height:
         """Begin the height, or go on where `Memory` says."""
         if self.memory.resume_round > 0:
             self._change_round(self.memory.resume_round, now)
-        elif self._rules.starts_on_block_timer:
-            self._set_block_timer(self.timing.block_due(self.head.timestamp, now))
-        else:
+            return
+        due = self.timing.block_due(self.head.timestamp, now)
+        if not self._rules.starts_on_block_timer:
             self._start_round(0, now)
-            if self.committee.proposer(0) == self._me:
-                self._set_block_timer(self.timing.block_due(self.head.timestamp, now))
+            # somebody whose turn begins before it can be used has not missed it by then
+            self._turn_began = max(now, due)
+        if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.committee.proposer(0) == self._me:
+            self._set_block_timer(due)
 
     def on_block_timer(self, now: float) -> None:
-        """Round 0 is due; its proposer builds."""
+        """Round 0 is due: its proposer builds, or is passed over."""
         self.block_due = None
         if self._rules.starts_on_block_timer:
             if self.current != NOT_STARTED:
                 return
             self._start_round(0, now)
+        if self.current == 0:
+            self._pass_over(now)
         if self.current == 0 and self.committee.proposer(0) == self._me and self.round.proposal is None:
             self._build(None, int(now + 0.5))
 
@@ -145,10 +155,22 @@ class Height:
         if event.round != self.current:
             return
         if self._has_gathered:
-            self._change_round(self.current + 1, now)
+            self._change_round(self._awaited(self.current + 1), now)
         else:
             self._set_round_timer(now)
             self._ask_for_round(now)
+
+    def on_disconnected(self, now: float) -> None:
+        """Somebody has gone, perhaps the one whose turn it is or will be."""
+        if self.current > 0 or (self.current == 0 and now >= self._turn_began):
+            self._pass_over(now)
+        elif self.block_due is None and self._awaited(0) > 0:
+            self._set_block_timer(self._turn_began)
+
+    def on_connected(self, peer: Address) -> None:
+        """Say again to a validator what was said in this round: it may have been away."""
+        for message in self._said.values():
+            self._emit(Repeat(message, peer))
 
     def on_built(self, event: ProposalBuilt, now: float) -> None:
         """Propose the block, if the round still waits for it."""
@@ -244,7 +266,12 @@ class Height:
     # --- rounds ---------------------------------------------------------------------------------
 
     def _start_round(self, number: int, now: float) -> None:
+        had_turn = self.current >= 0 and now >= self._turn_began
+        if had_turn and self.round.proposal is None and self.current not in self._pinned:
+            self._presence.missed_turn(self.committee.proposer(self.current), self._turn_began)
         self.current = number
+        self._turn_began = now
+        self._said.clear()
         self.round = Round(number, self._scribe.seal_author)
         self._building = None
         self._has_gathered = not self._needs_gathering()
@@ -272,6 +299,20 @@ class Height:
             self.memory = Memory(height, self.current, None, prepared)
         self._say(message)
         self._take_round_change(message, now)
+
+    def _awaited(self, number: int) -> int:
+        """The first round from `number` on whose proposer is worth waiting for."""
+        absent = self._presence.absent(self.committee, self._me)
+        while absent and self.committee.proposer(number) in absent:
+            number += 1
+        return number
+
+    def _pass_over(self, now: float) -> None:
+        """Leave a round at once whose proposer is absent and has proposed nothing."""
+        if self.round.proposal is None and self.current not in self._pinned:
+            target = self._awaited(self.current)
+            if target > self.current:
+                self._change_round(target, now)
 
     def _needs_gathering(self) -> bool:
         """Whether this round may only be left after a quorum has been here for a whole time-out.
@@ -370,6 +411,7 @@ class Height:
         if self.memory is not self._remembered:
             self._remembered = self.memory
             self._emit(Remember(self.memory))
+        self._said[type(message)] = message
         self._emit(Multicast(message))
 
     def _set_block_timer(self, at: float) -> None:
@@ -379,6 +421,13 @@ class Height:
     def _set_round_timer(self, now: float) -> None:
         self.expires_at = now + self.timing.timeout(self.current)
         self._emit(SetTimer(TimerKind.ROUND, self.expires_at, RoundTimer(self.committee.height, self.current)))
+
+    def has_voted_for(self, block_hash: Hash32) -> bool:
+        """Whether this validator has helped to decide on a block."""
+        proposal, prepared = self.round.proposal, self.memory.prepared
+        return (proposal is not None and proposal.block.hash == block_hash) or (
+            prepared is not None and prepared.block.hash == block_hash
+        )
 
     def footprint(self) -> int:
         """How many foreign messages are held: bounded by a multiple of the committee's size."""

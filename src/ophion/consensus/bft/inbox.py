@@ -28,6 +28,29 @@ class InboxLimits:
     """Messages remembered as passed on, so that each is passed on once."""
 
 
+@dataclass(slots=True)
+class MessageCounts:
+    """What has come in since the start, for whoever wonders what peers are up to."""
+
+    received: int = 0
+    """Decoded messages, whatever became of them."""
+    malformed: int = 0
+    """What could not be read: broken, or signed by nobody."""
+    crowded_out: int = 0
+    """Dropped unread because too many were waiting."""
+    duplicate: int = 0
+    stale: int = 0
+    """Of heights that are decided."""
+    early: int = 0
+    """Of later heights."""
+    too_early: int = 0
+    """Of those, the ones that were dropped: too far ahead, or too many."""
+    foreign: int = 0
+    """By authors that are no validators."""
+    own: int = 0
+    """Signed with the key of this node."""
+
+
 class RecentlySeen:
     """The last `limit` fingerprints; the oldest makes room for the newest."""
 

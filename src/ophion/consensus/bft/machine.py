@@ -3,10 +3,11 @@
 It never waits, reads no clock and does no I/O: `now` comes with each event. One driver per node feeds it, in one
 thread, and runs the effects; a simulator can do the same with thousands of machines and a clock of its own.
 
-    driver ── NewHead, Received, timers, ProposalBuilt, ProposalChecked ──▶ BftMachine.handle
+    driver ── NewHead, Received, timers, ProposalBuilt, ProposalChecked, Connected ──▶ BftMachine.handle
            ◀── SetTimer, Remember, Multicast, Relay, BuildProposal, CheckProposal, ImportBlock, CatchUp ──
 
-This file holds what outlives a height (head, filters, messages of later heights); `Height` holds the rest.
+This file holds what outlives a height (head, filters, messages of later heights, who is there); `Height` holds the
+rest.
 """
 
 from __future__ import annotations
@@ -19,20 +20,28 @@ from ophion.consensus.bft.events import (
     BlockTimer,
     CancelTimer,
     CatchUp,
+    Connected,
+    Disconnected,
     Head,
     NewHead,
     ProposalBuilt,
     ProposalChecked,
     Received,
     Relay,
+    Remember,
     RoundTimer,
+    SetTimer,
     Suspended,
     TaskFailed,
     TimerKind,
 )
-from ophion.consensus.bft.height import Height
-from ophion.consensus.bft.inbox import FutureMessages, InboxLimits, RecentlySeen
+from ophion.consensus.bft.height import NOT_STARTED, Height
+from ophion.consensus.bft.inbox import FutureMessages, InboxLimits, MessageCounts, RecentlySeen
 from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.messages import BftMessage
+from ophion.consensus.bft.presence import Presence
+from ophion.consensus.bft.waiting_out import WaitingOut
+from ophion.primitives.types import Address
 
 DEFAULT_LIMITS = InboxLimits()
 
@@ -47,11 +56,14 @@ class BftMachine:
         limits: InboxLimits = DEFAULT_LIMITS,
         follows_others: bool = True,
         memory: Memory | None = None,
+        passes_over: bool = True,
+        is_blank: bool = False,
     ) -> None:
-        """`memory` is what the last `Remember` of an earlier run stored.
+        """`memory` is what the last `Remember` of an earlier run stored; `is_blank` says that there has never been one.
 
         `follows_others`: move to a later round as soon as f + 1 validators have asked for it, instead of waiting for
-        the own time-out (consensus.md 3.5, early round change).
+        the own time-out (consensus.md 3.5, early round change). `passes_over`: do not wait for proposers that are
+        gone (`Presence`).
         """
         self.rules = rules
         self.limits = limits
@@ -65,9 +77,13 @@ class BftMachine:
         """Set when a second block appeared at the height of the head, which honest quorums cannot produce."""
         self.has_twin = False
         """Whether a peer has sent messages signed with the key of this node, which do not come back by themselves."""
+        self.counts = MessageCounts()
+        self.presence = Presence(passes_over)
         self._scribe = scribe
         self._follows_others = follows_others
         self._memory = memory
+        self._waiting_out = WaitingOut() if is_blank else None
+        self._new_head: NewHead | None = None
         self._is_running = False
         self._seen = RecentlySeen(limits.duplicates)
         self._relayed = RecentlySeen(limits.gossiped_history)
@@ -83,6 +99,10 @@ class BftMachine:
         elif isinstance(event, Suspended):
             self._stop()
             self._is_running = False
+        elif isinstance(event, Connected):
+            self._on_connected(event.peer)
+        elif isinstance(event, Disconnected):
+            self._on_disconnected(event.peer, now)
         else:
             self._on_height_event(event, now)
         effects = self._effects
@@ -97,13 +117,19 @@ class BftMachine:
         return fingerprint in self._seen
 
     @property
+    def is_waiting_out(self) -> bool:
+        """Whether this validator lets a height pass because it has lost its memory (`WaitingOut`)."""
+        is_member = self.committee is not None and self.address in self.committee.members
+        return self._waiting_out is not None and self.height is None and is_member
+
+    @property
     def is_running(self) -> bool:
         """Whether consensus takes part in events; false before the first head and while suspended."""
         return self._is_running
 
     def footprint(self) -> int:
         """How many messages and fingerprints are held, for the bound that the simulator checks."""
-        held = len(self._seen) + len(self._relayed) + len(self._future)
+        held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.presence)
         return held + (self.height.footprint() if self.height is not None else 0)
 
     # --- events ---------------------------------------------------------------------------------
@@ -118,25 +144,71 @@ class BftMachine:
                 )
             return
         self.head = event.head
+        self._new_head = event
         self.has_twin = False
         self._is_running = True
         number = event.head.number + 1
         self.committee = Committee.of(number, event.validators, event.head.builder)
+        self.presence.keep(self.committee.members)
+        has_voted = self.height is not None and self.height.has_voted_for(event.head.hash)
         self._stop()
-        if self.address in self.committee.members:
-            self.height = Height(
-                self.rules,
-                self._scribe,
-                self.committee,
-                event.head,
-                event.timing,
-                self._follows_others,
-                self._memory if self._memory is not None and self._memory.height == number else None,
-                self._effects.append,
-            )
-            self.height.start(now)
+        if self._waits_out(self.committee, event, has_voted, now):
+            self._look_again(now)
+        elif self.address in self.committee.members:
+            memory = self._memory
+            self._begin(self.committee, event, memory if memory is not None and memory.height == number else None, now)
         for received in self._future.take(number):
             self._deliver(received, now)
+
+    def _begin(self, committee: Committee, event: NewHead, memory: Memory | None, now: float) -> None:
+        """Take part in the height of this committee."""
+        self.height = Height(
+            self.rules,
+            self._scribe,
+            committee,
+            event.head,
+            event.timing,
+            self.presence,
+            self._follows_others,
+            memory,
+            self._effects.append,
+        )
+        self.height.start(now)
+
+    def _waits_out(self, committee: Committee, event: NewHead, has_voted: bool, now: float) -> bool:
+        """Whether this height passes without our vote, since an earlier vote at it may have been forgotten."""
+        waiting = self._waiting_out
+        if waiting is None:
+            return False
+        if has_voted or waiting.enter(committee, event.head, now):
+            self._waiting_out = None
+            if not has_voted:
+                self._effects.append(Remember(Memory(event.head.number)))
+            return False
+        return self.address in committee.members and waiting.holds(committee, event.head)
+
+    def _look_again(self, now: float) -> None:
+        """See whether the others get on without us; join them where they do not."""
+        event, committee, waiting = self._new_head, self.committee, self._waiting_out
+        if event is None or committee is None or waiting is None:
+            return
+        memory = waiting.joins(committee, event.timing, now)
+        if memory is None:
+            timer = RoundTimer(committee.height, NOT_STARTED)
+            self._effects.append(SetTimer(TimerKind.ROUND, waiting.next_look(event.timing, now), timer))
+        else:
+            self._waiting_out = None
+            self._begin(committee, event, memory, now)
+
+    def _on_connected(self, peer: Address) -> None:
+        self.presence.connected(peer)
+        if self.height is not None and peer in self.height.committee.members:
+            self.height.on_connected(peer)
+
+    def _on_disconnected(self, peer: Address, now: float) -> None:
+        self.presence.disconnected(peer)
+        if self.height is not None and peer in self.height.committee.members:
+            self.height.on_disconnected(now)
 
     def _stop(self) -> None:
         """Leave the height, keeping its promises: the same height may be entered again."""
@@ -149,17 +221,29 @@ class BftMachine:
         """The filters of consensus.md 2.8, in their order."""
         if not self._is_running or self.head is None:
             return
-        message = event.message
+        message, counts = event.message, self.counts
+        counts.received += 1
         if not self._seen.add(message.fingerprint):
+            counts.duplicate += 1
             return
         current = self.head.number + 1
+        if message.height >= self.head.number and self.committee is not None:
+            self._note_presence(message, self.committee, now)
         if message.height < current:
-            return
-        if message.height > current:
-            self._future.add(event, current)
+            counts.stale += 1
+        elif message.height == current:
+            self._deliver(event, now)
+        else:
+            counts.early += 1
+            if not self._future.add(event, current):
+                counts.too_early += 1
             self._effects.append(CatchUp(event.peer, message.height - 1))
-            return
-        self._deliver(event, now)
+
+    def _note_presence(self, message: BftMessage, committee: Committee, now: float) -> None:
+        if message.author in committee.members and message.author != self.address:
+            self.presence.heard(message.author, now)
+            if self._waiting_out is not None:
+                self._waiting_out.heard(message.author, message.height, message.round)
 
     def _deliver(self, event: Received, now: float) -> None:
         height = self.height
@@ -167,8 +251,12 @@ class BftMachine:
         author = message.author
         if author == self.address:
             self.has_twin = True
+            self.counts.own += 1
             return
-        if height is None or author not in height.committee.members:
+        if height is None:
+            return
+        if author not in height.committee.members:
+            self.counts.foreign += 1
             return
         if self._relayed.add(message.fingerprint):
             self._effects.append(Relay(message, (event.peer, author)))
@@ -178,7 +266,12 @@ class BftMachine:
         self, event: BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed, now: float
     ) -> None:
         height = self.height
-        if height is None or event.height != height.committee.height:
+        if height is None:
+            is_look = isinstance(event, RoundTimer) and event.round == NOT_STARTED
+            if is_look and self.committee is not None and event.height == self.committee.height:
+                self._look_again(now)
+            return
+        if event.height != height.committee.height:
             return
         if isinstance(event, RoundTimer):
             height.on_round_timer(event, now)

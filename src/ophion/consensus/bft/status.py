@@ -22,6 +22,8 @@ class Phase(Enum):
     STOPPED = "stopped"
     FOLLOWING = "following"
     """Not a validator of this height."""
+    WAITING_OUT = "waiting out the height"
+    """Without memory: lets heights pass in which it may have voted before."""
     WAITING_FOR_BLOCK_TIME = "waiting for block time"
     WAITING_FOR_ROUND_CHANGES = "waiting for round changes"
     """A later round that a quorum has yet to ask for."""
@@ -119,10 +121,17 @@ def status_of(machine: BftMachine, now: float, connected: Collection[Address] | 
         return BftStatus(name, Phase.STOPPED, explanation=(why,))
     height = machine.height
     if height is None:
+        phase = Phase.FOLLOWING
         why = f"This node (0x{machine.address.hex()}) is not a validator of block {committee.height}; it only follows."
+        if machine.is_waiting_out:
+            phase = Phase.WAITING_OUT
+            why = (
+                f"This validator (0x{machine.address.hex()}) has no memory of what it has promised to others. It takes "
+                "part again as soon as a block has been made since it came back, or when the others do not get on."
+            )
         return BftStatus(
             name,
-            Phase.FOLLOWING,
+            phase,
             committee.height,
             validators=committee.validators,
             quorum=committee.quorum,

@@ -96,14 +96,20 @@ class Conditions:
     """Share of messages of a kind lost on top; without commits, say, many blocks are prepared and few decided."""
     partitions: tuple[Partition, ...] = ()
     outages: tuple[Outage, ...] = ()
+    flaps: tuple[tuple[float, int, int], ...] = ()
+    """Connections that break for a moment: when, and between whom."""
     misconduct: dict[int, tuple[Misconduct, ...]] = field(default_factory=dict)
     """What each misbehaving member does."""
 
     @property
     def faulty(self) -> frozenset[int]:
         """Members that count as faulty: those that misbehave, and those that forget what they promised."""
-        forgetful = {outage.member for outage in self.outages if not outage.keeps_disk}
-        return frozenset(self.misconduct) | forgetful
+        return frozenset(self.misconduct) | self.forgetful
+
+    @property
+    def forgetful(self) -> frozenset[int]:
+        """Members that lose their disk."""
+        return frozenset(outage.member for outage in self.outages if not outage.keeps_disk)
 
 
 def draw_conditions(rng: Random, validators: int, byzantine: int, storm_s: float) -> Conditions:
@@ -137,6 +143,7 @@ def draw_conditions(rng: Random, validators: int, byzantine: int, storm_s: float
         partitions=tuple(partitions),
         outages=tuple(outages),
         misconduct={member: _draw_misconduct(rng, byzantine > tolerated_faults(validators)) for member in liars},
+        flaps=_draw_flaps(rng, validators, storm_s),
     )
 
 
@@ -150,6 +157,14 @@ def _draw_partition(rng: Random, validators: int, storm_s: float) -> Partition:
     end = min(storm_s, start + rng.random() * storm_s / 2)
     count = rng.choice((2, 2, 3))
     return Partition(start, end, tuple(rng.randrange(count) for _ in range(validators)))
+
+
+def _draw_flaps(rng: Random, validators: int, storm_s: float) -> tuple[tuple[float, int, int], ...]:
+    if validators < 2:
+        return ()
+    count = rng.choice((0, 0, 3, 30))
+    pairs = [(rng.random() * storm_s, rng.sample(range(validators), 2)) for _ in range(count)]
+    return tuple((at, first, second) for at, (first, second) in pairs)
 
 
 def _draw_misconduct(rng: Random, are_too_many: bool) -> tuple[Misconduct, ...]:

@@ -25,6 +25,7 @@ from ophion.consensus.bft.events import (
     ProposalChecked,
     Relay,
     Remember,
+    Repeat,
     SetTimer,
     TaskFailed,
 )
@@ -56,6 +57,7 @@ class Network:
     """Members that are no validators at the start."""
     epoch_length: int = 30_000
     follows_others: bool = True
+    passes_over: bool = True
 
 
 class Driver:
@@ -78,7 +80,15 @@ class Driver:
         """A member comes up with what is on its disk."""
         network = self._network
         scribe = StandInScribe(member.address, network.rules)
-        member.machine = BftMachine(network.rules, scribe, network.limits, network.follows_others, member.memory)
+        member.machine = BftMachine(
+            network.rules,
+            scribe,
+            network.limits,
+            network.follows_others,
+            member.memory,
+            network.passes_over,
+            is_blank=member.memory is None,
+        )
         member.dies_after = None
         self._world.note(f"{member.name} starts at height {member.height}")
         self.report_head(member)
@@ -91,6 +101,7 @@ class Driver:
             member.target = 0
             member.dies_after = None
             self._world.note(f"{member.name} stops")
+            self._world.links.down(member, self._world.members)
 
     def begin_outage(self, member: Member) -> None:
         """Let a member stop in the middle of what it is told to do next."""
@@ -144,6 +155,12 @@ class Driver:
             member.liar.say(message)
         else:
             world.mail.send(member, message, world.validators_of(message.height, member))
+
+    def _repeat(self, member: Member, effect: Repeat) -> None:
+        """Say something again that was said before, to one who may have missed it."""
+        receivers = [other for other in self._world.members if other.address == effect.to]
+        if member.liar is None:
+            self._world.mail.send(member, effect.message, receivers)
 
     def _relay(self, member: Member, effect: Relay) -> None:
         self._world.mail.relay(member, effect, self._world.validators_of(effect.message.height, member))
@@ -217,6 +234,7 @@ _EFFECTS: Final[dict[type[BftEffect], Callable[[Driver, Member, Any], None]]] = 
     CancelTimer: Driver._cancel_timer,
     Remember: Driver._remember,
     Multicast: Driver._multicast,
+    Repeat: Driver._repeat,
     Relay: Driver._relay,
     BuildProposal: Driver._build,
     CheckProposal: Driver._check,

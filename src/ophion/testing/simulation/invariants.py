@@ -38,6 +38,8 @@ class Checker:
 
     def __init__(self, rules: Rules, limits: InboxLimits, members: int, dishonest: frozenset[int]) -> None:
         self.dishonest = dishonest
+        self.forgetful: frozenset[int] = frozenset()
+        """Of the dishonest, those who only lose their disk: they wait out the height they come back to."""
         self.violations: list[Violation] = []
         self.finals: dict[int, FinalBlock] = {}
         """What honest members agreed on, by height."""
@@ -70,16 +72,15 @@ class Checker:
     def on_say(self, member: Member, message: BftMessage, now: float) -> None:
         """An honest member says nothing that contradicts what it said before, and nothing that is not on its disk."""
         if member.index in self.dishonest:
+            if member.index in self.forgetful:
+                self._check_single_vote(member, message, now)
             return
         self._check_remembered(member, message, now)
         if isinstance(message, RoundChange):
             key = (member.index, message.height)
             self._promised[key] = max(self._promised.get(key, 0), message.round)
             return
-        digest = message.block.digest if isinstance(message, Proposal) else message.digest
-        known = self._votes.setdefault((member.index, message.height, message.round, type(message)), digest)
-        if known != digest:
-            self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
+        self._check_single_vote(member, message, now)
         if self._promised.get((member.index, message.height), 0) > message.round:
             self._broken(now, "promises are kept", f"{member.name} votes in {_place(message)} after leaving it")
         if isinstance(message, Commit):
@@ -128,6 +129,15 @@ class Checker:
             self._broken(
                 now, "remembered before announced", f"{member.name} says {_place(message)} without memory of it"
             )
+
+    def _check_single_vote(self, member: Member, message: BftMessage, now: float) -> None:
+        """Across restarts, and without a disk too: there only the first heights are too early to be waited out."""
+        if isinstance(message, RoundChange) or (message.height <= 2 and member.index in self.forgetful):
+            return
+        digest = message.block.digest if isinstance(message, Proposal) else message.digest
+        known = self._votes.setdefault((member.index, message.height, message.round, type(message)), digest)
+        if known != digest:
+            self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
 
     def _note_commit(self, member: Member, message: Commit) -> None:
         """When Q - f honest members hold the proof, the block may have been decided somewhere: it is locked."""

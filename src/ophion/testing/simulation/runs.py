@@ -43,6 +43,8 @@ class SeedOptions:
     """Misbehaving members; None draws up to f of them."""
     storm_s: float = 20.0
     timing: Timing = DEFAULT_TIMING
+    passes_over: bool = True
+    """Whether members do without the turns of those who are gone."""
 
     @property
     def growth_limit_s(self) -> float:
@@ -108,8 +110,10 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
         outcome = run_clique_seed(seed, options.validators, options.byzantine, options.storm_s, trace)
         return SeedOutcome(seed, outcome.blocks, outcome.steps, outcome.violations, 0, outcome.healing_s)
     conditions = conditions_of(seed, options)
-    network = Network(RULES[options.protocol], options.validators, options.timing)
+    rules = RULES[options.protocol]
+    network = Network(rules, options.validators, options.timing, passes_over=options.passes_over)
     world = World(network, seed, conditions.misconduct, conditions.faulty, trace)
+    world.checker.forgetful = conditions.forgetful
     if trace is not None:
         _describe(trace, conditions)
     _prepare(world, conditions)
@@ -152,6 +156,9 @@ def _prepare(world: World, conditions: Conditions) -> None:
     for partition in conditions.partitions:
         world.at(partition.start_s, lambda groups=partition.groups: world.divide(groups))  # type: ignore[misc]
         world.at(partition.end_s, world.reunite)
+    for at, first, second in conditions.flaps:
+        pair = world.members[first], world.members[second]
+        world.at(at, lambda pair=pair: world.links.flap(*pair))  # type: ignore[misc]
     for outage in conditions.outages:
         world.at(outage.start_s, lambda index=outage.member: world.begin_outage(index))  # type: ignore[misc]
         world.at(

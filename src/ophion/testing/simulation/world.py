@@ -3,6 +3,7 @@
     agenda     time: what happens next
     mail       how messages and blocks travel
     driver     what a node does for its machine: timers, disk, blocks
+    links      what members know about their connections
     syncing    how members that are behind get blocks
 
 The world does for each machine what a node does, and nothing of what the machine does.
@@ -23,6 +24,7 @@ from ophion.testing.simulation.chain import FinalBlock, Member
 from ophion.testing.simulation.conditions import Misconduct
 from ophion.testing.simulation.driver import Driver, Network
 from ophion.testing.simulation.invariants import Checker
+from ophion.testing.simulation.links import Links
 from ophion.testing.simulation.mail import Mail
 from ophion.testing.simulation.stand_ins import Content, stand_in_address, stand_in_block
 from ophion.testing.simulation.syncing import Syncing
@@ -52,6 +54,7 @@ class World:
         self.checker = Checker(network.rules, network.limits, count, frozenset(liars) | frozenset(faulty))
         self.agenda = Agenda()
         self.driver = Driver(self)
+        self.links = Links(self, seed)
         self.syncing = Syncing(self)
         self.mail = Mail(self.agenda, self.rng, trace, self._deliver, self.syncing.receive)
         conspiracy = Conspiracy(frozenset(liars))
@@ -85,11 +88,14 @@ class World:
         self.driver.boot(member)
         for other in self.members:
             self.syncing.introduce(member, other)
+        self.links.up(member, self.members)
 
     def divide(self, groups: Iterable[int]) -> None:
         """Only members with the same number hear each other from now on."""
         for member, group in zip(self.members, groups, strict=True):
             member.group = group
+        for member in self.members:
+            self.links.down(member, [other for other in self.members[: member.index] if other.group != member.group])
         self.note("the network is divided: " + " ".join(str(member.group) for member in self.members))
 
     def reunite(self) -> None:
@@ -98,6 +104,8 @@ class World:
             member.group = 0
         self.note("the network is whole again")
         self.introduce_all()
+        for member in self.members:
+            self.links.up(member, self.members[: member.index])
 
     def introduce_all(self) -> None:
         """Everybody tells everybody its height, as nodes do when they connect."""

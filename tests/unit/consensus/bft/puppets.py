@@ -56,13 +56,15 @@ class Stage:
         limits: InboxLimits = DEFAULT_LIMITS,
         memory: Memory | None = None,
         follows_others: bool = True,
+        passes_over: bool = True,
+        is_blank: bool = False,
     ) -> None:
         self.rules = rules
         self.hands = [StandInScribe(stand_in_address(index), rules) for index in range(validators)]
         self.me = me
         self.timing = timing
         self.now = 0.0
-        self.machine = BftMachine(rules, self.hands[me], limits, follows_others, memory)
+        self.machine = BftMachine(rules, self.hands[me], limits, follows_others, memory, passes_over, is_blank)
         self.effects: list[BftEffect] = []
         self.committee = Committee.of(1, self.addresses, ZERO_ADDRESS)
 

@@ -11,9 +11,13 @@ from ophion.consensus.bft.events import (
     BuildProposal,
     CancelTimer,
     CheckProposal,
+    Connected,
+    Disconnected,
+    Head,
     ImportBlock,
     Multicast,
     Remember,
+    Repeat,
     TaskFailed,
     TimerKind,
 )
@@ -568,3 +572,113 @@ def test_q_08_a_block_with_transactions_is_proposed_at_once() -> None:
     stage.start_round_0()
     stage.built(stage.block(0), is_empty=False)
     assert stage.said(Proposal)
+
+
+# --- those who are gone -------------------------------------------------------------------------
+
+
+def silent_turn(stage: Stage) -> None:
+    """Round 0 ends without a word of its proposer, and the height without a block of it."""
+    stage.start_round_0()
+    stage.fire(TimerKind.ROUND)
+
+
+@both
+def test_the_first_missed_turn_costs_a_time_out_and_the_next_one_none(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    silent_turn(stage)
+    assert [message.round for message in stage.said(RoundChange)] == [1]
+    stage.now += 3.0
+    # member 3 built block 1, so it is the turn of member 0 again
+    stage.start(Head(1, b"\1" * 32, int(stage.now), stage.hands[3].address))
+    assert stage.machine.height is not None
+    assert stage.timer(TimerKind.BLOCK) == int(stage.now) + 1
+    stage.now = int(stage.now) + 1.0
+    stage.fire(TimerKind.BLOCK)
+    assert [message.round for message in stage.said(RoundChange)] == [1]
+    assert stage.machine.height.current == 1
+
+
+@both
+def test_it_has_its_turn_back_as_soon_as_it_is_heard(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    silent_turn(stage)
+    stage.now += 3.0
+    stage.hear(stage.hands[0].round_change(1, 1, None), peer=1)
+    stage.start(Head(1, b"\1" * 32, int(stage.now), stage.hands[3].address))
+    stage.now = int(stage.now) + 1.0
+    stage.fire(TimerKind.BLOCK)
+    assert stage.machine.height is not None
+    assert stage.machine.height.current == 0
+    assert not stage.said(RoundChange)
+
+
+@both
+def test_several_who_are_gone_are_passed_over_together(rules: Rules) -> None:
+    stage = Stage(rules, me=6, validators=7)
+    stage.start()
+    stage.tell(Disconnected(stage.hands[0].address))
+    stage.tell(Disconnected(stage.hands[1].address))
+    stage.now = 1.0
+    stage.fire(TimerKind.BLOCK)
+    assert [message.round for message in stage.said(RoundChange)] == [2]
+
+
+@both
+def test_a_connection_that_breaks_during_a_turn_ends_it(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    stage.now = 1.5
+    stage.tell(Disconnected(stage.hands[1].address))
+    assert not stage.said(RoundChange), "it is not the turn of that one"
+    stage.tell(Disconnected(stage.hands[0].address))
+    assert not stage.said(RoundChange), "without both there is no quorum"
+    stage.tell(Connected(stage.hands[1].address))
+    stage.tell(Disconnected(stage.hands[0].address))
+    assert [message.round for message in stage.said(RoundChange)] == [1]
+
+
+@both
+def test_a_connection_that_breaks_before_the_turn_ends_it_when_the_block_is_due(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start()
+    stage.now = 0.5
+    stage.tell(Disconnected(stage.hands[0].address))
+    assert not stage.said(RoundChange)
+    stage.now = 1.0
+    stage.fire(TimerKind.BLOCK)
+    assert [message.round for message in stage.said(RoundChange)] == [1]
+
+
+@both
+def test_a_proposal_that_has_arrived_is_not_passed_over(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    stage.hear(stage.proposal())
+    stage.tell(Disconnected(stage.hands[0].address))
+    assert not stage.said(RoundChange)
+
+
+@both
+def test_passing_over_can_be_switched_off(rules: Rules) -> None:
+    stage = Stage(rules, me=3, passes_over=False)
+    stage.start_round_0()
+    stage.now = 1.5
+    stage.tell(Disconnected(stage.hands[0].address))
+    assert not stage.said(RoundChange)
+
+
+@both
+def test_what_was_said_in_this_round_is_said_again_to_who_connects(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    stage.accept(stage.proposal())
+    (prepare,) = stage.said(Prepare)
+    stage.tell(Connected(stage.hands[2].address))
+    assert stage.done(Repeat) == [Repeat(prepare, stage.hands[2].address)]
+    stage.fire(TimerKind.ROUND)
+    (change,) = stage.said(RoundChange)
+    stage.tell(Connected(stage.hands[2].address))
+    assert stage.done(Repeat) == [Repeat(change, stage.hands[2].address)]
+    stage.tell(Connected(b"\x99" * 20))
+    assert stage.done(Repeat) == [], "nobody else is told"

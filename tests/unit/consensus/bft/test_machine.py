@@ -20,8 +20,11 @@ from ophion.consensus.bft.events import (
     Suspended,
     TimerKind,
 )
-from ophion.consensus.bft.inbox import InboxLimits
-from ophion.consensus.bft.messages import RoundChange
+from ophion.consensus.bft.height import NOT_STARTED
+from ophion.consensus.bft.inbox import InboxLimits, MessageCounts
+from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.messages import Prepare, RoundChange
+from ophion.testing.simulation.stand_ins import StandInScribe
 from tests.unit.consensus.bft.puppets import DIALECTS, IBFT2, QBFT, TIMING, Stage
 
 both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
@@ -177,3 +180,67 @@ def test_what_was_promised_before_a_stop_is_made_durable_before_it_is_repeated(r
     assert kinds == [Remember, Multicast]
     (remembered,) = stage.done(Remember)
     assert (remembered.memory.height, remembered.memory.round) == (1, 1)
+
+
+# --- without memory -----------------------------------------------------------------------------
+
+
+def came_back(rules: Rules, timestamp: int = 0) -> Stage:
+    stage = Stage(rules, me=3, is_blank=True)
+    stage.now = 100.0
+    stage.start(Head(5, b"\5" * 32, timestamp, stage.hands[0].address))
+    return stage
+
+
+@both
+def test_a_validator_without_memory_lets_the_height_pass(rules: Rules) -> None:
+    stage = came_back(rules)
+    assert stage.machine.height is None
+    assert stage.machine.is_waiting_out
+    assert stage.timer(TimerKind.ROUND) == 100.0 + 2 * stage.timing.request_timeout_s
+    stage.start(Head(6, b"\6" * 32, 111, stage.hands[1].address))
+    assert stage.done(Remember) == [Remember(Memory(6))], "the next start finds a memory"
+    assert stage.machine.height is not None
+    assert not stage.machine.is_waiting_out
+
+
+@both
+def test_a_validator_without_memory_joins_others_who_do_not_get_on(rules: Rules) -> None:
+    stage = came_back(rules)
+    stage.hear(stage.hands[0].round_change(6, 2, None))
+    stage.now = 108.0
+    stage.tell(RoundTimer(6, NOT_STARTED))
+    assert stage.machine.height is None
+    assert stage.timer(TimerKind.ROUND) == 116.0
+    stage.hear(stage.hands[1].round_change(6, 1, None))
+    stage.now = 132.0
+    stage.tell(RoundTimer(6, NOT_STARTED))
+    assert [message.round for message in stage.said(RoundChange)] == [3]
+
+
+@both
+def test_a_validator_of_a_new_network_votes_at_once(rules: Rules) -> None:
+    stage = Stage(rules, me=3, is_blank=True)
+    stage.start_round_0()
+    stage.accept(stage.proposal())
+    assert stage.said(Prepare)
+    stage.start(Head(1, stage.proposal().block.hash, 1, stage.hands[0].address))
+    assert stage.machine.height is not None
+
+
+@both
+def test_whatever_comes_in_is_counted(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start(Head(5, b"\5" * 32, 0, stage.hands[0].address))
+    digest = bytes(32)
+    stranger = StandInScribe(b"\x99" * 20, rules)
+    stage.hear(stage.hands[1].prepare(6, 0, digest))
+    stage.hear(stage.hands[1].prepare(6, 0, digest))
+    stage.hear(stage.hands[1].prepare(5, 0, digest))
+    stage.hear(stage.hands[1].prepare(7, 0, digest))
+    stage.hear(stage.hands[1].prepare(70, 0, digest))
+    stage.hear(stranger.prepare(6, 0, digest))
+    stage.hear(stage.hands[3].prepare(6, 0, digest), peer=1)
+    assert stage.machine.counts == MessageCounts(
+        received=7, duplicate=1, stale=1, early=2, too_early=1, foreign=1, own=1
+    )

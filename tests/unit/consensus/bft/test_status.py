@@ -32,6 +32,14 @@ def test_a_node_that_is_no_validator_follows() -> None:
     assert "not a validator of block 9" in found.explanation[0]
 
 
+def test_a_validator_without_memory_waits_out_the_height() -> None:
+    stage = Stage(QBFT, me=3, is_blank=True)
+    stage.start(Head(8, bytes(32), 0, bytes(20)))
+    found = status(stage)
+    assert found.phase is Phase.WAITING_OUT
+    assert "no memory of what it has promised" in found.explanation[0]
+
+
 def test_the_phases_of_a_good_round() -> None:
     stage = Stage(QBFT, me=3)
     stage.start()

@@ -1,0 +1,54 @@
+"""What members know about their connections: who has come, who has gone, rightly or wrongly.
+
+Machines take a broken connection as a hint that somebody is gone. Here the hint may be missing (a member dies and its
+connections seem to stand), late, or false (a connection breaks and comes back while letters still arrive by others).
+It draws from a source of its own, so that the weather of a seed does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from ophion.consensus.bft.events import Connected, Disconnected
+from ophion.testing.simulation.chain import Member
+
+if TYPE_CHECKING:
+    from ophion.testing.simulation.world import World
+
+_NOTICED: Final = 0.6
+"""Share of connections whose end is noticed."""
+_LONGEST_NOTICE_S: Final = 1.0
+
+
+class Links:
+    """Tells machines about connections."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self._world = world
+        self._rng = Random(f"links/{seed}")
+
+    def up(self, member: Member, others: Iterable[Member]) -> None:
+        """A member is connected to these, both ways."""
+        for other in others:
+            if other is not member and self._world.mail.are_connected(member, other):
+                self._tell(member, Connected(other.address), 0.0)
+                self._tell(other, Connected(member.address), 0.0)
+
+    def down(self, member: Member, others: Iterable[Member]) -> None:
+        """The connections of a member to these have ended; some of them notice."""
+        for other in others:
+            if other is not member:
+                for one, event in ((member, Disconnected(other.address)), (other, Disconnected(member.address))):
+                    if self._rng.random() < _NOTICED:
+                        self._tell(one, event, self._rng.random() * _LONGEST_NOTICE_S)
+
+    def flap(self, member: Member, other: Member) -> None:
+        """A connection breaks and is back after a while; letters go on arriving by others."""
+        self.down(member, (other,))
+        back = self._world.now + _LONGEST_NOTICE_S + self._rng.random()
+        self._world.at(back, lambda: self.up(member, (other,)))
+
+    def _tell(self, member: Member, event: Connected | Disconnected, delay_s: float) -> None:
+        self._world.agenda.add(self._world.now + delay_s, self._world.driver.handle, member, event)
