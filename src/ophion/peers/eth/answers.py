@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeGuard
 
 from ophion.chain.chain import Chain
+from ophion.native.wire import body_rlp
 from ophion.peers.eth.exchanges import wrapped
 from ophion.peers.eth.messages import MAX_MESSAGE, GetHeaders
 from ophion.pool.pool import TxPool
@@ -103,12 +104,7 @@ class Answers:
 
     def _body(self, block: Hash32) -> bytes | None:
         found = self._store.block(block)
-        return None if found is None else body_of(found)
-
-
-def body_of(block: bytes) -> bytes:
-    """The body of an encoded block, as it travels alone."""
-    return rlp.list_of((block[rlp.item_end(block, rlp.head(block, 0)[1]) :],))
+        return None if found is None else body_rlp(found)
 
 
 def may_travel(item: PooledTransaction | None) -> TypeGuard[PooledTransaction]:

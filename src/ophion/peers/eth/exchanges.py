@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ophion.chain.validation import check_belongs
 from ophion.consensus.engine import Engine
-from ophion.errors import InvalidBlock
-from ophion.native.failures import InvalidBody
-from ophion.native.transactions import Body, decode_block
+from ophion.errors import DecodeError, InvalidBlock
+from ophion.native.failures import InvalidBody, NativeError
+from ophion.native.transactions import Body
+from ophion.native.wire import split_bodies, split_list, split_transactions
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.primitives import rlp
@@ -23,7 +24,8 @@ from ophion.primitives.block import HashedHeader, Header
 
 def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[HashedHeader]:
     """The headers of an answer, held against the request."""
-    encoded = rlp.split_list(body)
+    with decoding("headers"):
+        encoded = split_list(body)
     if len(encoded) > request.limit:
         raise _wrong(f"{len(encoded)} headers where {request.limit} were asked for")
     try:
@@ -58,13 +60,13 @@ class SizedBody:
 
 def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBody]:
     """The bodies of an answer as far as they belong to the headers, one after the other; senders are recovered."""
-    encoded = rlp.split_list(answer)
-    if len(encoded) > len(headers):
-        raise _wrong(f"{len(encoded)} bodies where {len(headers)} were asked for")
+    with decoding("bodies"):
+        sizes = [len(item) for item in split_list(answer)]
+        if len(sizes) > len(headers):
+            raise _wrong(f"{len(sizes)} bodies where {len(headers)} were asked for")
+        found = split_bodies(answer)
     bodies: list[SizedBody] = []
-    for item, header in zip(encoded, headers, strict=False):
-        start = rlp.head(item, 0)[1]
-        _, body = decode_block(rlp.list_of((header.header.encode(), item[start:])))
+    for body, size, header in zip(found, sizes, headers, strict=False):
         try:
             check_belongs(header.header, body)
         except InvalidBlock:
@@ -72,20 +74,23 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
         # a signature that gives no sender is met again on execution, after the header has been verified
         with suppress(InvalidBody):
             body.recover()
-        bodies.append(SizedBody(body, len(item)))
+        bodies.append(SizedBody(body, size))
     return bodies
 
 
 def read_transactions(answer: bytes) -> list[bytes]:
     """The transactions of a message, as they stand in a block."""
-    found = []
-    for item in rlp.split_list(answer):
-        is_list, start, end = rlp.head(item, 0)
-        raw = item if is_list else item[start:end]
-        if not raw:
-            raise rlp.RlpError("a transaction without bytes", 0)
-        found.append(raw)
-    return found
+    with decoding("transactions"):
+        return split_transactions(answer)
+
+
+@contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """What the extension says about malformed bytes, as a `DecodeError`."""
+    try:
+        yield
+    except NativeError as error:
+        raise DecodeError(str(error), what) from error
 
 
 def wrapped(raw: bytes) -> bytes:

@@ -15,8 +15,8 @@ from random import Random
 from typing import Final
 
 from ophion.chain.events import ChainEvent, Reorged
+from ophion.native.wire import join_transactions
 from ophion.peers.eth.answers import may_travel
-from ophion.peers.eth.exchanges import wrapped
 from ophion.peers.eth.known import RecentHashes
 from ophion.peers.eth.messages import Code, TransactionHashes
 from ophion.peers.eth.peer import EthPeer
@@ -26,7 +26,6 @@ from ophion.peers.eth.transaction_intake import TransactionIntake
 from ophion.pool.events import Added, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives import rlp
 from ophion.primitives.types import Hash32
 from ophion.runtime.lanes import Lane
 
@@ -158,14 +157,14 @@ class TransactionGossip:
             if size + item.size > _MESSAGE and batch:
                 self._send_batch(peer, batch, hashes)
                 batch, hashes, size = [], [], 0
-            batch.append(wrapped(item.transaction.raw))
+            batch.append(item.transaction.raw)
             hashes.append(item.hash)
             size += item.size
         if batch:
             self._send_batch(peer, batch, hashes)
 
     def _send_batch(self, peer: EthPeer, batch: Sequence[bytes], hashes: Sequence[Hash32]) -> None:
-        if peer.send(Code.TRANSACTIONS, rlp.list_of(batch)):
+        if peer.send(Code.TRANSACTIONS, join_transactions(batch)):
             peer.known_transactions.update(hashes)
             self.sent += len(hashes)
 

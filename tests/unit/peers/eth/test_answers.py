@@ -15,8 +15,9 @@ from ophion.chain.block import decode_block, encode_block
 from ophion.chain.events import ChainBlock
 from ophion.native.crypto import keccak256
 from ophion.native.tries import ordered_root
+from ophion.native.wire import body_rlp
 from ophion.peers.eth import answers as module
-from ophion.peers.eth.answers import MOST_HEADERS, Answers, body_of
+from ophion.peers.eth.answers import MOST_HEADERS, Answers
 from ophion.peers.eth.messages import GetHeaders
 from ophion.primitives import rlp
 from ophion.primitives.block import Header
@@ -124,7 +125,7 @@ def test_numbers_that_would_overflow_are_harmless(served: Served) -> None:
 def test_bodies_are_a_prefix_of_what_was_asked_for(served: Served) -> None:
     hashes = [served.canonical(number) for number in (1, 2, 3)]
     found = rlp.split_list(served.answers.bodies(hashes))
-    assert found == [body_of(encode_block(block(served.node, hash))) for hash in hashes]
+    assert found == [body_rlp(encode_block(block(served.node, hash))) for hash in hashes]
     with_gap = [hashes[0], bytes(32), hashes[1]]
     assert rlp.split_list(served.answers.bodies(with_gap)) == found[:1]
     assert served.answers.bodies([bytes(32), *hashes]) == rlp.EMPTY_LIST
