@@ -253,41 +253,7 @@ impl<'s> FlatTracer<'s> {
     }
 }
 
-impl Inspector<EvmContext> for FlatTracer<'_> {
-    fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
-        self.recorder.initialize_interp(interpreter, context);
-    }
-
-    #[inline]
-    fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
-        if self.sink.tick() {
-            halt(interpreter);
-            return;
-        }
-        self.recorder.step(interpreter, context);
-    }
-
-    #[inline]
-    fn step_end(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
-        self.recorder.step_end(interpreter, context);
-    }
-
-    fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
-        self.recorder.call(context, inputs)
-    }
-
-    fn call_end(&mut self, context: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
-        self.recorder.call_end(context, inputs, outcome);
-    }
-
-    fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
-        self.recorder.create(context, inputs)
-    }
-
-    fn create_end(&mut self, context: &mut EvmContext, inputs: &CreateInputs, outcome: &mut CreateOutcome) {
-        self.recorder.create_end(context, inputs, outcome);
-    }
-}
+record_frames!(FlatTracer<'_>);
 
 impl Tracer for FlatTracer<'_> {
     fn sink(&mut self) -> &mut Sink {

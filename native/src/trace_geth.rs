@@ -21,6 +21,10 @@ use crate::trace_text::{decimal, revert_reason, text};
 macro_rules! record_frames {
     ($tracer:ty) => {
         impl Inspector<EvmContext> for $tracer {
+            fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+                self.recorder.initialize_interp(interpreter, context);
+            }
+
             #[inline]
             fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
                 if self.sink.tick() {

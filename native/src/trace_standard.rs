@@ -10,7 +10,6 @@ use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, U256};
 use revm::bytecode::opcode::{OpCode, SLOAD, SSTORE};
 use revm::context::TxEnv;
-use revm::context_interface::result::ExecutionResult;
 use revm::inspector::Inspector;
 use revm::interpreter::interpreter_types::{InputsTr, Jumps, ReturnData, RuntimeFlag};
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
@@ -23,7 +22,7 @@ use crate::json_text::{data, list, raw, wide};
 use crate::trace_cost::Costs;
 use crate::trace_replay::{Ran, Tracer};
 use crate::trace_sink::{Sink, halt};
-use crate::trace_struct::{CalleeGas, Ended};
+use crate::trace_struct::{CalleeGas, Ended, verdict};
 use crate::trace_text::{decimal, mnemonic};
 
 #[derive(Clone, Copy)]
@@ -268,12 +267,7 @@ impl Tracer for StandardTracer<'_> {
 
     fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
         let out = &mut self.sink.out;
-        decimal(out, "],\"gas\":", ran.result.tx_gas_used());
-        raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });
-        let output: &[u8] = match &ran.result {
-            ExecutionResult::Success { output, .. } => output.data(),
-            _ => &[],
-        };
+        let output = verdict(out, ran);
         data(out, ",\"returnValue\":", output);
         raw(out, if self.is_truncated { ",\"truncated\":true}" } else { "}" });
         self.sink.settle();

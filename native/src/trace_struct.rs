@@ -311,6 +311,16 @@ impl Inspector<EvmContext> for StructTracer<'_> {
     }
 }
 
+/// Gas and verdict behind the rows of a transaction; gives what it returned, nothing when it failed.
+pub fn verdict<'a>(out: &mut Vec<u8>, ran: &'a Ran) -> &'a [u8] {
+    decimal(out, "],\"gas\":", ran.result.tx_gas_used());
+    raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });
+    match &ran.result {
+        ExecutionResult::Success { output, .. } => output.data(),
+        _ => &[],
+    }
+}
+
 impl Tracer for StructTracer<'_> {
     fn sink(&mut self) -> &mut Sink {
         self.sink
@@ -325,12 +335,7 @@ impl Tracer for StructTracer<'_> {
 
     fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
         let out = &mut self.sink.out;
-        decimal(out, "],\"gas\":", ran.result.tx_gas_used());
-        raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });
-        let output: &[u8] = match &ran.result {
-            ExecutionResult::Success { output, .. } => output.data(),
-            _ => &[],
-        };
+        let output = verdict(out, ran);
         digits(out, ",\"returnValue\":", output);
         out.push(b'}');
         self.sink.settle();
