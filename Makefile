@@ -1,6 +1,6 @@
 # Everything a newcomer needs: `make run`, `make test`. Each target does its own set-up.
 #
-# Set-up is a virtual environment in .venv with locked versions, and a release build of the Rust crate placed beside the
+# Set-up is a virtual environment in .venv with locked versions, and a release build of the Rust crates placed beside the
 # Python sources. Both are redone only when something they are made from has changed.
 
 SHELL := /bin/sh
@@ -10,7 +10,8 @@ TOOLS := $(VENV)/.tools
 PACKAGES := $(VENV)/.packages
 BUILT := $(VENV)/.built
 COMPILED := $(VENV)/.compiled
-CRATE := native/Cargo.toml native/Cargo.lock native/wire/Cargo.toml $(shell find native/src native/wire/src -name '*.rs' 2>/dev/null)
+CRATES := native/Cargo.lock $(shell find native -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print 2>/dev/null)
+CARGO_FLAGS := --release --locked --manifest-path native/Cargo.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-rust test-python check format bench seeds docs clean
@@ -25,8 +26,9 @@ run: build ## Start a development node
 
 test: test-rust test-python ## Run all tests
 
-test-rust: $(PACKAGES) ## Run the crate's own tests
-	@scripts/test-rust $(BIN)/python
+test-rust: ## Run the tests of the Rust crates
+	@scripts/set-up rust $(VENV)
+	@cargo test -q $(CARGO_FLAGS)
 
 test-python: build ## Run the Python tests
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile
@@ -38,14 +40,14 @@ check: build ## Format, lints, types, import contracts, clippy, stubs, documents
 	$(BIN)/lint-imports
 	$(BIN)/python -m mypy.stubtest ophion._native --ignore-disjoint-bases --allowlist native/stubs-allowed.txt
 	$(BIN)/python scripts/documents.py --check
-	cargo fmt --all --manifest-path native/Cargo.toml --check
-	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --release --locked --manifest-path native/Cargo.toml --workspace --all-targets -- -D warnings
+	cargo fmt --manifest-path native/Cargo.toml --all --check
+	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
 	@$(MAKE) --no-print-directory test
 
 format: $(PACKAGES) ## Rewrite sources in the project's format
 	$(BIN)/ruff format src tests bench scripts
 	$(BIN)/ruff check --fix src tests bench scripts
-	cargo fmt --all --manifest-path native/Cargo.toml
+	cargo fmt --manifest-path native/Cargo.toml --all
 
 bench: build ## Measure the import of blocks (and, with GETH=…, of geth beside it)
 	@$(BIN)/python bench/import_chain.py
@@ -73,9 +75,9 @@ $(PACKAGES): $(TOOLS) requirements.lock requirements-dev.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-dev.lock
 	@touch $@
 
-$(BUILT): $(PACKAGES) $(CRATE) pyproject.toml
+$(BUILT): $(PACKAGES) $(CRATES) pyproject.toml
 	@scripts/set-up rust $(VENV)
-	@echo "Building the Rust crate (some minutes the first time; progress in $(VENV)/build.log)"
+	@echo "Building the Rust crates (some minutes the first time; progress in $(VENV)/build.log)"
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
 	@touch $@
 

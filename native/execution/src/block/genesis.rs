@@ -1,0 +1,55 @@
+//! The state that a chain begins with.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use ophion_primitives::errors::Result;
+use ophion_storage::chain::receipts;
+use ophion_storage::state::StateData;
+use ophion_storage::trie::Trie;
+use revm::state::{AccountInfo, Bytecode};
+
+use super::run::{ExecutionData, settled};
+use crate::evm::database::{Ancestors, ExecDb};
+
+/// An account as it is at the beginning.
+pub struct GenesisAccount {
+    pub address: Address,
+    pub nonce: u64,
+    pub balance: U256,
+    pub code: Bytes,
+    pub storage: Vec<(U256, U256)>,
+}
+
+/// The accounts of a genesis file, put into an empty state.
+pub fn genesis(empty: &StateData, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<ExecutionData> {
+    let mut db = ExecDb::new(empty.open()?, Ancestors::Canonical);
+    for account in accounts {
+        let code = account.code;
+        let info = AccountInfo {
+            balance: account.balance,
+            nonce: account.nonce,
+            code_hash: if code.is_empty() { KECCAK256_EMPTY } else { keccak256(&code) },
+            account_id: None,
+            code: (!code.is_empty()).then(|| Bytecode::new_raw(code)),
+        };
+        db.set_info(&account.address, Some(info))?;
+        for (slot, value) in account.storage {
+            db.set_storage(&account.address, slot, value)?;
+        }
+    }
+    let mut trie = Trie::default();
+    db.update_trie(&mut trie)?;
+    let (receipts_root, logs_bloom) = receipts::root_and_bloom(&[]);
+    let (effects, state) = settled(db, empty, trie, Vec::new(), 0)?;
+    Ok(ExecutionData {
+        effects: Arc::new(effects),
+        receipts_root,
+        logs_bloom,
+        gas_used: 0,
+        blob_gas_used: 0,
+        requests: None,
+        outputs: Vec::new(),
+        state,
+    })
+}

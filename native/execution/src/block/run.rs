@@ -1,0 +1,396 @@
+//! Running a block: system calls, transactions, withdrawals, requests, rewards; then roots.
+//!
+//! ```text
+//! parent State + BlockEnv + Body  ->  ExecDb (revm's database)  ->  receipts, changes, new trie  =  Execution
+//! ```
+//! Nothing is written. An `ExecutionData` is committed later by the store, built upon, or dropped.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use alloy_consensus::transaction::Transaction as _;
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
+use ophion_primitives::errors::{Error, Result};
+use ophion_storage::chain::body::{BodyData, Known, Tx};
+use ophion_storage::chain::receipts::{self, Outcome, ReceiptData};
+use ophion_storage::state::StateData;
+use ophion_storage::store::Effects;
+use ophion_storage::trie::{Account, Trie};
+use revm::context::TxEnv;
+use revm::context_interface::result::{EVMError, ExecutionResult};
+use revm::handler::{ExecuteCommitEvm, ExecuteEvm, SystemCallCommitEvm};
+use revm::inspector::InspectEvm;
+use revm::primitives::hardfork::SpecId;
+
+use super::{dao, requests};
+use crate::evm::collision::CollisionGuard;
+use crate::evm::context::tx_env;
+use crate::evm::database::{Changes, ExecDb};
+use crate::evm::env::BlockEnv;
+use crate::evm::machine::{self, Evm};
+use crate::evm::watch;
+
+pub struct ExecutionData {
+    /// What a commit writes.
+    pub effects: Arc<Effects>,
+    pub receipts_root: B256,
+    pub logs_bloom: Bloom,
+    pub gas_used: u64,
+    pub blob_gas_used: u64,
+    pub requests: Option<Requests>,
+    /// Output of reverted transactions, whether or not it is kept in the receipts.
+    pub outputs: Vec<Bytes>,
+    /// The state after the block.
+    pub state: StateData,
+}
+
+impl ExecutionData {
+    pub fn gas_of(&self, index: usize) -> u64 {
+        let receipts = &self.effects.receipts;
+        let before = index.checked_sub(1).map_or(0, |previous| receipts[previous].cumulative_gas);
+        receipts[index].cumulative_gas - before
+    }
+}
+
+/// A block while it runs.
+pub struct Run<'a> {
+    env: &'a BlockEnv,
+    evm: Evm<CollisionGuard>,
+    parent: &'a StateData,
+    trie: Trie<Account>,
+    receipts: Vec<ReceiptData>,
+    outputs: Vec<Bytes>,
+    gas_used: u64,
+    blobs: u64,
+    keep_revert_data: bool,
+    /// Transactions may be left at a deadline; never while a block is verified.
+    is_watched: bool,
+}
+
+/// Why a transaction cannot stand at this place of the block.
+pub enum Refusal {
+    /// It breaks a rule as things stand.
+    Invalid(String),
+    /// Its turn may come: the sender's earlier nonces are missing.
+    NonceTooHigh,
+    /// The block has no room for it.
+    NoRoom,
+    /// It was still running when time was up.
+    TooLong,
+    Fatal(Error),
+}
+
+impl<'a> Run<'a> {
+    pub fn start(parent: &'a StateData, env: &'a BlockEnv, keep_revert_data: bool) -> Result<Self> {
+        let db = ExecDb::new(parent.open()?, env.ancestors());
+        Run::on(db, parent, env, keep_revert_data)
+    }
+
+    /// As `start`, on a database that has been prepared (simulated blocks begin with overrides).
+    pub fn on(db: ExecDb, parent: &'a StateData, env: &'a BlockEnv, keep_revert_data: bool) -> Result<Self> {
+        let trie = parent.trie.clone();
+        let mut run = Run {
+            env,
+            evm: machine::build(env, db, env.cfg(), CollisionGuard),
+            parent,
+            trie,
+            receipts: Vec::new(),
+            outputs: Vec::new(),
+            gas_used: 0,
+            blobs: 0,
+            keep_revert_data,
+            is_watched: false,
+        };
+        if env.dao_fork {
+            dao::move_balances(machine::db(&mut run.evm))?;
+        }
+        if env.number > 0 {
+            if env.fork.has(SpecId::PRAGUE) {
+                run.system_call(requests::HISTORY_STORAGE, env.parent_hash.0.into())?;
+            }
+            if let Some(root) = env.parent_beacon_root.filter(|_| env.fork.has(SpecId::CANCUN)) {
+                run.system_call(requests::BEACON_ROOTS, root.0.into())?;
+            }
+        }
+        Ok(run)
+    }
+
+    /// Leave transactions that are still running then, as if they had not been begun.
+    fn watch(&mut self, deadline: Instant) {
+        watch::install(&mut self.evm.instruction);
+        watch::set_deadline(deadline);
+        self.is_watched = true;
+    }
+
+    fn is_late(&self) -> bool {
+        self.is_watched && watch::has_expired()
+    }
+
+    /// Call a contract of the protocol; nothing happens where it is not deployed. Whether it may fail is the caller's
+    /// to say: a failed call has changed nothing.
+    fn system_call(&mut self, contract: Address, input: Bytes) -> Result<Option<ExecutionResult>> {
+        let code = machine::db(&mut self.evm).info(&contract)?.is_some_and(|info| !info.is_empty_code_hash());
+        if !code {
+            return Ok(None);
+        }
+        match self.evm.system_call_commit(contract, input) {
+            Ok(result) => Ok(Some(result)),
+            Err(EVMError::Database(cause)) => Err(cause),
+            Err(cause) => Err(Error::InvalidBody(format!("the system call to {contract} failed: {cause}"))),
+        }
+    }
+
+    /// What a contract that collects requests hands over (EIP-7002, EIP-7251); its failure makes the block invalid.
+    fn requests_of(&mut self, contract: Address) -> Result<Option<Bytes>> {
+        match self.system_call(contract, Bytes::new())? {
+            None => Ok(None),
+            Some(ExecutionResult::Success { output, .. }) => Ok(Some(output.into_data())),
+            Some(_) => Err(Error::InvalidBody(format!("the system call to {contract} failed"))),
+        }
+    }
+
+    /// Run one transaction and keep its effects.
+    pub fn transact(&mut self, tx: &Tx, sender: Address) -> std::result::Result<(), Refusal> {
+        let invalid = |reason: &str| Err(Refusal::Invalid(reason.into()));
+        if self.env.fork.has(SpecId::HOMESTEAD) && !tx.is_low_s() {
+            return invalid("the signature's s is above half the curve order");
+        }
+        if !self.env.fork.has(SpecId::SPURIOUS_DRAGON) && tx.envelope.is_legacy() && tx.envelope.chain_id().is_some() {
+            return invalid("replay protection does not exist yet");
+        }
+        if tx.envelope.gas_limit() > self.env.gas_limit - self.gas_used {
+            return Err(Refusal::NoRoom);
+        }
+        let blobs = tx.blob_count();
+        if self.env.max_blobs.is_some_and(|max| self.blobs + blobs > max) {
+            return Err(Refusal::NoRoom);
+        }
+        let result = match self.run(tx_env(tx, sender)) {
+            Ok(result) => result,
+            Err(EVMError::Database(cause)) => return Err(Refusal::Fatal(cause)),
+            Err(_) if self.is_late() => return Err(Refusal::TooLong),
+            Err(EVMError::Transaction(revm::context_interface::result::InvalidTransaction::NonceTooHigh {
+                ..
+            })) => {
+                return Err(Refusal::NonceTooHigh);
+            }
+            Err(cause) => return Err(Refusal::Invalid(cause.to_string())),
+        };
+        self.gas_used += result.tx_gas_used();
+        self.blobs += blobs;
+        self.receive(tx, result).map_err(Refusal::Fatal)
+    }
+
+    /// Once; twice when the first time met an account that revm judges too kindly (collision.rs).
+    fn run(&mut self, tx: TxEnv) -> std::result::Result<ExecutionResult, EVMError<Error>> {
+        if !machine::db(&mut self.evm).has_odd_account() {
+            let result = self.evm.transact_one(tx.clone());
+            if !machine::db(&mut self.evm).has_odd_account() {
+                return self.conclude(result);
+            }
+            self.evm.finalize();
+        }
+        let result = self.evm.inspect_one_tx(tx);
+        self.conclude(result)
+    }
+
+    /// Keep what a transaction changed, unless it failed to run or had to be left.
+    fn conclude(
+        &mut self,
+        result: std::result::Result<ExecutionResult, EVMError<Error>>,
+    ) -> std::result::Result<ExecutionResult, EVMError<Error>> {
+        let result = if self.is_late() { Err(EVMError::Custom("out of time".into())) } else { result };
+        match result {
+            Ok(_) => self.evm.commit_inner(),
+            Err(_) => drop(self.evm.finalize()),
+        }
+        result
+    }
+
+    fn receive(&mut self, tx: &Tx, result: ExecutionResult) -> Result<()> {
+        let outcome = if self.env.fork.has(SpecId::BYZANTIUM) {
+            if result.is_success() { Outcome::Succeeded } else { Outcome::Failed }
+        } else {
+            machine::db(&mut self.evm).update_trie(&mut self.trie)?;
+            Outcome::Root(self.trie.hash())
+        };
+        let output = match &result {
+            ExecutionResult::Revert { output, .. } => output.clone(),
+            _ => Bytes::new(),
+        };
+        self.receipts.push(ReceiptData {
+            tx_type: tx.envelope.tx_type() as u8,
+            outcome,
+            cumulative_gas: self.gas_used,
+            logs: result.into_logs(),
+            revert_data: if self.keep_revert_data { output.clone() } else { Bytes::new() },
+        });
+        self.outputs.push(output);
+        Ok(())
+    }
+
+    /// Hand the database to another EVM for a while (simulated transactions).
+    pub fn db(&mut self) -> &mut ExecDb {
+        machine::db(&mut self.evm)
+    }
+
+    /// Take over a transaction that another EVM has run on this database.
+    pub fn accept(&mut self, tx: &Tx, result: ExecutionResult) -> Result<()> {
+        self.gas_used += result.tx_gas_used();
+        self.blobs += tx.blob_count();
+        self.receive(tx, result)
+    }
+
+    /// The state as it is now, for whoever goes on in another way (tracing).
+    pub fn into_db(self) -> ExecDb {
+        self.evm.ctx.journaled_state.database
+    }
+
+    pub fn gas_left(&self) -> u64 {
+        self.env.gas_limit - self.gas_used
+    }
+
+    /// What comes after the transactions, then the roots.
+    pub fn finish(
+        mut self,
+        withdrawals: Option<&[alloy_eips::eip4895::Withdrawal]>,
+        rewards: &[(Address, U256)],
+    ) -> Result<ExecutionData> {
+        let requests = if self.env.fork.has(SpecId::PRAGUE) { Some(self.collect_requests()?) } else { None };
+        let db = machine::db(&mut self.evm);
+        for withdrawal in withdrawals.unwrap_or_default() {
+            db.credit(&withdrawal.address, U256::from(withdrawal.amount) * U256::from(1_000_000_000u64))?;
+        }
+        for (beneficiary, amount) in rewards {
+            if self.env.fork.has(SpecId::SPURIOUS_DRAGON) {
+                db.credit(beneficiary, *amount)?;
+            } else {
+                db.credit_touching(beneficiary, *amount)?;
+            }
+        }
+        db.update_trie(&mut self.trie)?;
+        let (receipts_root, logs_bloom) = receipts::root_and_bloom(&self.receipts);
+        let db = self.evm.ctx.journaled_state.database;
+        let (effects, state) = settled(db, self.parent, self.trie, self.receipts, self.env.blob_price())?;
+        Ok(ExecutionData {
+            effects: Arc::new(effects),
+            receipts_root,
+            logs_bloom,
+            gas_used: self.gas_used,
+            blob_gas_used: self.blobs * alloy_eips::eip4844::DATA_GAS_PER_BLOB,
+            requests,
+            outputs: self.outputs,
+            state,
+        })
+    }
+
+    fn collect_requests(&mut self) -> Result<Requests> {
+        let rules = &self.env.rules;
+        let mut all = Requests::default();
+        let deposits = requests::deposits(rules.deposit_contract, &self.receipts)?;
+        let withdrawals = self.requests_of(rules.withdrawal_request_contract)?;
+        let consolidations = self.requests_of(rules.consolidation_request_contract)?;
+        let found = [(0u8, Some(deposits)), (1, withdrawals), (2, consolidations)];
+        for (kind, data) in found {
+            if let Some(data) = data.filter(|data| !data.is_empty()) {
+                all.push_request_with_type(kind, data);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// What a commit writes of a database whose changes are in the trie, and the state that it leaves.
+pub(super) fn settled(
+    db: ExecDb,
+    parent: &StateData,
+    trie: Trie<Account>,
+    receipts: Vec<ReceiptData>,
+    blob_price: u128,
+) -> Result<(Effects, StateData)> {
+    let state_root = trie.hash();
+    let Changes { flat, preimages, codes, layer } = db.finish(&trie)?;
+    let state = StateData { store: parent.store.clone(), root: state_root, trie: trie.clone(), layers: Some(layer) };
+    let parent_root = parent.root;
+    Ok((Effects { parent_root, state_root, receipts, blob_price, trie, flat, preimages, codes }, state))
+}
+
+/// Run a complete block.
+pub fn execute(
+    parent: &StateData,
+    env: &BlockEnv,
+    body: &BodyData,
+    rewards: &[(Address, U256)],
+    keep_revert_data: bool,
+) -> Result<ExecutionData> {
+    let known = body.known()?;
+    let mut run = Run::start(parent, env, keep_revert_data)?;
+    for (index, (tx, Known { sender, .. })) in body.txs.iter().zip(known).enumerate() {
+        let broken = |reason: &str| Err(Error::InvalidBody(format!("transaction {index}: {reason}")));
+        match run.transact(tx, *sender) {
+            Ok(()) => {}
+            Err(Refusal::Fatal(cause)) => return Err(cause),
+            Err(Refusal::Invalid(reason)) => return broken(&reason),
+            Err(Refusal::NonceTooHigh) => return broken("its nonce is too high"),
+            Err(Refusal::NoRoom) => return broken("it needs more gas or blobs than the block has left"),
+            Err(Refusal::TooLong) => return broken("it took too long"),
+        }
+    }
+    run.finish(body.withdrawals.as_deref(), rewards)
+}
+
+/// A candidate for a block under construction.
+pub struct Candidate {
+    pub tx: Arc<Tx>,
+    pub known: Known,
+}
+
+pub struct BuiltData {
+    pub execution: ExecutionData,
+    pub body: BodyData,
+    pub included: Vec<usize>,
+    pub skipped: Vec<(usize, String)>,
+}
+
+/// Fill a block from candidates in the order given until gas or time ends it. What is running when time is up waits for
+/// the next block, unless it had all the time there is: no block will ever hold it.
+pub fn build(
+    parent: &StateData,
+    env: &BlockEnv,
+    candidates: &[Candidate],
+    withdrawals: Option<Vec<alloy_eips::eip4895::Withdrawal>>,
+    rewards: &[(Address, U256)],
+    keep_revert_data: bool,
+    deadline: Instant,
+) -> Result<BuiltData> {
+    let mut run = Run::start(parent, env, keep_revert_data)?;
+    run.watch(deadline);
+    let mut included = Vec::with_capacity(candidates.len());
+    let mut skipped = Vec::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        if run.gas_left() < 21_000 || (index % 64 == 63 && Instant::now() >= deadline) {
+            break;
+        }
+        match run.transact(&candidate.tx, candidate.known.sender) {
+            Ok(()) => included.push(index),
+            Err(Refusal::Fatal(cause)) => return Err(cause),
+            Err(Refusal::Invalid(reason)) => skipped.push((index, reason)),
+            Err(Refusal::NonceTooHigh | Refusal::NoRoom) => {}
+            Err(Refusal::TooLong) => {
+                if included.is_empty() {
+                    skipped.push((index, "it runs longer than a block may take to build".into()));
+                }
+                break;
+            }
+        }
+    }
+    run.is_watched = false;
+    watch::stop();
+    let chosen = || included.iter().map(|index| &candidates[*index]);
+    let txs = chosen().map(|one| Tx { envelope: one.tx.envelope.clone(), raw: one.tx.raw.clone() }).collect();
+    let known = chosen().map(|one| one.known).collect();
+    let execution = run.finish(withdrawals.as_deref(), rewards)?;
+    let body = BodyData::new(txs, Vec::new(), withdrawals).with_known(known);
+    Ok(BuiltData { execution, body, included, skipped })
+}

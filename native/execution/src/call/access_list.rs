@@ -1,0 +1,60 @@
+//! What a call touches, as the access list that would make it cheaper.
+
+use std::time::Instant;
+
+use alloy_eips::eip2930::AccessList;
+use ophion_primitives::deadline::is_over;
+use ophion_primitives::errors::Result;
+use ophion_storage::state::StateData;
+use revm::inspector::InspectEvm;
+use revm_inspectors::access_list::AccessListInspector;
+
+use super::calls::{BEYOND_ALL_MONEY, concluded, is_beyond_all_money, or_refusal};
+use super::outcome::CallOutcome;
+use super::request::{CallRequest, typed};
+use crate::evm::env::BlockEnv;
+use crate::evm::machine;
+use crate::evm::overrides::{AccountOverride, overridden};
+use crate::evm::precompiles::Precompiles;
+use crate::evm::watch;
+
+/// The list of what a call touches, and how the call ends with it.
+pub fn access_list(
+    state: &StateData,
+    env: &BlockEnv,
+    request: &CallRequest,
+    overrides: &[&AccountOverride],
+    deadline: Instant,
+) -> Result<(AccessList, CallOutcome)> {
+    or_refusal(settled(state, env, request, overrides, deadline), |outcome| (AccessList::default(), outcome))
+}
+
+/// Run until the list that a run touches is the list it was given.
+fn settled(
+    state: &StateData,
+    env: &BlockEnv,
+    request: &CallRequest,
+    overrides: &[&AccountOverride],
+    deadline: Instant,
+) -> Result<(AccessList, CallOutcome)> {
+    let db = overridden(state, env, overrides)?;
+    let mut tx = request.members.clone();
+    let mut evm = machine::build(env, db, request.cfg(env), AccessListInspector::default());
+    evm.precompiles = Precompiles::overridden(env.fork.spec, overrides)?;
+    watch::install(&mut evm.instruction);
+    watch::set_deadline(deadline);
+    if is_beyond_all_money(&tx) {
+        return Ok((tx.access_list, CallOutcome::invalid(BEYOND_ALL_MONEY.into())));
+    }
+    loop {
+        evm.inspector = AccessListInspector::new(tx.access_list.clone());
+        let result = evm.inspect_one_tx(typed(tx.clone(), env.fork));
+        let outcome = concluded(&mut evm, result)?;
+        let touched = std::mem::take(&mut evm.inspector).into_access_list();
+        let is_final = matches!(outcome.kind, "invalid" | "timeout");
+        if touched == tx.access_list || is_final || is_over(deadline) {
+            return Ok((touched, outcome));
+        }
+        tx.access_list = touched;
+    }
+}

@@ -1,0 +1,139 @@
+//! Calls that leave no trace: eth_call.
+
+use std::cell::RefCell;
+use std::time::Instant;
+
+use alloy_primitives::{Bytes, U256};
+use ophion_primitives::errors::{Error, Result};
+use ophion_storage::state::{StateData, View};
+use ophion_storage::trie::{EMPTY_ROOT, Trie};
+use revm::context::TxEnv;
+use revm::context_interface::result::{EVMError, ExecutionResult};
+use revm::handler::ExecuteEvm;
+
+use super::outcome::{CallOutcome, refusal_text};
+use super::request::CallRequest;
+use crate::evm::database::{Ancestors, ExecDb};
+use crate::evm::env::{BlockEnv, Fork};
+use crate::evm::machine::{self, Evm};
+use crate::evm::overrides::{AccountOverride, overridden};
+use crate::evm::precompiles::Precompiles;
+use crate::evm::watch;
+
+/// Run a call.
+pub fn call(
+    state: &StateData,
+    env: &BlockEnv,
+    request: &CallRequest,
+    overrides: &[&AccountOverride],
+    deadline: Instant,
+) -> Result<CallOutcome> {
+    let tx = request.transaction(env.fork);
+    or_refusal(with_evm(state, env, request, overrides, deadline, |evm| run_watched(evm, tx)), |outcome| outcome)
+}
+
+/// What a call returns; None when it ends in any other way, whose reason `call` tells.
+pub fn returned(state: &StateData, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> Result<Option<Bytes>> {
+    let request = CallRequest { members: tx.clone(), check_balance: false, check_base_fee: false };
+    let outcome = with_evm(state, env, &request, &[], deadline, |evm| run_watched(evm, tx))?;
+    Ok(outcome.has_returned().then_some(outcome.output))
+}
+
+type Kept = Option<(Fork, Evm)>;
+
+thread_local! {
+    /// An EVM costs more to set up than a small call takes to run, so each thread keeps its last one.
+    static KEPT: RefCell<Kept> = const { RefCell::new(None) };
+}
+
+/// What stands in an EVM while its database is elsewhere.
+pub fn no_database() -> ExecDb {
+    let view = View { root: EMPTY_ROOT, trie: Trie::default(), snapshot: None, flat: false, layers: None };
+    ExecDb::new(view, Ancestors::Canonical)
+}
+
+pub(super) fn with_evm<T>(
+    state: &StateData,
+    env: &BlockEnv,
+    request: &CallRequest,
+    overrides: &[&AccountOverride],
+    deadline: Instant,
+    work: impl FnOnce(&mut Evm) -> Result<T>,
+) -> Result<T> {
+    let db = overridden(state, env, overrides)?;
+    let cfg = request.cfg(env);
+    let moved = if overrides.is_empty() { None } else { Some(Precompiles::overridden(env.fork.spec, overrides)?) };
+    let is_moved = moved.is_some();
+    let mut evm = match KEPT.with_borrow_mut(Option::take) {
+        Some((fork, mut evm)) if fork == env.fork => {
+            evm.ctx.journaled_state.database = db;
+            evm.ctx.cfg = cfg;
+            evm.ctx.block = env.block();
+            evm
+        }
+        _ => {
+            let mut evm = machine::build(env, db, cfg, ());
+            watch::install(&mut evm.instruction);
+            evm
+        }
+    };
+    if let Some(moved) = moved {
+        evm.precompiles = moved;
+    }
+    watch::set_deadline(deadline);
+    let outcome = work(&mut evm);
+    if is_moved {
+        evm.precompiles = Precompiles::of(env.fork.spec);
+    }
+    // The snapshot goes now, not with the next call; a failed run may have left the journal half full.
+    evm.finalize();
+    evm.ctx.journaled_state.database = no_database();
+    KEPT.set(Some((env.fork, evm)));
+    outcome
+}
+
+/// A call that may not be made has an outcome, too.
+pub(super) fn or_refusal<T>(result: Result<T>, refused: impl FnOnce(CallOutcome) -> T) -> Result<T> {
+    match result {
+        Err(Error::Refused(reason)) => Ok(refused(CallOutcome::invalid(reason))),
+        other => other,
+    }
+}
+
+type RunResult = std::result::Result<ExecutionResult, EVMError<Error>>;
+
+/// What a run came to, with the journal emptied for the next.
+pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOutcome> {
+    evm.finalize();
+    let mut outcome = match result {
+        Ok(result) => CallOutcome::of(result),
+        Err(EVMError::Database(cause)) => return Err(cause),
+        Err(EVMError::Transaction(cause)) => CallOutcome::invalid(refusal_text(&cause)),
+        Err(cause) => CallOutcome::invalid(format!("other: {cause}")),
+    };
+    if watch::has_expired() {
+        outcome.kind = "timeout";
+        outcome.reason = "the call took too long".into();
+    }
+    Ok(outcome)
+}
+
+/// Value and fees beyond what any account can hold; revm adds them to a balance that it was told not to check, and
+/// multiplies in 128 bits.
+pub fn is_beyond_all_money(tx: &TxEnv) -> bool {
+    let blob_gas = tx.blob_hashes.len() as u128 * u128::from(alloy_eips::eip4844::DATA_GAS_PER_BLOB);
+    let gas = u128::from(tx.gas_limit).checked_mul(tx.gas_price);
+    let blobs = blob_gas.checked_mul(tx.max_fee_per_blob_gas);
+    let fees = gas.zip(blobs).and_then(|(gas, blobs)| gas.checked_add(blobs));
+    fees.is_none_or(|fees| tx.value.saturating_add(U256::from(fees)) > U256::MAX >> 1)
+}
+
+pub const BEYOND_ALL_MONEY: &str = "balance: more than any account can hold";
+
+pub(super) fn run_watched(evm: &mut Evm, tx: TxEnv) -> Result<CallOutcome> {
+    if is_beyond_all_money(&tx) {
+        return Ok(CallOutcome::invalid(BEYOND_ALL_MONEY.into()));
+    }
+    let result = evm.transact_one(tx);
+    concluded(evm, result)
+}

@@ -1,0 +1,66 @@
+//! Gas that suffices for a call.
+
+use std::time::Instant;
+
+use ophion_primitives::errors::Result;
+use ophion_storage::state::StateData;
+use revm::context::TxEnv;
+
+use super::calls::{or_refusal, run_watched, with_evm};
+use super::outcome::CallOutcome;
+use super::request::CallRequest;
+use crate::evm::env::BlockEnv;
+use crate::evm::machine::Evm;
+use crate::evm::overrides::AccountOverride;
+
+const PLAIN_TRANSFER_GAS: u64 = 21_000;
+
+/// Gas for a call, and how it ends with the most there is; no gas where none suffices.
+pub fn estimate_gas(
+    state: &StateData,
+    env: &BlockEnv,
+    request: &CallRequest,
+    overrides: &[&AccountOverride],
+    cap: u64,
+    deadline: Instant,
+) -> Result<(u64, CallOutcome)> {
+    let tx = request.transaction(env.fork);
+    let found = with_evm(state, env, request, overrides, deadline, |evm| estimate(evm, tx, cap));
+    or_refusal(found, |outcome| (0, outcome))
+}
+
+/// The search of json-rpc.md (eth_estimateGas), which stops 1.5 percent above the least.
+fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
+    let is_plain = tx.data.is_empty();
+    let mut try_with = |gas: u64| {
+        let mut tx = tx.clone();
+        tx.gas_limit = gas;
+        run_watched(evm, tx)
+    };
+    if is_plain && cap >= PLAIN_TRANSFER_GAS {
+        let outcome = try_with(PLAIN_TRANSFER_GAS)?;
+        if outcome.has_returned() {
+            return Ok((PLAIN_TRANSFER_GAS, outcome));
+        }
+    }
+    let with_most = try_with(cap)?;
+    if !with_most.has_returned() {
+        return Ok((0, with_most));
+    }
+    let (mut low, mut high) = (with_most.gas_spent - 1, cap);
+    // A 64th may be held back at each call, so a little above what was used is mostly enough.
+    let likely = (with_most.gas_spent + 2300).saturating_mul(64) / 63;
+    if likely < high {
+        if try_with(likely)?.has_returned() { high = likely } else { low = likely }
+    }
+    while high - low > 1 && (high - low) as f64 / high as f64 >= 0.015 {
+        let middle = low + (high - low) / 2;
+        let outcome = try_with(middle)?;
+        match outcome.kind {
+            "timeout" => return Ok((0, outcome)),
+            "returned" => high = middle,
+            _ => low = middle,
+        }
+    }
+    Ok((high, with_most))
+}

@@ -1,0 +1,51 @@
+//! A call as it was asked for, and the rules under which it runs.
+
+use revm::context::{CfgEnv, TxEnv};
+use revm::primitives::hardfork::SpecId;
+
+use crate::evm::env::{BlockEnv, Fork};
+
+pub struct CallRequest {
+    /// The members that were given, before a type is chosen.
+    pub members: TxEnv,
+    pub check_balance: bool,
+    pub check_base_fee: bool,
+}
+
+impl CallRequest {
+    /// The rules of a block without those that a call does not have to keep.
+    pub fn cfg(&self, env: &BlockEnv) -> CfgEnv {
+        let mut cfg = env.cfg();
+        cfg.tx_chain_id_check = false;
+        cfg.disable_nonce_check = true;
+        cfg.disable_eip3607 = true;
+        cfg.disable_block_gas_limit = true;
+        cfg.disable_base_fee = !has_fees(&self.members) || !self.check_base_fee;
+        cfg.disable_balance_check = !self.check_balance;
+        cfg.tx_gas_limit_cap = Some(u64::MAX);
+        cfg
+    }
+
+    pub fn transaction(&self, fork: Fork) -> TxEnv {
+        typed(self.members.clone(), fork)
+    }
+}
+
+/// Whether a call says what it pays for gas.
+pub fn has_fees(tx: &TxEnv) -> bool {
+    tx.gas_price > 0 || tx.gas_priority_fee.is_some_and(|tip| tip > 0)
+}
+
+/// The transaction of a call, of the newest type that its members need and the fork knows.
+pub fn typed(mut tx: TxEnv, fork: Fork) -> TxEnv {
+    tx.tx_type = if !tx.authorization_list.is_empty() && fork.has(SpecId::PRAGUE) {
+        4
+    } else if !tx.blob_hashes.is_empty() && fork.has(SpecId::CANCUN) {
+        3
+    } else if tx.gas_priority_fee.is_some() && fork.has(SpecId::LONDON) {
+        2
+    } else {
+        u8::from(!tx.access_list.is_empty() && fork.has(SpecId::BERLIN))
+    };
+    tx
+}

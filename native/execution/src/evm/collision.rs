@@ -1,0 +1,37 @@
+//! EIP-7610: a contract cannot be created where storage already lies, even without code and nonce.
+//!
+//! revm looks at code and nonce alone. Such accounts are the work of a few early transactions (and of test
+//! vectors), so the database notes when one was read, and only then the transaction is run again with this
+//! guard in place.
+
+use alloy_primitives::Bytes;
+use revm::context::{ContextTr, JournalTr};
+use revm::context_interface::journaled_state::account::JournaledAccountTr;
+use revm::inspector::Inspector;
+use revm::interpreter::{CreateInputs, CreateOutcome, Gas, InstructionResult, InterpreterResult};
+
+use super::context::EvmContext;
+
+pub struct CollisionGuard;
+
+impl Inspector<EvmContext> for CollisionGuard {
+    fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
+        let (nonce, balance) = {
+            let caller = context.journal_mut().load_account_mut(inputs.caller()).ok()?;
+            (caller.nonce(), *caller.balance())
+        };
+        let target = inputs.created_address(nonce);
+        if balance < inputs.value() || nonce == u64::MAX || !context.db_mut().holds_storage_alone(&target) {
+            return None;
+        }
+        // What happens at any other collision: the nonce is used up, the address is warm, the gas is gone.
+        context.journal_mut().load_account_mut(inputs.caller()).ok()?.bump_nonce();
+        context.journal_mut().load_account(target).ok()?;
+        let result = InterpreterResult {
+            result: InstructionResult::CreateCollision,
+            gas: Gas::new(inputs.gas_limit()),
+            output: Bytes::new(),
+        };
+        Some(CreateOutcome { result, address: None, charged_create_state_gas: inputs.charged_create_state_gas() })
+    }
+}

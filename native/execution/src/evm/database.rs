@@ -1,0 +1,378 @@
+//! The database that revm sees while a block runs: a view of the parent state with the changes so far on top.
+
+use std::sync::Arc;
+
+use alloy_primitives::map::{AddressMap, B256Map, HashMap};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use alloy_trie::Nibbles;
+use ophion_primitives::errors::{Error, Result};
+use ophion_storage::state::{Layer, LayerAccount, View};
+use ophion_storage::store::FlatChanges;
+use ophion_storage::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie};
+use revm::database_interface::{Database, DatabaseCommit};
+use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
+
+pub struct Entry {
+    /// keccak(address): needed to read and again to write.
+    hash: B256,
+    info: Option<AccountInfo>,
+    /// As it was before the block.
+    existed: bool,
+    storage_root: B256,
+    /// Changed during the block; changed since the trie was last brought up to date.
+    dirty: bool,
+    stale: bool,
+    /// The storage below was thrown away during this block.
+    wiped: bool,
+    storage: HashMap<U256, SlotEntry>,
+}
+
+struct SlotEntry {
+    hash: B256,
+    /// Before the block, in the trie as it was last brought up to date, and now.
+    before: U256,
+    synced: U256,
+    now: U256,
+}
+
+impl SlotEntry {
+    fn new(hash: B256, value: U256) -> Self {
+        SlotEntry { hash, before: value, synced: value, now: value }
+    }
+}
+
+/// Hashes of the ancestors, for BLOCKHASH.
+#[derive(Clone)]
+pub enum Ancestors {
+    /// Newest first, 32 bytes each, ending at the parent of the block that runs.
+    Given {
+        number: u64,
+        hashes: Bytes,
+    },
+    Canonical,
+    /// Hash of the number's decimal digits: what the public state vectors expect.
+    OfNumbers,
+}
+
+pub struct ExecDb {
+    pub view: View,
+    pub ancestors: Ancestors,
+    entries: AddressMap<Entry>,
+    codes: B256Map<Bytecode>,
+    /// An account was read that has storage but neither code nor nonce (collision.rs).
+    odd_account: bool,
+}
+
+impl ExecDb {
+    pub fn new(view: View, ancestors: Ancestors) -> Self {
+        ExecDb { view, ancestors, entries: AddressMap::default(), codes: B256Map::default(), odd_account: false }
+    }
+
+    pub fn has_odd_account(&self) -> bool {
+        self.odd_account
+    }
+
+    /// The account has storage, and neither code nor nonce.
+    pub fn holds_storage_alone(&mut self, address: &Address) -> bool {
+        self.entry(address).is_ok_and(|entry| {
+            let bare = entry.info.as_ref().is_some_and(|info| info.nonce == 0 && info.is_empty_code_hash());
+            bare && !entry.wiped && entry.storage_root != EMPTY_ROOT
+        })
+    }
+
+    fn entry(&mut self, address: &Address) -> Result<&mut Entry> {
+        if !self.entries.contains_key(address) {
+            let hash = keccak256(address);
+            let account = self.view.account(address, &hash)?;
+            self.odd_account |= account.is_some_and(|account| {
+                account.storage_root != EMPTY_ROOT && account.nonce == 0 && account.code_hash == KECCAK256_EMPTY
+            });
+            let entry = Entry {
+                hash,
+                info: account.as_ref().map(info_of),
+                existed: account.is_some(),
+                storage_root: account.map_or(EMPTY_ROOT, |account| account.storage_root),
+                dirty: false,
+                stale: false,
+                wiped: false,
+                storage: HashMap::default(),
+            };
+            self.entries.insert(*address, entry);
+        }
+        Ok(self.entries.get_mut(address).expect("inserted above"))
+    }
+
+    pub fn info(&mut self, address: &Address) -> Result<Option<AccountInfo>> {
+        Ok(self.entry(address)?.info.clone())
+    }
+
+    /// Replace what an account says of itself; None removes it.
+    pub fn set_info(&mut self, address: &Address, info: Option<AccountInfo>) -> Result<()> {
+        if let Some(AccountInfo { code: Some(code), code_hash, .. }) = &info
+            && !code.is_empty()
+        {
+            self.codes.insert(*code_hash, code.clone());
+        }
+        let entry = self.entry(address)?;
+        if info.is_none() {
+            entry.wipe();
+        }
+        entry.info = info;
+        entry.soil();
+        Ok(())
+    }
+
+    pub fn set_storage(&mut self, address: &Address, slot: U256, value: U256) -> Result<()> {
+        let before = Database::storage(self, *address, slot)?;
+        let entry = self.entry(address)?;
+        let known = entry.storage.entry(slot);
+        known.or_insert_with(|| SlotEntry::new(keccak256(slot.to_be_bytes::<32>()), before)).now = value;
+        entry.soil();
+        Ok(())
+    }
+
+    /// Throw an account's storage away, as an override that names the whole state does.
+    pub fn wipe_storage(&mut self, address: &Address) -> Result<()> {
+        let entry = self.entry(address)?;
+        entry.wipe();
+        entry.soil();
+        Ok(())
+    }
+
+    /// Add to a balance outside of any transaction; an account that stays empty does not come into being.
+    pub fn credit(&mut self, address: &Address, amount: U256) -> Result<()> {
+        let entry = self.entry(address)?;
+        let mut info = entry.info.clone().unwrap_or_default();
+        info.balance = info.balance.saturating_add(amount);
+        entry.soil();
+        entry.info = if info.is_empty() { None } else { Some(info) };
+        Ok(())
+    }
+
+    /// As `credit`, but an empty account comes into being: rewards before Spurious Dragon.
+    pub fn credit_touching(&mut self, address: &Address, amount: U256) -> Result<()> {
+        let entry = self.entry(address)?;
+        let mut info = entry.info.clone().unwrap_or_default();
+        info.balance = info.balance.saturating_add(amount);
+        entry.soil();
+        entry.info = Some(info);
+        Ok(())
+    }
+
+    fn apply(&mut self, address: Address, account: EvmAccount) -> Result<()> {
+        if !account.is_touched() {
+            return Ok(());
+        }
+        let created = account.is_created();
+        let entry = self.entry(&address)?;
+        if account.is_selfdestructed() {
+            entry.wipe();
+            entry.soil();
+            entry.info = None;
+            return Ok(());
+        }
+        if created {
+            entry.wipe();
+        }
+        let new_code = entry.info.as_ref().is_none_or(|info| info.code_hash != account.info.code_hash);
+        let code = account.info.code.as_ref().filter(|code| new_code && !code.is_empty()).cloned();
+        let code_hash = account.info.code_hash;
+        // Pre-Spurious-Dragon rules reach us normalised: whatever is empty and not created goes.
+        let info = if account.info.is_empty() && !created { None } else { Some(account.info.without_code()) };
+        if created || info != entry.info {
+            entry.soil();
+        }
+        entry.info = info;
+        for (slot, value) in account.storage {
+            if value.is_changed() {
+                let before = if entry.wiped { U256::ZERO } else { value.original_value };
+                let known = entry.storage.entry(slot);
+                known.or_insert_with(|| SlotEntry::new(keccak256(slot.to_be_bytes::<32>()), before)).now =
+                    value.present_value;
+                entry.soil();
+            }
+        }
+        if let Some(code) = code {
+            self.codes.entry(code_hash).or_insert(code);
+        }
+        Ok(())
+    }
+
+    /// Bring the trie up to date with all changes so far. May be called again after more changes.
+    pub fn update_trie(&mut self, trie: &mut Trie<Account>) -> Result<()> {
+        let ExecDb { entries, view, .. } = self;
+        let mut stale: Vec<&mut Entry> = entries.values_mut().filter(|entry| entry.stale).collect();
+        stale.sort_unstable_by_key(|entry| entry.hash);
+        for entry in stale {
+            entry.stale = false;
+            let key = Nibbles::unpack(entry.hash);
+            let Some(info) = &entry.info else {
+                trie.remove(&key, view)?;
+                continue;
+            };
+            let wiped = entry.wiped;
+            let storage = &mut entry.storage;
+            trie.upsert(key, view, |old| {
+                let mut account = old.unwrap_or_default();
+                if wiped {
+                    account.storage = Trie::default();
+                }
+                account.nonce = info.nonce;
+                account.balance = info.balance;
+                account.code_hash = info.code_hash;
+                let mut slots: Vec<_> = storage.values_mut().filter(|slot| slot.now != slot.synced || wiped).collect();
+                slots.sort_unstable_by_key(|slot| slot.hash);
+                for slot in slots {
+                    slot.synced = slot.now;
+                    let key = Nibbles::unpack(slot.hash);
+                    if slot.now.is_zero() {
+                        account.storage.remove(&key, view)?;
+                    } else {
+                        account.storage.insert(key, Slot(slot.now), view)?;
+                    }
+                }
+                Ok(account)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn changed(&self) -> Vec<(&Address, &Entry)> {
+        let mut changed: Vec<_> = self.entries.iter().filter(|(_, entry)| entry.dirty).collect();
+        changed.sort_unstable_by_key(|(_, entry)| entry.hash);
+        changed
+    }
+
+    /// Everything that a commit needs besides the trie, and the layer for blocks built on this one.
+    pub fn finish(self, trie: &Trie<Account>) -> Result<Changes> {
+        let mut flat = FlatChanges::default();
+        let mut preimages = Vec::new();
+        let mut accounts = AddressMap::default();
+        for (address, entry) in self.changed() {
+            let mut storage = HashMap::default();
+            let mut storage_changed = entry.wiped;
+            for (slot, value) in &entry.storage {
+                storage.insert(*slot, value.now);
+                if value.now != value.before || entry.wiped {
+                    storage_changed = true;
+                    flat.storage.insert((entry.hash, value.hash), value.now);
+                }
+                if !value.now.is_zero() && (value.before.is_zero() || entry.wiped) {
+                    preimages.push((value.hash, slot.to_be_bytes::<32>().to_vec()));
+                }
+            }
+            let account = match &entry.info {
+                None => None,
+                Some(info) => {
+                    let storage_root = if storage_changed {
+                        let found = trie.get(&Nibbles::unpack(entry.hash), &self.view)?;
+                        found.map_or(EMPTY_ROOT, |account| account.storage.hash())
+                    } else {
+                        entry.storage_root
+                    };
+                    Some(FlatAccount {
+                        nonce: info.nonce,
+                        balance: info.balance,
+                        code_hash: info.code_hash,
+                        storage_root,
+                    })
+                }
+            };
+            if account.is_some() && !entry.existed {
+                preimages.push((entry.hash, address.to_vec()));
+            }
+            if (entry.wiped || account.is_none()) && entry.existed {
+                flat.wiped.push(entry.hash);
+            }
+            flat.accounts.insert(entry.hash, account);
+            accounts.insert(*address, LayerAccount { account, wiped: entry.wiped, storage });
+        }
+        preimages.sort_unstable();
+        let codes = self.codes.iter().map(|(hash, code)| (*hash, code.original_bytes())).collect();
+        let base = self.view.root;
+        let layer = Layer { accounts, codes: self.codes, below: self.view.layers, base };
+        Ok(Changes { flat, preimages, codes, layer: Arc::new(layer) })
+    }
+}
+
+/// The outcome of a block besides trie and receipts.
+pub struct Changes {
+    pub flat: FlatChanges,
+    pub preimages: Vec<(B256, Vec<u8>)>,
+    pub codes: Vec<(B256, Bytes)>,
+    pub layer: Arc<Layer>,
+}
+
+impl Entry {
+    fn soil(&mut self) {
+        self.dirty = true;
+        self.stale = true;
+    }
+
+    fn wipe(&mut self) {
+        self.wiped = true;
+        self.storage.clear();
+    }
+}
+
+pub fn info_of(account: &FlatAccount) -> AccountInfo {
+    AccountInfo {
+        balance: account.balance,
+        nonce: account.nonce,
+        code_hash: account.code_hash,
+        account_id: None,
+        code: None,
+    }
+}
+
+impl Database for ExecDb {
+    type Error = Error;
+
+    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>> {
+        self.info(&address)
+    }
+
+    fn code_by_hash(&mut self, hash: B256) -> Result<Bytecode> {
+        match self.codes.get(&hash) {
+            Some(code) => Ok(code.clone()),
+            None => self.view.code(&hash),
+        }
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256> {
+        let entry = self.entry(&address)?;
+        if let Some(value) = entry.storage.get(&slot) {
+            return Ok(value.now);
+        }
+        if entry.wiped || entry.info.is_none() {
+            return Ok(U256::ZERO);
+        }
+        let account = entry.hash;
+        let hash = keccak256(slot.to_be_bytes::<32>());
+        let value = self.view.storage(&address, &account, &slot, &hash)?;
+        let entry = self.entries.get_mut(&address).expect("made above");
+        entry.storage.insert(slot, SlotEntry::new(hash, value));
+        Ok(value)
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256> {
+        match &self.ancestors {
+            Ancestors::Given { number: current, hashes } => {
+                let back = current.saturating_sub(number) as usize;
+                let found = back.checked_sub(1).and_then(|at| hashes.get(at * 32..at * 32 + 32));
+                Ok(found.map_or(B256::ZERO, B256::from_slice))
+            }
+            Ancestors::OfNumbers => Ok(keccak256(number.to_string())),
+            Ancestors::Canonical => Ok(self.view.canonical_hash(number)?.unwrap_or_default()),
+        }
+    }
+}
+
+impl DatabaseCommit for ExecDb {
+    fn commit(&mut self, changes: AddressMap<EvmAccount>) {
+        for (address, account) in changes {
+            // revm read each of these accounts through us before it changed it, so no read happens here.
+            self.apply(address, account).expect("an account that was read can be written");
+        }
+    }
+}

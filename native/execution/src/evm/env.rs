@@ -1,0 +1,183 @@
+//! Everything of chain and block that execution may see, and the EVM set up for it.
+
+use std::sync::OnceLock;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use ophion_primitives::errors::{Error, Result};
+use revm::context::{BlockEnv as EvmBlock, CfgEnv};
+use revm::context_interface::block::BlobExcessGasAndPrice;
+use revm::context_interface::cfg::gas_params::{GasId, GasParams};
+use revm::primitives::hardfork::SpecId;
+
+use super::database::Ancestors;
+
+/// A fork as we name it: revm's, and Constantinople with its original storage gas.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fork {
+    pub spec: SpecId,
+    pub is_constantinople: bool,
+}
+
+impl Fork {
+    pub fn parse(name: &str) -> Result<Self> {
+        let spec = match name {
+            "frontier" => SpecId::FRONTIER,
+            "homestead" => SpecId::HOMESTEAD,
+            "tangerine" => SpecId::TANGERINE,
+            "spurious" => SpecId::SPURIOUS_DRAGON,
+            "byzantium" => SpecId::BYZANTIUM,
+            "constantinople" | "petersburg" => SpecId::PETERSBURG,
+            "istanbul" => SpecId::ISTANBUL,
+            "berlin" => SpecId::BERLIN,
+            "london" => SpecId::LONDON,
+            "paris" => SpecId::MERGE,
+            "shanghai" => SpecId::SHANGHAI,
+            "cancun" => SpecId::CANCUN,
+            "prague" => SpecId::PRAGUE,
+            "osaka" => SpecId::OSAKA,
+            _ => return Err(Error::Decode(format!("fork: '{name}' is not known"))),
+        };
+        Ok(Fork { spec, is_constantinople: name == "constantinople" })
+    }
+
+    pub fn has(&self, spec: SpecId) -> bool {
+        self.spec.is_enabled_in(spec)
+    }
+}
+
+/// Storage gas of EIP-1283: the rule of EIP-2200 with these prices and without its sentry.
+fn eip1283_prices() -> GasParams {
+    let mut params = GasParams::new_spec(SpecId::PETERSBURG);
+    params.override_gas([
+        (GasId::sstore_static(), 200),
+        (GasId::sstore_set_without_load_cost(), 20_000 - 200),
+        (GasId::sstore_reset_without_cold_load_cost(), 5_000 - 200),
+        (GasId::sstore_set_refund(), 20_000 - 200),
+        (GasId::sstore_reset_refund(), 5_000 - 200),
+        (GasId::sstore_clearing_slot_refund(), 15_000),
+    ]);
+    params
+}
+
+/// What one chain fixes for the EVM.
+#[derive(Clone)]
+pub struct ChainRules {
+    pub chain_id: u64,
+    pub contract_size_limit: Option<usize>,
+    pub deposit_contract: Address,
+    pub withdrawal_request_contract: Address,
+    pub consolidation_request_contract: Address,
+}
+
+impl ChainRules {
+    /// The usual rules for a chain id.
+    pub fn of(chain_id: u64) -> Self {
+        ChainRules {
+            chain_id,
+            contract_size_limit: None,
+            deposit_contract: alloy_eips::eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS,
+            withdrawal_request_contract: alloy_eips::eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
+            consolidation_request_contract: alloy_eips::eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
+        }
+    }
+}
+
+/// One block's environment.
+#[derive(Clone)]
+pub struct BlockEnv {
+    pub rules: ChainRules,
+    pub fork: Fork,
+    pub number: u64,
+    pub timestamp: u64,
+    pub beneficiary: Address,
+    pub gas_limit: u64,
+    pub difficulty: U256,
+    pub mix_hash: B256,
+    pub base_fee: Option<u64>,
+    pub excess_blob_gas: Option<u64>,
+    pub max_blobs: Option<u64>,
+    pub blob_fee_fraction: Option<u64>,
+    pub parent_beacon_root: Option<B256>,
+    pub parent_hash: B256,
+    pub block_hashes: Option<Bytes>,
+    /// BLOCKHASH gives the hash of the number's digits, as the public state vectors have it.
+    pub hashes_of_numbers: bool,
+    pub dao_fork: bool,
+    /// What revm is given, worked out once: calls ask for it again and again.
+    pub prepared: OnceLock<(CfgEnv, EvmBlock)>,
+}
+
+impl BlockEnv {
+    /// Whether its blob gas has a price: e^88 is just below 2^127, and a higher one cannot be computed in the 128 bits
+    /// that it has.
+    pub fn check_blob_price(&self) -> Result<()> {
+        let (excess, fraction) = (self.excess_blob_gas.unwrap_or(0), self.fraction());
+        if fraction == 0 {
+            return Err(Error::Decode("blob gas: the fraction of its price is 0".into()));
+        }
+        if excess / fraction >= 88 {
+            return Err(Error::Decode(format!("blob gas: an excess of {excess} makes a price beyond all money")));
+        }
+        Ok(())
+    }
+
+    /// By how much excess gas the price of blobs grows e-fold, where the genesis does not say otherwise.
+    fn fraction(&self) -> u64 {
+        let usual = if self.fork.has(SpecId::PRAGUE) { 5_007_716 } else { 3_338_477 };
+        self.blob_fee_fraction.unwrap_or(usual)
+    }
+
+    pub fn cfg(&self) -> CfgEnv {
+        self.prepared.get_or_init(|| (self.make_cfg(), self.make_block())).0.clone()
+    }
+
+    pub fn block(&self) -> EvmBlock {
+        self.prepared.get_or_init(|| (self.make_cfg(), self.make_block())).1.clone()
+    }
+
+    fn make_cfg(&self) -> CfgEnv {
+        let mut cfg = CfgEnv::new_with_spec(self.fork.spec).with_chain_id(self.rules.chain_id);
+        if self.fork.is_constantinople {
+            cfg.set_gas_params(eip1283_prices());
+        }
+        cfg.limit_contract_code_size = self.rules.contract_size_limit;
+        // The limit for one transaction; the block's own limit is checked over all of them.
+        cfg.max_blobs_per_tx = self.max_blobs.map(|max| if self.fork.has(SpecId::OSAKA) { max.min(6) } else { max });
+        cfg.blob_base_fee_update_fraction = self.blob_fee_fraction;
+        cfg
+    }
+
+    fn make_block(&self) -> EvmBlock {
+        let merged = self.fork.has(SpecId::MERGE);
+        EvmBlock {
+            number: U256::from(self.number),
+            beneficiary: self.beneficiary,
+            timestamp: U256::from(self.timestamp),
+            gas_limit: self.gas_limit,
+            basefee: self.base_fee.unwrap_or(0),
+            difficulty: self.difficulty,
+            prevrandao: merged.then_some(self.mix_hash),
+            blob_excess_gas_and_price: self.blob_gas_and_price(),
+            slot_num: 0,
+        }
+    }
+
+    fn blob_gas_and_price(&self) -> Option<BlobExcessGasAndPrice> {
+        if !self.fork.has(SpecId::CANCUN) {
+            return None;
+        }
+        Some(BlobExcessGasAndPrice::new(self.excess_blob_gas.unwrap_or(0), self.fraction()))
+    }
+
+    pub fn blob_price(&self) -> u128 {
+        self.blob_gas_and_price().map_or(0, |blob| blob.blob_gasprice)
+    }
+
+    pub fn ancestors(&self) -> Ancestors {
+        match &self.block_hashes {
+            Some(hashes) => Ancestors::Given { number: self.number, hashes: hashes.clone() },
+            None if self.hashes_of_numbers => Ancestors::OfNumbers,
+            None => Ancestors::Canonical,
+        }
+    }
+}

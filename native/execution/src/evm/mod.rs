@@ -1,0 +1,10 @@
+//! revm as we use it.
+
+pub mod collision;
+pub mod context;
+pub mod database;
+pub mod env;
+pub mod machine;
+pub mod overrides;
+pub mod precompiles;
+pub mod watch;

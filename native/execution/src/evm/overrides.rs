@@ -1,0 +1,59 @@
+//! Accounts as a call wants to see them.
+
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use ophion_primitives::errors::Result;
+use ophion_storage::state::StateData;
+use revm::state::Bytecode;
+
+use super::database::ExecDb;
+use super::env::BlockEnv;
+
+/// What of an account is other than its state says; None is as it is.
+pub struct AccountOverride {
+    pub address: Address,
+    pub balance: Option<U256>,
+    pub nonce: Option<u64>,
+    pub code: Option<Bytes>,
+    /// All slots there are.
+    pub state: Option<Vec<(U256, U256)>>,
+    /// Slots that differ.
+    pub state_diff: Option<Vec<(U256, U256)>>,
+    /// Where the precompiled contract of this address is to be found.
+    pub precompile_target: Option<Address>,
+}
+
+impl AccountOverride {
+    pub fn apply(&self, db: &mut ExecDb) -> Result<()> {
+        if self.balance.is_none() && self.nonce.is_none() && self.code.is_none() && !self.has_slots() {
+            return Ok(());
+        }
+        let mut info = db.info(&self.address)?.unwrap_or_default();
+        info.balance = self.balance.unwrap_or(info.balance);
+        info.nonce = self.nonce.unwrap_or(info.nonce);
+        if let Some(code) = &self.code {
+            info.code_hash = if code.is_empty() { KECCAK256_EMPTY } else { keccak256(code) };
+            info.code = (!code.is_empty()).then(|| Bytecode::new_raw(code.clone()));
+        }
+        db.set_info(&self.address, Some(info))?;
+        if self.state.is_some() {
+            db.wipe_storage(&self.address)?;
+        }
+        for (slot, value) in self.state.iter().chain(&self.state_diff).flatten() {
+            db.set_storage(&self.address, *slot, *value)?;
+        }
+        Ok(())
+    }
+
+    fn has_slots(&self) -> bool {
+        self.state.is_some() || self.state_diff.is_some()
+    }
+}
+
+/// A state with these accounts in place of its own.
+pub fn overridden(state: &StateData, env: &BlockEnv, overrides: &[&AccountOverride]) -> Result<ExecDb> {
+    let mut db = ExecDb::new(state.open()?, env.ancestors());
+    for one in overrides {
+        one.apply(&mut db)?;
+    }
+    Ok(db)
+}

@@ -1,0 +1,7 @@
+//! The public vectors, through the same code that runs blocks.
+
+pub mod state;
+pub mod transaction;
+mod verdict;
+
+pub use verdict::Verdict;

@@ -1,0 +1,29 @@
+//! What all vectors have in common.
+
+use crate::evm::env::Fork;
+
+/// Case, fork with indexes, passed (None: skipped), what was expected and what came.
+pub type Verdict = (String, String, Option<bool>, String);
+
+/// The vectors' names of the forks that we know.
+pub fn fork_named(name: &str) -> Option<Fork> {
+    let ours = match name {
+        "Frontier" => "frontier",
+        "Homestead" => "homestead",
+        "EIP150" => "tangerine",
+        "EIP158" => "spurious",
+        "Byzantium" => "byzantium",
+        "Constantinople" => "constantinople",
+        "ConstantinopleFix" => "petersburg",
+        "Istanbul" => "istanbul",
+        "Berlin" => "berlin",
+        "London" => "london",
+        "Merge" | "Paris" => "paris",
+        "Shanghai" => "shanghai",
+        "Cancun" => "cancun",
+        "Prague" => "prague",
+        "Osaka" => "osaka",
+        _ => return None,
+    };
+    Fork::parse(ours).ok()
+}

@@ -1,0 +1,4 @@
+//! Proof of work.
+
+pub mod ethash;
+mod keccak512;

@@ -1,0 +1,4 @@
+//! From the text of a request to a checked query.
+
+mod check;
+pub mod engine;

@@ -1,0 +1,96 @@
+//! Accounts, each in the state after some block.
+
+use std::rc::Rc;
+
+use alloy_primitives::{Address, KECCAK256_EMPTY, U256, keccak256};
+use ophion_primitives::errors::Error;
+use ophion_storage::state::{StateData, View};
+
+use crate::document::fields::Field;
+use crate::document::plan::Node;
+use crate::run::blocks::Loaded;
+use crate::run::run::{INVALID_PARAMS, Run, Stop, Written, cost};
+use crate::values::value::Value;
+
+pub const STATE_MISSING: (i64, &str) = (-32008, "Initial sync is still in progress");
+/// States that are open at the same time.
+const VIEWS_KEPT: usize = 8;
+
+/// Who an account is and where its state is read.
+pub struct Account<'a> {
+    pub address: Address,
+    pub block: Rc<Loaded<'a>>,
+}
+
+impl<'a> Run<'a> {
+    fn view(&mut self, node: &Node, block: &Loaded<'_>) -> Result<Rc<View>, Stop> {
+        let root = block.header.state_root;
+        if let Some(view) = self.views.get(&root) {
+            return Ok(view.clone());
+        }
+        self.spend(cost::ACCOUNT)?;
+        let opened = StateData::at(self.snapshot, root).and_then(|state| state.open());
+        match opened {
+            Ok(view) => {
+                // Each has a reader of the database of its own, of which there are not many.
+                if self.views.len() >= VIEWS_KEPT {
+                    self.views.clear();
+                }
+                let view = Rc::new(view);
+                self.views.insert(root, view.clone());
+                Ok(view)
+            }
+            Err(Error::MissingState(_)) => Err(self.fail_with(node, STATE_MISSING)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// An account field: its state is opened when something beside the address is asked for.
+    pub fn account_object(&mut self, node: &'a Node, account: &Account<'a>) -> Written {
+        self.inside(node, |run| run.object(&node.children, |run, node| run.account_field(node, account)))
+    }
+
+    fn account_field(&mut self, node: &'a Node, account: &Account<'a>) -> Written {
+        let address = &account.address;
+        if node.field == Field::AccountAddress {
+            return self.bytes(address);
+        }
+        let view = self.view(node, &account.block)?;
+        self.spend(cost::ACCOUNT)?;
+        let hash = keccak256(address);
+        if node.field == Field::AccountStorage {
+            let Value::Hash(slot) = *self.argument(node, 0) else {
+                return Err(self.fail_with(node, INVALID_PARAMS));
+            };
+            let value = view.storage(address, &hash, &slot.into(), &keccak256(slot))?;
+            return self.bytes(value.to_be_bytes::<32>());
+        }
+        let found = view.account(address, &hash)?;
+        match node.field {
+            Field::AccountBalance => self.big(found.map_or(U256::ZERO, |account| account.balance)),
+            Field::AccountNonce => self.integer(found.map_or(0, |account| account.nonce)),
+            _ => {
+                let code = view.code(&found.map_or(KECCAK256_EMPTY, |account| account.code_hash))?;
+                self.bytes(code.original_bytes())
+            }
+        }
+    }
+
+    /// The block in whose state an account is shown: its own, or the one that an argument names.
+    pub fn account_at(
+        &mut self,
+        node: &'a Node,
+        address: Address,
+        own: Option<&Rc<Loaded<'a>>>,
+    ) -> Result<Account<'a>, Stop> {
+        let block = match (self.long(node, 0), own) {
+            (Some(number), _) => match self.canonical(number)? {
+                Some(block) => block,
+                None => return Err(self.fail_with(node, INVALID_PARAMS)),
+            },
+            (None, Some(block)) => self.with_state(block)?,
+            (None, None) => self.head_block()?,
+        };
+        Ok(Account { address, block })
+    }
+}

@@ -1,0 +1,13 @@
+//! Answering a query.
+
+mod accounts;
+mod asks;
+mod blocks;
+pub mod exchange;
+mod logs;
+mod objects;
+mod root;
+#[allow(clippy::module_inception)]
+pub mod run;
+mod transactions;
+mod values;

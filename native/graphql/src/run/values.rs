@@ -1,0 +1,78 @@
+//! Values as JSON text.
+
+use alloy_primitives::{B256, U256};
+use ophion_primitives::json::{data, list, quantity, wide};
+
+use crate::document::complaints;
+use crate::run::run::{Run, Stop, TOO_LONG, Written};
+
+/// A field counts as one unit of work; what is longer than a word counts by its words as well.
+const WORD: usize = 32;
+
+impl Run<'_> {
+    pub fn null(&mut self) {
+        self.out.extend_from_slice(b"null");
+    }
+
+    pub fn text(&mut self, text: &str) {
+        complaints::text(&mut self.out, text);
+    }
+
+    /// A `Long`, or an `Int` that later schemas call a `Long`.
+    pub fn integer(&mut self, value: u64) -> Written {
+        if self.inputs.shows_hex {
+            quantity(&mut self.out, "", value);
+            return Ok(());
+        }
+        self.decimal(value)
+    }
+
+    pub fn decimal(&mut self, value: u64) -> Written {
+        use std::io::Write;
+        write!(self.out, "{value}").expect("writing to memory");
+        Ok(())
+    }
+
+    pub fn integer_or_null(&mut self, value: Option<u64>) -> Written {
+        match value {
+            Some(value) => self.integer(value),
+            None => {
+                self.null();
+                Ok(())
+            }
+        }
+    }
+
+    pub fn big(&mut self, value: impl Into<U256>) -> Written {
+        wide(&mut self.out, "", value);
+        Ok(())
+    }
+
+    pub fn big_or_null(&mut self, value: Option<impl Into<U256>>) -> Written {
+        match value {
+            Some(value) => self.big(value),
+            None => {
+                self.null();
+                Ok(())
+            }
+        }
+    }
+
+    pub fn bytes(&mut self, bytes: impl AsRef<[u8]>) -> Written {
+        let bytes = bytes.as_ref();
+        if bytes.len() > WORD {
+            self.spend((bytes.len() / WORD) as u64)?;
+            if self.out.len() + 2 * bytes.len() > self.bounds.max_bytes {
+                return Err(Stop::Exhausted(TOO_LONG));
+            }
+        }
+        data(&mut self.out, "", bytes);
+        Ok(())
+    }
+
+    pub fn hashes(&mut self, hashes: &[B256]) -> Written {
+        self.spend(hashes.len() as u64)?;
+        list(&mut self.out, "", hashes, |out, hash| data(out, "", hash));
+        Ok(())
+    }
+}

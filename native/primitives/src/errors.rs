@@ -1,0 +1,50 @@
+//! One error type for all crates.
+
+/// What can go wrong on purpose. A panic, by contrast, is a bug.
+#[derive(Debug, Clone)]
+pub enum Error {
+    Storage(String),
+    Decode(String),
+    InvalidBody(String),
+    MissingState(String),
+    Timeout(String),
+    Refused(String),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn decode(place: &str, cause: impl std::fmt::Display) -> Self {
+        Error::Decode(format!("{place}: {cause}"))
+    }
+
+    pub fn damaged(what: impl std::fmt::Display) -> Self {
+        Error::Storage(format!("the database is damaged: {what}; run `ophion storage check`"))
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Storage(m) | Error::Decode(m) | Error::InvalidBody(m) | Error::MissingState(m) => f.write_str(m),
+            Error::Timeout(m) | Error::Refused(m) => f.write_str(m),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+impl revm_database_interface::DBErrorMarker for Error {}
+
+impl From<heed::Error> for Error {
+    fn from(error: heed::Error) -> Self {
+        use heed::{Error as H, MdbError};
+        match &error {
+            H::Io(io) if io.raw_os_error() == Some(28) => {
+                Error::Storage("no space left on the disk; nothing of the unfinished block was written".into())
+            }
+            H::Mdb(MdbError::MapFull) => Error::Storage("the database has reached its map size".into()),
+            H::Mdb(MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid) => Error::damaged(&error),
+            _ => Error::Storage(format!("database: {error}")),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Transactions and bodies as Python sees them.
+
+use std::sync::Arc;
+
+use alloy_consensus::transaction::Transaction as _;
+use alloy_eips::eip4895::Withdrawal as WithdrawalData;
+use alloy_primitives::{Bytes, TxKind, U256};
+use ophion_execution::block::rules;
+use ophion_execution::evm::env::Fork;
+use ophion_primitives::errors::{Error, Result};
+use ophion_rendering::objects;
+use ophion_storage::chain::body::{self, BodyData, Known, Tx};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList, PyString};
+use rayon::prelude::*;
+
+use crate::values::convert::{Addr, Raw, to_bytes, to_int};
+use crate::values::errors::Answer;
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct Transaction {
+    pub tx: Arc<Tx>,
+    pub known: Known,
+}
+
+#[pymethods]
+impl Transaction {
+    #[getter]
+    fn raw<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        to_bytes(py, &self.tx.raw)
+    }
+
+    #[getter]
+    fn hash<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        to_bytes(py, self.known.hash)
+    }
+
+    #[getter]
+    fn sender<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        to_bytes(py, self.known.sender)
+    }
+
+    #[getter]
+    fn r#type(&self) -> u8 {
+        self.tx.envelope.tx_type() as u8
+    }
+
+    #[getter]
+    fn chain_id(&self) -> Option<u64> {
+        self.tx.envelope.chain_id()
+    }
+
+    #[getter]
+    fn nonce(&self) -> u64 {
+        self.tx.envelope.nonce()
+    }
+
+    #[getter]
+    fn gas_limit(&self) -> u64 {
+        self.tx.envelope.gas_limit()
+    }
+
+    #[getter]
+    fn max_fee_per_gas(&self) -> u128 {
+        self.tx.envelope.max_fee_per_gas()
+    }
+
+    #[getter]
+    fn max_priority_fee_per_gas(&self) -> u128 {
+        self.tx.envelope.max_priority_fee_per_gas().unwrap_or_else(|| self.tx.envelope.max_fee_per_gas())
+    }
+
+    #[getter]
+    fn max_fee_per_blob_gas(&self) -> Option<u128> {
+        self.tx.envelope.max_fee_per_blob_gas()
+    }
+
+    #[getter]
+    fn blob_hashes<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        self.tx.envelope.blob_versioned_hashes().unwrap_or_default().iter().map(|hash| to_bytes(py, hash)).collect()
+    }
+
+    #[getter]
+    fn to<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        match self.tx.envelope.kind() {
+            TxKind::Call(address) => Some(to_bytes(py, address)),
+            TxKind::Create => None,
+        }
+    }
+
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> Answer<Bound<'py, PyAny>> {
+        to_int(py, &self.tx.envelope.value())
+    }
+
+    #[getter]
+    fn input<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        to_bytes(py, self.tx.envelope.input())
+    }
+
+    #[getter]
+    fn authorization_count(&self) -> usize {
+        self.tx.envelope.authorization_list().map_or(0, <[_]>::len)
+    }
+
+    #[getter]
+    fn is_low_s(&self) -> bool {
+        self.tx.is_low_s()
+    }
+
+    /// Most the sender may have to pay: value, gas and blobs.
+    #[getter]
+    fn cost<'py>(&self, py: Python<'py>) -> Answer<Bound<'py, PyAny>> {
+        let envelope = &self.tx.envelope;
+        let gas = U256::from(envelope.gas_limit()) * U256::from(envelope.max_fee_per_gas());
+        let blobs = U256::from(self.tx.blob_count() * alloy_eips::eip4844::DATA_GAS_PER_BLOB)
+            * U256::from(envelope.max_fee_per_blob_gas().unwrap_or_default());
+        to_int(py, &gas.saturating_add(blobs).saturating_add(envelope.value()))
+    }
+
+    fn json<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut out = Vec::with_capacity(800);
+        objects::write_transaction(&mut out, &self.tx.envelope, &self.known, None);
+        PyBytes::new(py, &out)
+    }
+
+    #[pyo3(signature = (fork, /))]
+    fn intrinsic_gas(&self, fork: &str) -> Answer<u64> {
+        Ok(rules::intrinsic_gas(&(&self.tx.envelope).into(), Fork::parse(fork)?))
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (raws, /))]
+fn decode_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> Answer<Bound<'py, PyList>> {
+    let one = |raw: &PyBackedBytes| -> Result<Transaction> {
+        let tx = body::decode_submitted(raw)?;
+        let sender = tx.recover()?;
+        Ok(Transaction { known: Known { hash: tx.hash(), sender }, tx: Arc::new(tx) })
+    };
+    let decoded: Vec<Result<Transaction>> =
+        py.detach(|| if raws.len() <= 8 { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() });
+    let list = PyList::empty(py);
+    for result in decoded {
+        match result {
+            Ok(transaction) => list.append(Py::new(py, transaction)?)?,
+            Err(cause) => list.append(PyString::new(py, &cause.to_string()))?,
+        }
+    }
+    Ok(list)
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct Withdrawal {
+    pub data: WithdrawalData,
+}
+
+#[pymethods]
+impl Withdrawal {
+    #[new]
+    fn new(index: u64, validator: u64, address: Addr, amount_gwei: u64) -> Self {
+        Withdrawal {
+            data: WithdrawalData { index, validator_index: validator, address: address.0, amount: amount_gwei },
+        }
+    }
+
+    #[getter]
+    fn index(&self) -> u64 {
+        self.data.index
+    }
+
+    #[getter]
+    fn validator(&self) -> u64 {
+        self.data.validator_index
+    }
+
+    #[getter]
+    fn address<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        to_bytes(py, self.data.address)
+    }
+
+    #[getter]
+    fn amount_gwei(&self) -> u64 {
+        self.data.amount
+    }
+}
+
+pub fn withdrawals_of(given: Option<Vec<Py<Withdrawal>>>) -> Option<Vec<WithdrawalData>> {
+    given.map(|list| list.iter().map(|one| one.get().data).collect())
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct Body {
+    pub data: Arc<BodyData>,
+}
+
+#[pymethods]
+impl Body {
+    #[staticmethod]
+    fn of(
+        py: Python<'_>,
+        transactions: Vec<Raw>,
+        ommers: Vec<Raw>,
+        withdrawals: Option<Vec<Py<Withdrawal>>>,
+    ) -> Answer<Self> {
+        let withdrawals = withdrawals_of(withdrawals);
+        let txs = py.detach(|| {
+            let decode = |(index, raw): (usize, Raw)| {
+                Tx::decode(raw.0).map_err(|cause| Error::decode(&format!("transaction {index}"), cause))
+            };
+            transactions.into_iter().enumerate().map(decode).collect::<Result<Vec<_>>>()
+        })?;
+        let ommers: Vec<Bytes> = ommers.into_iter().map(|raw| raw.0).collect();
+        Ok(Body { data: Arc::new(BodyData::new(txs, ommers, withdrawals)) })
+    }
+
+    #[getter]
+    fn transaction_count(&self) -> usize {
+        self.data.txs.len()
+    }
+
+    #[getter]
+    fn transactions_root<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        to_bytes(py, py.detach(|| self.data.transactions_root()))
+    }
+
+    #[getter]
+    fn ommers<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        self.data.ommers.iter().map(|ommer| to_bytes(py, ommer)).collect()
+    }
+
+    #[getter]
+    fn ommers_hash<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        to_bytes(py, self.data.ommers_hash())
+    }
+
+    #[getter]
+    fn withdrawals(&self) -> Option<Vec<Withdrawal>> {
+        self.data.withdrawals.as_ref().map(|all| all.iter().map(|one| Withdrawal { data: *one }).collect())
+    }
+
+    #[getter]
+    fn withdrawals_root<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.data.withdrawals_root().map(|root| to_bytes(py, root))
+    }
+
+    #[getter]
+    fn transactions(&self, py: Python<'_>) -> Answer<Vec<Transaction>> {
+        let known = py.detach(|| self.data.known())?;
+        let pairs = self.data.txs.iter().zip(known);
+        Ok(pairs
+            .map(|(tx, known)| Transaction {
+                tx: Arc::new(Tx { envelope: tx.envelope.clone(), raw: tx.raw.clone() }),
+                known: *known,
+            })
+            .collect())
+    }
+
+    #[getter]
+    fn blob_gas(&self) -> u64 {
+        self.data.txs.iter().map(Tx::blob_count).sum::<u64>() * alloy_eips::eip4844::DATA_GAS_PER_BLOB
+    }
+
+    fn recover(&self, py: Python<'_>) -> Answer<()> {
+        py.detach(|| self.data.known())?;
+        Ok(())
+    }
+
+    #[pyo3(signature = (header, /))]
+    fn encode_block<'py>(&self, py: Python<'py>, header: &[u8]) -> Bound<'py, PyBytes> {
+        to_bytes(py, body::encode_block(header, &self.data.encode()))
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (block, /))]
+fn decode_block<'py>(py: Python<'py>, block: PyBackedBytes) -> Answer<(Bound<'py, PyBytes>, Body)> {
+    let (header, data) = py.detach(|| body::decode_block(&block))?;
+    Ok((to_bytes(py, header), Body { data: Arc::new(data) }))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Transaction>()?;
+    module.add_class::<Withdrawal>()?;
+    module.add_class::<Body>()?;
+    module.add_function(wrap_pyfunction!(decode_transactions, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_block, module)?)
+}

@@ -1,0 +1,6 @@
+//! Blocks, states and the database.
+
+pub mod body;
+pub mod state;
+pub mod store;
+pub mod trie;

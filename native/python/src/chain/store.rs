@@ -1,0 +1,294 @@
+//! The store as Python sees it.
+
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+
+use alloy_primitives::B256;
+use ophion_primitives::deadline;
+use ophion_primitives::errors::{Error, Result};
+use ophion_rendering::chain::blocks;
+use ophion_rendering::chain::logs::{self, Limits, LogFilter};
+use ophion_storage::chain::body::encode_block;
+use ophion_storage::chain::receipts::ReceiptData;
+use ophion_storage::state::StateData;
+use ophion_storage::store::{self, BlockRecord, Database, Snapshot, decode_header};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::body::Body;
+use super::state::{Execution, State};
+use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes, to_int};
+use crate::values::errors::Answer;
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct NewBlock {
+    record: Arc<BlockRecord>,
+}
+
+#[pymethods]
+impl NewBlock {
+    #[new]
+    #[pyo3(signature = (*, hash, number, header, body, execution, total_difficulty))]
+    fn new(
+        hash: Hash,
+        number: u64,
+        header: Raw,
+        body: &Bound<'_, Body>,
+        execution: &Bound<'_, Execution>,
+        total_difficulty: Wide,
+    ) -> Self {
+        NewBlock {
+            record: Arc::new(BlockRecord {
+                hash: hash.0,
+                number,
+                header: header.0,
+                body: body.get().data.clone(),
+                effects: execution.get().data.effects.clone(),
+                total_difficulty: total_difficulty.0,
+            }),
+        }
+    }
+}
+
+/// JSON text, or None when what was asked for does not exist.
+type PyJson<'py> = Answer<Option<Bound<'py, PyBytes>>>;
+type PyTopics = Vec<Option<Vec<Hash>>>;
+
+fn log_filter(addresses: Vec<Addr>, topics: PyTopics) -> LogFilter {
+    let any_of = |hashes: Vec<Hash>| hashes.into_iter().map(|hash| hash.0).collect();
+    LogFilter {
+        addresses: addresses.into_iter().map(|address| address.0).collect(),
+        topics: topics.into_iter().map(|position| position.map(any_of)).collect(),
+    }
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct Store {
+    inner: RwLock<Option<Arc<Database>>>,
+}
+
+impl Store {
+    pub fn inner(&self) -> Result<Arc<Database>> {
+        let inner = self.inner.read().expect("no panic while locked");
+        inner.clone().ok_or_else(|| Error::Storage("the database is closed".into()))
+    }
+
+    /// JSON text made in one snapshot without the GIL.
+    fn json<'py>(
+        &self,
+        py: Python<'py>,
+        make: impl FnOnce(&Snapshot) -> Result<Option<Vec<u8>>> + Send,
+    ) -> PyJson<'py> {
+        Ok(self.read(py, make)?.map(|text| to_bytes(py, text)))
+    }
+
+    /// Run a read in one snapshot without the GIL.
+    pub fn read<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&Snapshot) -> Result<T> + Send) -> Answer<T> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| read(&inner.snapshot()?))?)
+    }
+}
+
+#[pymethods]
+impl Store {
+    #[staticmethod]
+    #[pyo3(signature = (path, *, create=true, read_only=false, durable=true))]
+    fn open(py: Python<'_>, path: &str, create: bool, read_only: bool, durable: bool) -> Answer<Self> {
+        let inner = py.detach(|| Database::open(Path::new(path), create, read_only, durable))?;
+        Ok(Store { inner: RwLock::new(Some(inner)) })
+    }
+
+    fn close(&self) {
+        if let Some(inner) = self.inner.write().expect("no panic while locked").take() {
+            inner.close();
+        }
+    }
+
+    fn sync(&self, py: Python<'_>) -> Answer<()> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| inner.sync())?)
+    }
+
+    #[pyo3(signature = (blocks, removed, added, named=Vec::new(), /))]
+    fn commit(
+        &self,
+        py: Python<'_>,
+        blocks: Vec<Py<NewBlock>>,
+        removed: Vec<Hash>,
+        added: Vec<Hash>,
+        named: Vec<(String, Vec<u8>)>,
+    ) -> Answer<()> {
+        let inner = self.inner()?;
+        let records: Vec<Arc<BlockRecord>> = blocks.iter().map(|block| block.get().record.clone()).collect();
+        let plain = |hashes: Vec<Hash>| hashes.into_iter().map(|hash| hash.0).collect::<Vec<B256>>();
+        let (removed, added) = (plain(removed), plain(added));
+        Ok(py.detach(|| inner.commit(&records, &removed, &added, &named))?)
+    }
+
+    #[pyo3(signature = (key, value, /))]
+    fn put_meta(&self, py: Python<'_>, key: &str, value: &[u8]) -> Answer<()> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| inner.put_meta(key, value))?)
+    }
+
+    #[pyo3(signature = (key, /))]
+    fn meta<'py>(&self, py: Python<'py>, key: &str) -> Answer<Option<Bound<'py, PyBytes>>> {
+        let found = self.read(py, |snapshot| Ok(snapshot.meta(key)?.map(<[u8]>::to_vec)))?;
+        Ok(found.map(|value| to_bytes(py, value)))
+    }
+
+    fn head<'py>(&self, py: Python<'py>) -> Answer<Option<(Bound<'py, PyBytes>, u64)>> {
+        let head = self.inner()?.snapshot()?.head()?;
+        Ok(head.map(|(hash, number)| (to_bytes(py, hash), number)))
+    }
+
+    #[pyo3(signature = (number, /))]
+    fn canonical_hash<'py>(&self, py: Python<'py>, number: u64) -> Answer<Option<Bound<'py, PyBytes>>> {
+        let found = self.inner()?.snapshot()?.canonical_hash(number)?;
+        Ok(found.map(|hash| to_bytes(py, hash)))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn header<'py>(&self, py: Python<'py>, hash: Hash) -> Answer<Option<Bound<'py, PyBytes>>> {
+        let snapshot = self.inner()?.snapshot()?;
+        Ok(snapshot.header(&hash.0)?.map(|(_, _, header)| to_bytes(py, header)))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn total_difficulty<'py>(&self, py: Python<'py>, hash: Hash) -> Answer<Option<Bound<'py, PyAny>>> {
+        let snapshot = self.inner()?.snapshot()?;
+        snapshot.header(&hash.0)?.map(|(_, total, _)| to_int(py, &total)).transpose()
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn number_of(&self, hash: Hash) -> Answer<Option<u64>> {
+        let snapshot = self.inner()?.snapshot()?;
+        Ok(snapshot.header(&hash.0)?.map(|(number, _, _)| number))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn body(&self, py: Python<'_>, hash: Hash) -> Answer<Option<Body>> {
+        let found = self.read(py, |snapshot| snapshot.body(&hash.0))?;
+        Ok(found.map(|data| Body { data: Arc::new(data) }))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn block<'py>(&self, py: Python<'py>, hash: Hash) -> Answer<Option<Bound<'py, PyBytes>>> {
+        let found = self.read(py, |snapshot| {
+            let Some((_, _, header)) = snapshot.header(&hash.0)? else { return Ok(None) };
+            Ok(snapshot.stored_body(&hash.0)?.map(|(_, body)| encode_block(header, body)))
+        })?;
+        Ok(found.map(|block| to_bytes(py, block)))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn transaction_position<'py>(
+        &self,
+        py: Python<'py>,
+        hash: Hash,
+    ) -> Answer<Option<(Bound<'py, PyBytes>, u64, u32)>> {
+        let snapshot = self.inner()?.snapshot()?;
+        let Some((number, index)) = snapshot.position(&hash.0)? else { return Ok(None) };
+        Ok(snapshot.canonical_hash(number)?.map(|block| (to_bytes(py, block), number, index)))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn raw_receipts<'py>(&self, py: Python<'py>, hash: Hash) -> Answer<Option<Vec<Bound<'py, PyBytes>>>> {
+        let found = self.read(py, |snapshot| {
+            let receipts = snapshot.receipts(&hash.0)?;
+            Ok(receipts.map(|all| {
+                let encode = |receipt: &ReceiptData| {
+                    let mut out = Vec::new();
+                    receipt.encode(receipt.bloom(), &mut out);
+                    out
+                };
+                all.iter().map(encode).collect::<Vec<_>>()
+            }))
+        })?;
+        Ok(found.map(|all| all.iter().map(|receipt| to_bytes(py, receipt)).collect()))
+    }
+
+    #[pyo3(signature = (root, /))]
+    fn state(&self, root: Hash) -> Answer<State> {
+        Ok(State { data: StateData::at(&self.inner()?.snapshot()?, root.0)? })
+    }
+
+    fn latest(&self) -> Answer<State> {
+        let snapshot = self.inner()?.snapshot()?;
+        let (hash, _) = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
+        let header = snapshot.header(&hash)?.ok_or_else(|| Error::damaged("the head has no header"))?.2;
+        let root = decode_header(header)?.state_root;
+        Ok(State { data: StateData::at(&snapshot, root)? })
+    }
+
+    #[pyo3(signature = (hash, full, with_total_difficulty, /))]
+    fn block_json<'py>(&self, py: Python<'py>, hash: Hash, full: bool, with_total_difficulty: bool) -> PyJson<'py> {
+        self.json(py, |snapshot| blocks::block_json(snapshot, &hash.0, full, with_total_difficulty))
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn transaction_json<'py>(&self, py: Python<'py>, hash: Hash) -> PyJson<'py> {
+        self.json(py, |snapshot| blocks::transaction_json(snapshot, &hash.0))
+    }
+
+    #[pyo3(signature = (block, index, /))]
+    fn transaction_at_json<'py>(&self, py: Python<'py>, block: Hash, index: usize) -> PyJson<'py> {
+        self.json(py, |snapshot| blocks::transaction_at_json(snapshot, &block.0, index))
+    }
+
+    #[pyo3(signature = (hash, with_revert_reason, /))]
+    fn receipt_json<'py>(&self, py: Python<'py>, hash: Hash, with_revert_reason: bool) -> PyJson<'py> {
+        self.json(py, |snapshot| blocks::receipt_json(snapshot, &hash.0, with_revert_reason))
+    }
+
+    #[pyo3(signature = (block, with_revert_reason, /))]
+    fn block_receipts_json<'py>(&self, py: Python<'py>, block: Hash, with_revert_reason: bool) -> PyJson<'py> {
+        self.json(py, |snapshot| blocks::block_receipts_json(snapshot, &block.0, with_revert_reason))
+    }
+
+    #[pyo3(signature = (first, last, addresses, topics, max_results, max_bytes, deadline_s, /))]
+    #[allow(clippy::too_many_arguments)]
+    fn logs_json<'py>(
+        &self,
+        py: Python<'py>,
+        first: u64,
+        last: u64,
+        addresses: Vec<Addr>,
+        topics: PyTopics,
+        max_results: usize,
+        max_bytes: usize,
+        deadline_s: f64,
+    ) -> Answer<Bound<'py, PyBytes>> {
+        let filter = log_filter(addresses, topics);
+        let limits = Limits { max_results, max_bytes, deadline: deadline::after(deadline_s) };
+        let found = self.read(py, |snapshot| logs::search(snapshot, first, last, &filter, &limits))?;
+        Ok(to_bytes(py, found))
+    }
+
+    #[pyo3(signature = (block, addresses, topics, removed, /))]
+    fn block_logs_json<'py>(
+        &self,
+        py: Python<'py>,
+        block: Hash,
+        addresses: Vec<Addr>,
+        topics: PyTopics,
+        removed: bool,
+    ) -> PyJson<'py> {
+        let filter = log_filter(addresses, topics);
+        self.json(py, |snapshot| logs::of_block(snapshot, &block.0, &filter, removed))
+    }
+
+    fn usage(&self, py: Python<'_>) -> Answer<Vec<(String, u64, u64)>> {
+        self.read(py, Snapshot::usage)
+    }
+
+    #[pyo3(signature = (limit, /))]
+    fn check(&self, py: Python<'_>, limit: usize) -> Answer<Vec<String>> {
+        self.read(py, |snapshot| store::check(snapshot, limit))
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<NewBlock>()?;
+    module.add_class::<Store>()
+}

@@ -1,0 +1,37 @@
+//! Ending what another thread computes.
+
+use ophion_primitives::deadline;
+use pyo3::prelude::*;
+
+/// Lets another thread end what this one computes.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct Cancellation {
+    flag: deadline::Cancellation,
+}
+
+#[pymethods]
+impl Cancellation {
+    #[new]
+    fn new() -> Self {
+        Cancellation { flag: deadline::Cancellation::default() }
+    }
+
+    fn cancel(&self) {
+        self.flag.cancel();
+    }
+
+    /// From here on calls, searches and simulations of this thread end soon after `cancel`.
+    fn __enter__(&self) {
+        self.flag.enter();
+    }
+
+    #[pyo3(signature = (kind, error, trace, /))]
+    fn __exit__(&self, kind: &Bound<'_, PyAny>, error: &Bound<'_, PyAny>, trace: &Bound<'_, PyAny>) {
+        let _ = (kind, error, trace);
+        deadline::Cancellation::leave();
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Cancellation>()
+}

@@ -1,0 +1,9 @@
+//! Running things.
+
+pub mod block;
+pub mod call;
+pub mod cancellation;
+pub mod env;
+pub mod ethash;
+pub mod simulate;
+pub mod vectors;

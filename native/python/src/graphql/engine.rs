@@ -1,0 +1,127 @@
+//! The GraphQL engine as Python sees it: requests in, checked queries out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ophion_graphql::document::complaints::{self, Entry};
+use ophion_graphql::document::planner::Limits;
+use ophion_graphql::request::engine::{Engine, Query};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use serde_json::value::RawValue;
+
+use super::query::GraphqlQuery;
+use crate::values::convert::to_bytes;
+use crate::values::errors::Answer;
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct GraphqlEngine {
+    engine: Arc<Engine>,
+    settings: Settings,
+}
+
+/// What all requests share.
+#[derive(Clone, Copy)]
+pub struct Settings {
+    pub chain_id: u64,
+    pub protocol_version: u32,
+    pub shows_hex: bool,
+    pub max_cost: u64,
+    pub max_bytes: usize,
+    pub max_blocks: u64,
+    pub max_calls: usize,
+    pub max_logs_range: u64,
+    pub max_logs: usize,
+}
+
+#[pymethods]
+impl GraphqlEngine {
+    #[new]
+    #[pyo3(signature = (schema, *, chain_id, protocol_version, shows_hex, max_tokens, max_depth, max_fields, max_cost, max_bytes,
+        max_blocks, max_calls, max_logs_range, max_logs))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        schema: &str,
+        chain_id: u64,
+        protocol_version: u32,
+        shows_hex: bool,
+        max_tokens: usize,
+        max_depth: usize,
+        max_fields: usize,
+        max_cost: u64,
+        max_bytes: usize,
+        max_blocks: u64,
+        max_calls: usize,
+        max_logs_range: u64,
+        max_logs: usize,
+    ) -> Answer<Self> {
+        let engine = Engine::new(schema, max_tokens, Limits { max_fields, max_depth })?;
+        let settings = Settings {
+            chain_id,
+            protocol_version,
+            shows_hex,
+            max_cost,
+            max_bytes,
+            max_blocks,
+            max_calls,
+            max_logs_range,
+            max_logs,
+        };
+        Ok(GraphqlEngine { engine: Arc::new(engine), settings })
+    }
+
+    /// A request in its JSON form; `bytes` is the answer to one that cannot be run.
+    #[pyo3(signature = (body, /))]
+    fn read<'py>(&self, py: Python<'py>, body: &[u8]) -> Answer<Bound<'py, PyAny>> {
+        let prepared = py.detach(|| {
+            let (document, operation, variables) = read_json(body)?;
+            self.engine.prepare(document, operation.as_deref(), variables.as_deref())
+        });
+        self.prepared(py, prepared)
+    }
+
+    /// A request by its parts, the variables as JSON text.
+    #[pyo3(signature = (document, operation, variables, /))]
+    fn read_parts<'py>(
+        &self,
+        py: Python<'py>,
+        document: String,
+        operation: Option<&str>,
+        variables: Option<&str>,
+    ) -> Answer<Bound<'py, PyAny>> {
+        let prepared = py.detach(|| self.engine.prepare(document, operation, variables));
+        self.prepared(py, prepared)
+    }
+}
+
+impl GraphqlEngine {
+    fn prepared<'py>(
+        &self,
+        py: Python<'py>,
+        prepared: std::result::Result<Query, Vec<Entry>>,
+    ) -> Answer<Bound<'py, PyAny>> {
+        let (engine, settings) = (self.engine.clone(), self.settings);
+        Ok(match prepared {
+            Ok(query) => GraphqlQuery { engine, settings, query: Arc::new(query) }.into_bound_py_any(py)?,
+            Err(entries) => to_bytes(py, complaints::refusal(&entries)).into_any(),
+        })
+    }
+}
+
+type Parts = (String, Option<String>, Option<String>);
+
+fn read_json(body: &[u8]) -> std::result::Result<Parts, Vec<Entry>> {
+    let broken = |message: String| vec![Entry::validation(message, None)];
+    let members: HashMap<String, &RawValue> =
+        serde_json::from_slice(body).map_err(|cause| broken(format!("the request is not a JSON object: {cause}")))?;
+    let text = |name: &str| -> std::result::Result<Option<String>, Vec<Entry>> {
+        match members.get(name).map(|raw| raw.get()) {
+            None | Some("null") => Ok(None),
+            Some(raw) => serde_json::from_str(raw).map(Some).map_err(|_| broken(format!("{name}: text is expected"))),
+        }
+    };
+    let variables = members.get("variables").map(|raw| raw.get().to_string());
+    // Some tools send an empty name where they mean none.
+    let operation = text("operationName")?.filter(|name| !name.is_empty());
+    Ok((text("query")?.unwrap_or_default(), operation, variables))
+}

@@ -1,0 +1,17 @@
+//! GraphQL: requests in, checked queries out, and what they ask of the node.
+
+mod asks;
+mod engine;
+mod query;
+mod text;
+
+use pyo3::prelude::*;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<engine::GraphqlEngine>()?;
+    module.add_class::<query::GraphqlQuery>()?;
+    module.add_class::<query::GraphqlRound>()?;
+    module.add_class::<text::GraphqlText>()?;
+    module.add_class::<asks::GraphqlAsk>()?;
+    module.add_class::<asks::GraphqlReply>()
+}

@@ -1,0 +1,195 @@
+//! A checked query as Python sees it: run at once, or in rounds when the node has to do something first.
+
+use std::sync::{Arc, Mutex};
+
+use alloy_primitives::U256;
+use ophion_graphql::document::complaints::{self, Entry};
+use ophion_graphql::document::fields::Field;
+use ophion_graphql::request::engine::{Engine, Query};
+use ophion_graphql::run::exchange::{Ask, Bounds, Inputs, Outcome, Pooled, Reply};
+use ophion_graphql::run::run::Run;
+use ophion_graphql::values::value::Value;
+use ophion_primitives::deadline;
+use ophion_primitives::errors::Result;
+use ophion_storage::store::Snapshot;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::asks::{GraphqlAsk, GraphqlReply};
+use super::engine::Settings;
+use super::text::GraphqlText;
+use crate::chain::body::Transaction;
+use crate::chain::store::Store;
+use crate::values::convert::{Hash, Wide, to_bytes};
+use crate::values::errors::Answer;
+
+const OK: u16 = 200;
+const BAD_REQUEST: u16 = 400;
+/// An answer of so many bytes is not copied.
+const LARGE: usize = 64 * 1024;
+/// Work that the thread which serves everybody does at once; about a millisecond.
+const INLINE_BUDGET: u64 = 10_000;
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct GraphqlQuery {
+    pub engine: Arc<Engine>,
+    pub settings: Settings,
+    pub query: Arc<Query>,
+}
+
+#[pymethods]
+impl GraphqlQuery {
+    #[getter]
+    fn is_mutation(&self) -> bool {
+        self.query.plan.is_mutation
+    }
+
+    #[getter]
+    fn is_heavy(&self) -> bool {
+        self.query.is_heavy()
+    }
+
+    #[getter]
+    fn needs_gas_price(&self) -> bool {
+        self.query.plan.needs.gas_price
+    }
+
+    #[getter]
+    fn needs_priority_fee(&self) -> bool {
+        self.query.plan.needs.priority_fee
+    }
+
+    #[getter]
+    fn needs_pool(&self) -> bool {
+        self.query.plan.needs.pool
+    }
+
+    #[getter]
+    fn needs_next_base_fee(&self) -> bool {
+        self.query.plan.needs.next_base_fee
+    }
+
+    /// Hashes of the transactions that the request names.
+    #[getter]
+    fn transactions<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        let roots = self.query.plan.nodes.iter().filter(|node| node.field == Field::QueryTransaction);
+        let hash = |first: usize| match &self.query.values[first] {
+            Value::Hash(hash) => Some(to_bytes(py, hash)),
+            _ => None,
+        };
+        roots.filter_map(|node| hash(node.first_argument)).collect()
+    }
+
+    /// Status and body; what the node has to do first; or None when it is too much to be done at once.
+    #[pyo3(signature = (store, head_hash, head_number, at_once, deadline_s, *, gas_price=None, priority_fee=None,
+        next_base_fee=None, syncing=None, pool=vec![], named=vec![]))]
+    #[allow(clippy::too_many_arguments)]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        store: &Bound<'py, Store>,
+        head_hash: Hash,
+        head_number: u64,
+        at_once: bool,
+        deadline_s: f64,
+        gas_price: Option<Wide>,
+        priority_fee: Option<Wide>,
+        next_base_fee: Option<u64>,
+        syncing: Option<(u64, u64, u64)>,
+        pool: Vec<Py<Transaction>>,
+        named: Vec<Py<Transaction>>,
+    ) -> Answer<Bound<'py, PyAny>> {
+        let inner = store.get().inner()?;
+        let pooled = |given: Vec<Py<Transaction>>| {
+            given.iter().map(|one| Pooled { tx: one.get().tx.clone(), known: one.get().known }).collect::<Vec<_>>()
+        };
+        let wide = |given: Option<Wide>| given.map_or(U256::ZERO, |given| given.0);
+        let inputs = Inputs {
+            head: (head_hash.0, head_number),
+            chain_id: self.settings.chain_id,
+            protocol_version: self.settings.protocol_version,
+            shows_hex: self.settings.shows_hex,
+            gas_price: wide(gas_price),
+            priority_fee: wide(priority_fee),
+            next_base_fee,
+            syncing,
+            pool: pooled(pool),
+            named: pooled(named),
+        };
+        let settings = &self.settings;
+        let bounds = Bounds {
+            budget: if at_once { INLINE_BUDGET.min(settings.max_cost) } else { settings.max_cost },
+            max_bytes: settings.max_bytes,
+            max_blocks: settings.max_blocks,
+            max_logs_range: settings.max_logs_range,
+            max_logs: settings.max_logs,
+            max_asks: settings.max_calls,
+            deadline: deadline::after(deadline_s),
+        };
+        let (engine, query) = (&self.engine, &self.query);
+        let (snapshot, outcome) = py.detach(|| -> Result<_> {
+            let snapshot = inner.snapshot()?;
+            let outcome = Run::new(engine, &snapshot, query, &inputs, bounds.clone(), None)?.finish()?;
+            Ok((snapshot, outcome))
+        })?;
+        if at_once && matches!(outcome, Outcome::Exhausted(_)) {
+            query.note_heavy();
+            return Ok(py.None().into_bound(py));
+        }
+        if let Outcome::Asks(asks) = outcome {
+            let held = Held { snapshot, inputs, bounds: Bounds { budget: settings.max_cost, ..bounds } };
+            let (engine, query) = (engine.clone(), query.clone());
+            let round = GraphqlRound { engine, query, asks: Arc::new(asks), held: Mutex::new(held) };
+            return Ok(round.into_bound_py_any(py)?);
+        }
+        answer(py, outcome)
+    }
+}
+
+fn answer(py: Python<'_>, outcome: Outcome) -> Answer<Bound<'_, PyAny>> {
+    let (status, body) = match outcome {
+        Outcome::Answer { is_ok, body } => (if is_ok { OK } else { BAD_REQUEST }, body),
+        Outcome::Exhausted(what) => (BAD_REQUEST, complaints::refusal(&[Entry::aborted(what.into())])),
+        Outcome::Asks(_) => unreachable!("a second round asks nothing"),
+    };
+    Ok(match body.len() < LARGE {
+        true => (status, to_bytes(py, body)).into_bound_py_any(py)?,
+        false => (status, GraphqlText::new(body)).into_bound_py_any(py)?,
+    })
+}
+
+/// What a request needs from the node, and the snapshot in which it goes on.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct GraphqlRound {
+    engine: Arc<Engine>,
+    query: Arc<Query>,
+    asks: Arc<Vec<Ask>>,
+    held: Mutex<Held>,
+}
+
+struct Held {
+    snapshot: Snapshot,
+    inputs: Inputs,
+    bounds: Bounds,
+}
+
+#[pymethods]
+impl GraphqlRound {
+    #[getter]
+    fn asks(&self) -> Vec<GraphqlAsk> {
+        (0..self.asks.len()).map(|position| GraphqlAsk { asks: self.asks.clone(), position }).collect()
+    }
+
+    /// Run again with the replies, in the order of the asks.
+    #[pyo3(signature = (replies, /))]
+    fn resume<'py>(&self, py: Python<'py>, replies: Vec<Py<GraphqlReply>>) -> Answer<Bound<'py, PyAny>> {
+        let replies: Vec<Reply> = replies.iter().map(|reply| reply.get().reply.clone()).collect();
+        let outcome = py.detach(|| -> Result<_> {
+            let held = self.held.lock().expect("no panic while locked");
+            let Held { snapshot, inputs, bounds } = &*held;
+            Run::new(&self.engine, snapshot, &self.query, inputs, bounds.clone(), Some(&replies))?.finish()
+        })?;
+        answer(py, outcome)
+    }
+}

@@ -1,0 +1,3 @@
+//! Traces.
+
+pub mod trace;

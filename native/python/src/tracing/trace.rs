@@ -1,0 +1,247 @@
+//! Tracing as Python asks for it: every function starts a thread and gives the stream of its JSON text.
+
+use std::sync::Arc;
+
+use ophion_primitives::deadline;
+use ophion_tracing::flat::blocks::{FlatCallOptions, Selection};
+use ophion_tracing::jobs::kinds::Kind;
+use ophion_tracing::jobs::streams;
+use ophion_tracing::output::stream::Stream;
+use ophion_tracing::parity::tracer::ParityOptions;
+use ophion_tracing::state::prestate::PrestateOptions;
+use ophion_tracing::steps::original::StructOptions;
+use ophion_tracing::steps::standard::{OpcodeSet, StandardOptions};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::chain::body::Body;
+use crate::chain::state::State;
+use crate::execution::block::rewards_of;
+use crate::execution::call::{AccountOverride, CallRequest};
+use crate::execution::env::BlockEnv;
+use crate::values::convert::{Addr, Hash, Wide, to_bytes};
+use crate::values::errors::Answer;
+
+/// A trace while it is made.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct TraceStream {
+    stream: Stream,
+}
+
+#[pymethods]
+impl TraceStream {
+    fn next<'py>(&self, py: Python<'py>) -> Answer<Option<Bound<'py, PyBytes>>> {
+        Ok(py.detach(|| self.stream.next())?.map(|chunk| to_bytes(py, chunk)))
+    }
+
+    fn close(&self) {
+        self.stream.close();
+    }
+}
+
+/// A block to be traced, with the state that it was built on and the rewards that end it.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct TracedBlock {
+    block: Arc<streams::TracedBlock>,
+}
+
+#[pymethods]
+impl TracedBlock {
+    #[new]
+    #[pyo3(signature = (*, parent, env, body, hash, rewards=vec![]))]
+    fn new(
+        parent: &Bound<'_, State>,
+        env: &Bound<'_, BlockEnv>,
+        body: &Bound<'_, Body>,
+        hash: Hash,
+        rewards: Vec<(Addr, Wide)>,
+    ) -> Self {
+        let block = streams::TracedBlock {
+            parent: parent.get().data.clone(),
+            env: env.get().env.clone(),
+            body: body.get().data.clone(),
+            hash: hash.0,
+            rewards: rewards_of(rewards),
+        };
+        TracedBlock { block: Arc::new(block) }
+    }
+}
+
+/// What is written about a transaction.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct TraceKind {
+    kind: Kind,
+}
+
+#[pymethods]
+impl TraceKind {
+    #[staticmethod]
+    #[pyo3(signature = (*, storage, memory, stack))]
+    fn struct_logs(storage: bool, memory: bool, stack: bool) -> Self {
+        let options = StructOptions { with_storage: storage, with_memory: memory, with_stack: stack };
+        TraceKind { kind: Kind::Struct(options) }
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (*, storage, memory, stack, return_data, limit, opcodes))]
+    fn standard_logs(
+        storage: bool,
+        memory: bool,
+        stack: bool,
+        return_data: bool,
+        limit: Option<u64>,
+        opcodes: Option<Vec<String>>,
+    ) -> Self {
+        let options = StandardOptions {
+            with_storage: storage,
+            with_memory: memory,
+            with_stack: stack,
+            with_return_data: return_data,
+            limit,
+            opcodes: opcodes.map(|names| OpcodeSet::of(&names)),
+        };
+        TraceKind { kind: Kind::Standard(options) }
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (*, only_top_call=false, with_log=false))]
+    fn calls(only_top_call: bool, with_log: bool) -> Self {
+        TraceKind { kind: Kind::Call { only_top_call, with_log } }
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (*, diff=false, code=true, storage=true, empty=false))]
+    fn prestate(diff: bool, code: bool, storage: bool, empty: bool) -> Self {
+        let options = PrestateOptions { is_diff: diff, with_code: code, with_storage: storage, with_empty: empty };
+        TraceKind { kind: Kind::Prestate(options) }
+    }
+
+    #[staticmethod]
+    fn selectors() -> Self {
+        TraceKind { kind: Kind::FourByte }
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (*, precompiles=false, trace_errors=false))]
+    fn flat_calls(precompiles: bool, trace_errors: bool) -> Self {
+        let options = FlatCallOptions { with_precompiles: precompiles, with_trace_errors: trace_errors };
+        TraceKind { kind: Kind::FlatCall(options) }
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (*, trace, vm_trace, state_diff))]
+    fn replay(trace: bool, vm_trace: bool, state_diff: bool) -> Self {
+        let options = ParityOptions { with_trace: trace, with_vm_trace: vm_trace, with_state_diff: state_diff };
+        TraceKind { kind: Kind::Parity(options) }
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (block, index, kind, deadline_s, /))]
+fn trace_transaction(
+    block: &Bound<'_, TracedBlock>,
+    index: usize,
+    kind: &Bound<'_, TraceKind>,
+    deadline_s: f64,
+) -> Answer<TraceStream> {
+    let block = block.get().block.clone();
+    if index >= block.body.txs.len() {
+        return Err(PyValueError::new_err("the block has no such transaction").into());
+    }
+    let stream = streams::trace_transaction(block, index, kind.get().kind, deadline::after(deadline_s))?;
+    Ok(TraceStream { stream })
+}
+
+#[pyfunction]
+#[pyo3(signature = (block, kind, wrapped, deadline_s, /))]
+fn trace_block(
+    block: &Bound<'_, TracedBlock>,
+    kind: &Bound<'_, TraceKind>,
+    wrapped: bool,
+    deadline_s: f64,
+) -> Answer<TraceStream> {
+    let block = block.get().block.clone();
+    Ok(TraceStream { stream: streams::trace_block(block, kind.get().kind, wrapped, deadline::after(deadline_s))? })
+}
+
+#[pyfunction]
+#[pyo3(signature = (state, env, request, overrides, kind, deadline_s, /))]
+fn trace_call(
+    state: &Bound<'_, State>,
+    env: &Bound<'_, BlockEnv>,
+    request: &Bound<'_, CallRequest>,
+    overrides: Vec<Py<AccountOverride>>,
+    kind: &Bound<'_, TraceKind>,
+    deadline_s: f64,
+) -> Answer<TraceStream> {
+    let (state, env, request) = (state.get().data.clone(), env.get().env.clone(), request.get().inner.clone());
+    let overrides = overrides.iter().map(|one| one.get().inner.clone()).collect();
+    let deadline = deadline::after(deadline_s);
+    Ok(TraceStream { stream: streams::trace_call(state, env, request, overrides, kind.get().kind, deadline)? })
+}
+
+/// A signed transaction that stands in no block: every rule of transactions applies, but none of blocks.
+#[pyfunction]
+#[pyo3(signature = (state, env, body, kind, deadline_s, /))]
+fn trace_signed(
+    state: &Bound<'_, State>,
+    env: &Bound<'_, BlockEnv>,
+    body: &Bound<'_, Body>,
+    kind: &Bound<'_, TraceKind>,
+    deadline_s: f64,
+) -> Answer<TraceStream> {
+    let (state, env, body) = (state.get().data.clone(), env.get().env.clone(), body.get().data.clone());
+    let deadline = deadline::after(deadline_s);
+    Ok(TraceStream { stream: streams::trace_signed(state, env, body, kind.get().kind, deadline)? })
+}
+
+#[pyfunction]
+#[pyo3(signature = (state, env, calls, deadline_s, /))]
+fn trace_calls(
+    state: &Bound<'_, State>,
+    env: &Bound<'_, BlockEnv>,
+    calls: Vec<(Py<CallRequest>, Py<TraceKind>)>,
+    deadline_s: f64,
+) -> Answer<TraceStream> {
+    let (state, env) = (state.get().data.clone(), env.get().env.clone());
+    let calls = calls.iter().map(|(request, kind)| (request.get().inner.clone(), kind.get().kind)).collect();
+    Ok(TraceStream { stream: streams::trace_calls(state, env, calls, deadline::after(deadline_s))? })
+}
+
+/// Flat traces of whole blocks, or of one transaction, as one list.
+#[pyfunction]
+#[pyo3(signature = (blocks, index, senders, recipients, skip, most, address, deadline_s, /))]
+#[allow(clippy::too_many_arguments)]
+fn trace_flat(
+    blocks: Vec<Py<TracedBlock>>,
+    index: Option<usize>,
+    senders: Vec<Addr>,
+    recipients: Vec<Addr>,
+    skip: u64,
+    most: u64,
+    address: Option<Vec<usize>>,
+    deadline_s: f64,
+) -> Answer<TraceStream> {
+    let selection = Selection {
+        from: senders.into_iter().map(|one| one.0).collect(),
+        to: recipients.into_iter().map(|one| one.0).collect(),
+        skip,
+        left: most,
+        address,
+    };
+    let blocks = blocks.iter().map(|block| block.get().block.clone()).collect();
+    Ok(TraceStream { stream: streams::trace_flat(blocks, index, selection, deadline::after(deadline_s))? })
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<TraceStream>()?;
+    module.add_class::<TracedBlock>()?;
+    module.add_class::<TraceKind>()?;
+    module.add_function(wrap_pyfunction!(trace_transaction, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_block, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_call, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_calls, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_signed, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_flat, module)?)
+}

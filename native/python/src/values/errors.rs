@@ -1,0 +1,61 @@
+//! Exceptions: the one mapping from the crates' error type to Python classes.
+
+use ophion_primitives::errors::Error;
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+create_exception!(_native, NativeError, PyException, "Base of everything the extension raises on purpose.");
+create_exception!(_native, StorageError, NativeError, "The database cannot be opened, read or written.");
+create_exception!(_native, DecodeError, NativeError, "Bytes that are not what they should be.");
+create_exception!(_native, InvalidBody, NativeError, "A transaction of a block breaks a rule.");
+create_exception!(_native, MissingState, NativeError, "The state of this root is not in the database.");
+create_exception!(_native, TimedOut, NativeError, "A trace was stopped: its time was up, or nobody read it.");
+create_exception!(
+    _native,
+    CallRefused,
+    NativeError,
+    "A simulated transaction breaks a rule: a code, a colon, the reason."
+);
+
+/// What a function raises. The error type and PyO3's are both foreign here, so this stands between them: `?` makes one of
+/// either, and PyO3 takes it.
+pub struct Raised(PyErr);
+
+pub type Answer<T> = std::result::Result<T, Raised>;
+
+impl From<PyErr> for Raised {
+    fn from(error: PyErr) -> Self {
+        Raised(error)
+    }
+}
+
+impl From<Raised> for PyErr {
+    fn from(raised: Raised) -> Self {
+        raised.0
+    }
+}
+
+impl From<Error> for Raised {
+    fn from(error: Error) -> Self {
+        Raised(match error {
+            Error::Storage(m) => StorageError::new_err(m),
+            Error::Decode(m) => DecodeError::new_err(m),
+            Error::InvalidBody(m) => InvalidBody::new_err(m),
+            Error::MissingState(m) => MissingState::new_err(m),
+            Error::Timeout(m) => TimedOut::new_err(m),
+            Error::Refused(m) => CallRefused::new_err(m),
+        })
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("NativeError", py.get_type::<NativeError>())?;
+    module.add("StorageError", py.get_type::<StorageError>())?;
+    module.add("DecodeError", py.get_type::<DecodeError>())?;
+    module.add("InvalidBody", py.get_type::<InvalidBody>())?;
+    module.add("MissingState", py.get_type::<MissingState>())?;
+    module.add("TimedOut", py.get_type::<TimedOut>())?;
+    module.add("CallRefused", py.get_type::<CallRefused>())
+}

@@ -1,0 +1,5 @@
+//! Values that cross, and what is raised.
+
+pub mod convert;
+pub mod errors;
+pub mod keys;

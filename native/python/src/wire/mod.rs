@@ -1,0 +1,3 @@
+//! What peers say to each other.
+
+pub mod peers;

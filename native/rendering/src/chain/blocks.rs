@@ -1,0 +1,114 @@
+//! Blocks, transactions and receipts of the database as JSON-RPC objects.
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, keccak256};
+use ophion_primitives::errors::{Error, Result};
+use ophion_storage::chain::body::{self, BodyData, Known};
+use ophion_storage::store::{Snapshot, decode_header};
+
+use crate::objects::{self, BlockParts, BlockReceipts, Place, ReceiptParts, Transactions};
+
+/// A stored block before its transactions are decoded, which most answers never need.
+struct Stored<'t> {
+    header: Header,
+    header_length: usize,
+    known: Vec<Known>,
+    payload: &'t [u8],
+}
+
+fn stored<'t>(snapshot: &'t Snapshot, hash: &B256) -> Result<Option<Stored<'t>>> {
+    let Some((_, _, rlp)) = snapshot.header(hash)? else { return Ok(None) };
+    let body = snapshot.stored_body(hash)?;
+    let (known, payload) = body.ok_or_else(|| Error::damaged(format!("block {hash} has no body")))?;
+    Ok(Some(Stored { header: decode_header(rlp)?, header_length: rlp.len(), known, payload }))
+}
+
+pub fn block_json(
+    snapshot: &Snapshot,
+    hash: &B256,
+    full: bool,
+    with_total_difficulty: bool,
+) -> Result<Option<Vec<u8>>> {
+    let Some(stored) = stored(snapshot, hash)? else { return Ok(None) };
+    let (ommers, withdrawals) = body::decode_rest(stored.payload)?;
+    let uncles: Vec<B256> = ommers.iter().map(keccak256).collect();
+    let content = stored.header_length + stored.payload.len();
+    let total = snapshot.header(hash)?.map(|(_, total, _)| total).filter(|_| with_total_difficulty);
+    let parts = BlockParts {
+        header: &stored.header,
+        hash: *hash,
+        size: (alloy_rlp::length_of_length(content) + content) as u64,
+        total_difficulty: total,
+        uncles: &uncles,
+        withdrawals: withdrawals.as_deref(),
+    };
+    let mut out = Vec::new();
+    if full {
+        let body = body::decode_body(stored.payload)?;
+        objects::write_block(&mut out, &parts, Transactions::Full { txs: &body.txs, known: &stored.known });
+    } else {
+        let hashes: Vec<B256> = stored.known.iter().map(|known| known.hash).collect();
+        objects::write_block(&mut out, &parts, Transactions::Hashes(&hashes));
+    }
+    Ok(Some(out))
+}
+
+pub fn transaction_json(snapshot: &Snapshot, transaction: &B256) -> Result<Option<Vec<u8>>> {
+    match whereabouts(snapshot, transaction)? {
+        Some((block, index)) => transaction_at_json(snapshot, &block, index),
+        None => Ok(None),
+    }
+}
+
+pub fn transaction_at_json(snapshot: &Snapshot, block: &B256, index: usize) -> Result<Option<Vec<u8>>> {
+    let Some(stored) = stored(snapshot, block)? else { return Ok(None) };
+    let Some(tx) = body::decode_transaction_at(stored.payload, index)? else { return Ok(None) };
+    let mut out = Vec::new();
+    let place = Place::new(*block, &stored.header, index);
+    objects::write_transaction(&mut out, &tx.envelope, &stored.known[index], Some(&place));
+    Ok(Some(out))
+}
+
+pub fn receipt_json(snapshot: &Snapshot, transaction: &B256, with_revert_reason: bool) -> Result<Option<Vec<u8>>> {
+    let Some((block, index)) = whereabouts(snapshot, transaction)? else { return Ok(None) };
+    let incomplete = || Error::damaged(format!("block {block} is incomplete"));
+    let stored = stored(snapshot, &block)?.ok_or_else(incomplete)?;
+    let receipts = snapshot.receipts(&block)?.ok_or_else(incomplete)?;
+    let tx = body::decode_transaction_at(stored.payload, index)?.ok_or_else(incomplete)?;
+    let before = &receipts[..index.min(receipts.len())];
+    let parts = ReceiptParts {
+        tx: &tx.envelope,
+        known: &stored.known[index],
+        receipt: receipts.get(index).ok_or_else(incomplete)?,
+        gas_before: before.last().map_or(0, |receipt| receipt.cumulative_gas),
+        logs_before: before.iter().map(|receipt| receipt.logs.len() as u64).sum(),
+        blob_price: snapshot.blob_price(&block)?,
+    };
+    let mut out = Vec::new();
+    objects::write_receipt(&mut out, &parts, &Place::new(block, &stored.header, index), with_revert_reason);
+    Ok(Some(out))
+}
+
+pub fn block_receipts_json(snapshot: &Snapshot, block: &B256, with_revert_reason: bool) -> Result<Option<Vec<u8>>> {
+    let Some(stored) = stored(snapshot, block)? else { return Ok(None) };
+    let receipts = snapshot.receipts(block)?.ok_or_else(|| Error::damaged(format!("block {block} has no receipts")))?;
+    let BodyData { txs, .. } = body::decode_body(stored.payload)?;
+    let mut out = Vec::new();
+    let blob_price = snapshot.blob_price(block)?;
+    let all = BlockReceipts {
+        header: &stored.header,
+        hash: *block,
+        txs: &txs,
+        known: &stored.known,
+        receipts: &receipts,
+        blob_price,
+    };
+    all.write(&mut out, with_revert_reason);
+    Ok(Some(out))
+}
+
+/// Block and index of a transaction on the canonical chain.
+fn whereabouts(snapshot: &Snapshot, transaction: &B256) -> Result<Option<(B256, usize)>> {
+    let Some((number, index)) = snapshot.position(transaction)? else { return Ok(None) };
+    Ok(snapshot.canonical_hash(number)?.map(|block| (block, index as usize)))
+}

@@ -1,0 +1,4 @@
+//! Objects of the stored chain.
+
+pub mod blocks;
+pub mod logs;

@@ -1,0 +1,284 @@
+//! Transactions and block bodies: decoded once, senders recovered once.
+
+use std::sync::OnceLock;
+
+use alloy_consensus::transaction::{RlpEcdsaDecodableTx, Transaction as _};
+use alloy_consensus::{EthereumTxEnvelope, TxEip4844, TxEip4844Variant, TxEnvelope, TxLegacy};
+use alloy_eips::eip2718::{Decodable2718, Eip2718Error};
+use alloy_eips::eip4895::Withdrawal;
+use alloy_primitives::{Address, B256, Bytes, Signature, U256, keccak256};
+use alloy_rlp::{Decodable, Encodable, Header};
+use alloy_trie::root::ordered_trie_root_with_encoder;
+use ophion_primitives::errors::{Error, Result};
+use ophion_primitives::keys::recover_signer;
+use rayon::prelude::*;
+
+pub type Envelope = EthereumTxEnvelope<TxEip4844>;
+
+/// Blob side-cars are verified where they enter; blocks hold transactions without them.
+pub struct Tx {
+    pub envelope: Envelope,
+    /// EIP-2718 form.
+    pub raw: Bytes,
+}
+
+/// s of a signature must not be above this from Homestead on.
+const HALF_ORDER: U256 =
+    U256::from_limbs([0xdfe92f46681b20a0, 0x5d576e7357a4501d, 0xffffffffffffffff, 0x7fffffffffffffff]);
+
+impl Tx {
+    /// From the EIP-2718 form as it stands in a block.
+    pub fn decode(raw: Bytes) -> Result<Self> {
+        let mut rest = &raw[..];
+        let envelope = match raw.first() {
+            None => return Err(Error::Decode("there are no bytes".into())),
+            // Asked for any type, the decoder hides what is wrong with an old transaction behind its type byte.
+            Some(0xc0..) => TxLegacy::rlp_decode_signed(&mut rest).map(Envelope::Legacy).map_err(Eip2718Error::from),
+            Some(_) => Envelope::decode_2718(&mut rest),
+        }
+        .map_err(|cause| Error::Decode(cause.to_string()))?;
+        if !rest.is_empty() {
+            return Err(Error::Decode(format!("{} bytes too many", rest.len())));
+        }
+        Ok(Tx { envelope, raw })
+    }
+
+    pub fn signature(&self) -> &Signature {
+        self.envelope.signature()
+    }
+
+    pub fn is_low_s(&self) -> bool {
+        self.signature().s() <= HALF_ORDER
+    }
+
+    pub fn hash(&self) -> B256 {
+        keccak256(&self.raw)
+    }
+
+    pub fn recover(&self) -> Result<Address> {
+        let signature = self.signature();
+        let mut r_s = [0u8; 64];
+        r_s[..32].copy_from_slice(&signature.r().to_be_bytes::<32>());
+        r_s[32..].copy_from_slice(&signature.s().to_be_bytes::<32>());
+        recover_signer(&self.envelope.signature_hash(), &r_s, signature.v())
+    }
+
+    pub fn blob_count(&self) -> u64 {
+        self.envelope.blob_versioned_hashes().map_or(0, |hashes| hashes.len() as u64)
+    }
+}
+
+/// Hash and sender of a transaction, kept beside it.
+#[derive(Clone, Copy)]
+pub struct Known {
+    pub hash: B256,
+    pub sender: Address,
+}
+
+pub struct BodyData {
+    pub txs: Vec<Tx>,
+    pub ommers: Vec<Bytes>,
+    pub withdrawals: Option<Vec<Withdrawal>>,
+    known: OnceLock<Vec<Known>>,
+}
+
+impl BodyData {
+    pub fn new(txs: Vec<Tx>, ommers: Vec<Bytes>, withdrawals: Option<Vec<Withdrawal>>) -> Self {
+        BodyData { txs, ommers, withdrawals, known: OnceLock::new() }
+    }
+
+    pub fn with_known(self, known: Vec<Known>) -> Self {
+        let _ = self.known.set(known);
+        self
+    }
+
+    /// Hashes and senders, worked out on all cores the first time.
+    pub fn known(&self) -> Result<&[Known]> {
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let one = |(index, tx): (usize, &Tx)| -> Result<Known> {
+            let sender = tx.recover().map_err(|cause| Error::InvalidBody(format!("transaction {index}: {cause}")))?;
+            Ok(Known { hash: tx.hash(), sender })
+        };
+        let known = if self.txs.len() < 4 {
+            self.txs.iter().enumerate().map(one).collect::<Result<Vec<_>>>()?
+        } else {
+            self.txs.par_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?
+        };
+        Ok(self.known.get_or_init(|| known))
+    }
+
+    /// The hashes alone, without recovering anybody.
+    pub fn hashes(&self) -> Vec<B256> {
+        match self.known.get() {
+            Some(known) => known.iter().map(|one| one.hash).collect(),
+            None => self.txs.iter().map(Tx::hash).collect(),
+        }
+    }
+
+    /// What follows the header inside a block's list.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut transactions = Vec::new();
+        for tx in &self.txs {
+            if tx.raw[0] >= 0xc0 {
+                transactions.extend_from_slice(&tx.raw);
+            } else {
+                tx.raw.as_ref().encode(&mut transactions);
+            }
+        }
+        let mut out = Vec::with_capacity(transactions.len() + 16);
+        put_list(&transactions, &mut out);
+        put_list(&self.ommers.concat(), &mut out);
+        if let Some(withdrawals) = &self.withdrawals {
+            withdrawals.encode(&mut out);
+        }
+        out
+    }
+
+    pub fn transactions_root(&self) -> B256 {
+        ordered_trie_root_with_encoder(&self.txs, |tx, out| out.extend_from_slice(&tx.raw))
+    }
+
+    pub fn ommers_hash(&self) -> B256 {
+        let mut out = Vec::new();
+        put_list(&self.ommers.concat(), &mut out);
+        keccak256(out)
+    }
+
+    pub fn withdrawals_root(&self) -> Option<B256> {
+        self.withdrawals.as_ref().map(|all| alloy_consensus::proofs::calculate_withdrawals_root(all))
+    }
+}
+
+fn put_list(payload: &[u8], out: &mut Vec<u8>) {
+    Header { list: true, payload_length: payload.len() }.encode(out);
+    out.extend_from_slice(payload);
+}
+
+pub fn encode_block(header: &[u8], body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(header.len() + body.len() + 9);
+    Header { list: true, payload_length: header.len() + body.len() }.encode(&mut out);
+    out.extend_from_slice(header);
+    out.extend_from_slice(body);
+    out
+}
+
+/// One RLP item with its header, cut off the front.
+fn item<'a>(buffer: &mut &'a [u8], what: &str, list: bool) -> Result<(&'a [u8], &'a [u8])> {
+    let start = *buffer;
+    let header = Header::decode(buffer).map_err(|cause| Error::decode(what, cause))?;
+    if header.list != list {
+        return Err(Error::decode(what, if list { "a list is expected" } else { "a string is expected" }));
+    }
+    if header.payload_length > buffer.len() {
+        return Err(Error::decode(what, "it ends too early"));
+    }
+    let (payload, rest) = buffer.split_at(header.payload_length);
+    *buffer = rest;
+    Ok((&start[..start.len() - rest.len()], payload))
+}
+
+/// The header's RLP and the body of one RLP block.
+pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
+    let mut rest = block;
+    let (_, mut payload) = item(&mut rest, "block", true)?;
+    if !rest.is_empty() {
+        return Err(Error::decode("block", format!("{} bytes follow it", rest.len())));
+    }
+    let (header, _) = item(&mut payload, "block header", true)?;
+    Ok((Bytes::copy_from_slice(header), decode_body(payload)?))
+}
+
+/// What follows the header inside a block's list.
+pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
+    let mut rest = payload;
+    let (_, mut list) = item(&mut rest, "transactions", true)?;
+    let shared = Bytes::copy_from_slice(list);
+    let mut txs = Vec::new();
+    while !list.is_empty() {
+        let (start, end) = transaction_bounds(&shared, &mut list, txs.len())?;
+        let tx = Tx::decode(shared.slice(start..end));
+        txs.push(tx.map_err(|cause| Error::decode(&format!("transaction {}", txs.len()), cause))?);
+    }
+    let (ommers, withdrawals) = decode_rest(payload)?;
+    Ok(BodyData::new(txs, ommers, withdrawals))
+}
+
+/// Where in the list of transactions the EIP-2718 form of the next one lies; `list` moves past it.
+fn transaction_bounds(whole: &[u8], list: &mut &[u8], index: usize) -> Result<(usize, usize)> {
+    let place = || format!("transaction {index}");
+    let is_list = list[0] >= 0xc0;
+    let at = whole.len() - list.len();
+    let (encoded, inner) = item(list, &place(), is_list)?;
+    if is_list {
+        return Ok((at, at + encoded.len()));
+    }
+    if inner.is_empty() || inner[0] >= 0xc0 {
+        return Err(Error::decode(&place(), "a typed transaction must begin with its type"));
+    }
+    Ok((at + encoded.len() - inner.len(), at + encoded.len()))
+}
+
+/// One transaction of a body, the others passed over.
+pub fn decode_transaction_at(mut payload: &[u8], index: usize) -> Result<Option<Tx>> {
+    let (_, whole) = item(&mut payload, "transactions", true)?;
+    let mut list = whole;
+    let mut at = 0;
+    while !list.is_empty() {
+        let (start, end) = transaction_bounds(whole, &mut list, at)?;
+        if at == index {
+            return Tx::decode(Bytes::copy_from_slice(&whole[start..end])).map(Some);
+        }
+        at += 1;
+    }
+    Ok(None)
+}
+
+type OmmersAndWithdrawals = (Vec<Bytes>, Option<Vec<Withdrawal>>);
+
+/// Ommers and withdrawals of a body, without a look at its transactions.
+pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
+    item(&mut payload, "transactions", true)?;
+    let (_, mut list) = item(&mut payload, "ommers", true)?;
+    let mut ommers = Vec::new();
+    while !list.is_empty() {
+        let (whole, _) = item(&mut list, &format!("ommer {}", ommers.len()), true)?;
+        ommers.push(Bytes::copy_from_slice(whole));
+    }
+    let withdrawals = if payload.is_empty() {
+        None
+    } else {
+        Some(Vec::<Withdrawal>::decode(&mut payload).map_err(|cause| Error::decode("withdrawals", cause))?)
+    };
+    if !payload.is_empty() {
+        return Err(Error::decode("block", format!("{} bytes follow its last member", payload.len())));
+    }
+    Ok((ommers, withdrawals))
+}
+
+/// A transaction as somebody submits it: blob transactions come with their side-car, which is verified.
+pub fn decode_submitted(raw: &[u8]) -> Result<Tx> {
+    if raw.first() != Some(&3) {
+        return Tx::decode(Bytes::copy_from_slice(raw));
+    }
+    let mut rest = raw;
+    let pooled = TxEnvelope::decode_2718(&mut rest).map_err(|cause| Error::Decode(cause.to_string()))?;
+    if !rest.is_empty() {
+        return Err(Error::Decode(format!("{} bytes too many", rest.len())));
+    }
+    let TxEnvelope::Eip4844(signed) = pooled else { return Err(Error::Decode("not a blob transaction".into())) };
+    let (variant, signature, _) = signed.into_parts();
+    let tx = match variant {
+        TxEip4844Variant::TxEip4844(tx) => tx,
+        TxEip4844Variant::TxEip4844WithSidecar(with) => {
+            with.validate_blob(c_kzg::ethereum_kzg_settings(0))
+                .map_err(|cause| Error::Decode(format!("blob side-car: {cause}")))?;
+            with.into_parts().0
+        }
+    };
+    let envelope = Envelope::Eip4844(alloy_consensus::Signed::new_unhashed(tx, signature));
+    let mut raw = Vec::new();
+    alloy_eips::eip2718::Encodable2718::encode_2718(&envelope, &mut raw);
+    Ok(Tx { envelope, raw: raw.into() })
+}

@@ -1,0 +1,4 @@
+//! Transactions, bodies and receipts.
+
+pub mod body;
+pub mod receipts;

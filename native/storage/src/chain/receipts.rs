@@ -1,0 +1,131 @@
+//! Receipts: what execution makes of a transaction, how they are hashed, how they are stored.
+//!
+//! Stored form, one record a block: for each receipt type (1), outcome (0 failed, 1 succeeded, 2 followed by a
+//! 32-byte state root), cumulative gas (varint), revert data (length, bytes), number of logs (varint), and
+//! for each log address (20), number of topics (1), topics (32 each), data (length, bytes).
+//! Blooms are worked out again when they are asked for.
+
+use alloy_consensus::{Eip658Value, Receipt, ReceiptEnvelope, ReceiptWithBloom, TxType};
+use alloy_eips::eip2718::Encodable2718;
+use alloy_primitives::{Address, B256, Bloom, BloomInput, Bytes, Log, LogData};
+use alloy_trie::root::ordered_trie_root_with_encoder;
+use ophion_primitives::bytes::{Reader, put_bytes, put_varint};
+use ophion_primitives::errors::{Error, Result};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Failed,
+    Succeeded,
+    /// Before Byzantium a receipt shows the state root instead.
+    Root(B256),
+}
+
+#[derive(Clone)]
+pub struct ReceiptData {
+    pub tx_type: u8,
+    pub outcome: Outcome,
+    pub cumulative_gas: u64,
+    pub logs: Vec<Log>,
+    /// What a reverted transaction returned, when that is kept.
+    pub revert_data: Bytes,
+}
+
+impl ReceiptData {
+    pub fn bloom(&self) -> Bloom {
+        let mut bloom = Bloom::ZERO;
+        self.logs.iter().for_each(|log| add_log(&mut bloom, log));
+        bloom
+    }
+
+    /// The EIP-2718 form that the receipts root commits to.
+    pub fn encode(&self, bloom: Bloom, out: &mut Vec<u8>) {
+        let status = match self.outcome {
+            Outcome::Failed => Eip658Value::Eip658(false),
+            Outcome::Succeeded => Eip658Value::Eip658(true),
+            Outcome::Root(root) => Eip658Value::PostState(root),
+        };
+        let receipt = Receipt { status, cumulative_gas_used: self.cumulative_gas, logs: self.logs.clone() };
+        let with_bloom = ReceiptWithBloom::new(receipt, bloom);
+        let envelope = match TxType::try_from(self.tx_type).unwrap_or(TxType::Legacy) {
+            TxType::Legacy => ReceiptEnvelope::Legacy(with_bloom),
+            TxType::Eip2930 => ReceiptEnvelope::Eip2930(with_bloom),
+            TxType::Eip1559 => ReceiptEnvelope::Eip1559(with_bloom),
+            TxType::Eip4844 => ReceiptEnvelope::Eip4844(with_bloom),
+            TxType::Eip7702 => ReceiptEnvelope::Eip7702(with_bloom),
+        };
+        envelope.encode_2718(out);
+    }
+}
+
+fn add_log(bloom: &mut Bloom, log: &Log) {
+    bloom.accrue(BloomInput::Raw(log.address.as_slice()));
+    for topic in log.data.topics() {
+        bloom.accrue(BloomInput::Raw(topic.as_slice()));
+    }
+}
+
+/// Receipts root and the bloom of the whole block.
+pub fn root_and_bloom(receipts: &[ReceiptData]) -> (B256, Bloom) {
+    let blooms: Vec<Bloom> = receipts.iter().map(ReceiptData::bloom).collect();
+    let all = blooms.iter().fold(Bloom::ZERO, |all, one| all | *one);
+    let positions: Vec<usize> = (0..receipts.len()).collect();
+    let root = ordered_trie_root_with_encoder(&positions, |position, out| {
+        receipts[*position].encode(blooms[*position], out);
+    });
+    (root, all)
+}
+
+pub fn store(receipts: &[ReceiptData]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(receipts.len() * 64);
+    for receipt in receipts {
+        out.push(receipt.tx_type);
+        match receipt.outcome {
+            Outcome::Failed => out.push(0),
+            Outcome::Succeeded => out.push(1),
+            Outcome::Root(root) => {
+                out.push(2);
+                out.extend_from_slice(root.as_slice());
+            }
+        }
+        put_varint(receipt.cumulative_gas, &mut out);
+        put_bytes(&receipt.revert_data, &mut out);
+        put_varint(receipt.logs.len() as u64, &mut out);
+        for log in &receipt.logs {
+            out.extend_from_slice(log.address.as_slice());
+            out.push(log.data.topics().len() as u8);
+            for topic in log.data.topics() {
+                out.extend_from_slice(topic.as_slice());
+            }
+            put_bytes(&log.data.data, &mut out);
+        }
+    }
+    out
+}
+
+pub fn restore(bytes: &[u8]) -> Result<Vec<ReceiptData>> {
+    let mut reader = Reader(bytes);
+    let mut receipts = Vec::new();
+    while !reader.0.is_empty() {
+        let tx_type = reader.byte()?;
+        let outcome = match reader.byte()? {
+            0 => Outcome::Failed,
+            1 => Outcome::Succeeded,
+            2 => Outcome::Root(B256::from_slice(reader.take(32)?)),
+            other => return Err(Error::damaged(format!("unknown outcome {other} of a receipt"))),
+        };
+        let cumulative_gas = reader.varint()?;
+        let revert_data = Bytes::copy_from_slice(reader.bytes()?);
+        let count = reader.varint()?;
+        let mut logs = Vec::with_capacity(count.min(4096) as usize);
+        for _ in 0..count {
+            let address = Address::from_slice(reader.take(20)?);
+            let topics =
+                (0..reader.byte()?).map(|_| Ok(B256::from_slice(reader.take(32)?))).collect::<Result<Vec<_>>>()?;
+            let data = Bytes::copy_from_slice(reader.bytes()?);
+            let data = LogData::new(topics, data).ok_or_else(|| Error::damaged("a log has too many topics"))?;
+            logs.push(Log { address, data });
+        }
+        receipts.push(ReceiptData { tx_type, outcome, cumulative_gas, logs, revert_data });
+    }
+    Ok(receipts)
+}

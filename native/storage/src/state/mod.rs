@@ -1,0 +1,5 @@
+//! States by root.
+
+mod view;
+
+pub use view::{Layer, LayerAccount, Page, StateData, View};

@@ -1,0 +1,224 @@
+//! The world at one root: where an account, a slot or a code is read from.
+//!
+//! ```text
+//! root is what the flat tables show      -> one keyed lookup
+//! root is an uncommitted block above it  -> the layers of changes, then the flat tables
+//! any other root                         -> the trie
+//! ```
+
+use std::sync::Arc;
+
+use alloy_primitives::map::{AddressMap, B256Map, HashMap};
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
+use alloy_trie::Nibbles;
+use ophion_primitives::errors::{Error, Result};
+use revm_state::Bytecode;
+
+use crate::store::{Database, Snapshot, storage_key};
+use crate::trie::{Account, FlatAccount, NoSource, Slot, Source, Trie, proof};
+
+/// What one uncommitted block changed, by plain keys.
+pub struct Layer {
+    pub accounts: AddressMap<LayerAccount>,
+    pub codes: B256Map<Bytecode>,
+    pub below: Option<Arc<Layer>>,
+    /// Root of the state that this layer lies upon.
+    pub base: B256,
+}
+
+pub struct LayerAccount {
+    pub account: Option<FlatAccount>,
+    /// Storage that is not listed here is zero.
+    pub wiped: bool,
+    pub storage: HashMap<U256, U256>,
+}
+
+/// The layers from the top down.
+fn stack(layers: &Option<Arc<Layer>>) -> impl Iterator<Item = &Arc<Layer>> {
+    std::iter::successors(layers.as_ref(), |layer| layer.below.as_ref())
+}
+
+/// A state that can be opened for reading any number of times.
+#[derive(Clone)]
+pub struct StateData {
+    /// None: a state in memory alone (test vectors).
+    pub store: Option<Arc<Database>>,
+    pub root: B256,
+    pub trie: Trie<Account>,
+    pub layers: Option<Arc<Layer>>,
+}
+
+impl StateData {
+    /// A state of the database.
+    pub fn at(snapshot: &Snapshot, root: B256) -> Result<Self> {
+        Ok(StateData { store: Some(snapshot.inner.clone()), root, trie: snapshot.trie(root)?, layers: None })
+    }
+
+    pub fn open(&self) -> Result<View> {
+        let snapshot = self.store.as_ref().map(Database::snapshot).transpose()?;
+        let flat_root = snapshot.as_ref().map(Snapshot::flat_root).transpose()?;
+        let (flat, layers) = if flat_root == Some(self.root) {
+            (true, None)
+        } else {
+            // Wherever in the stack the flat tables stand: what no layer changed is as they show it.
+            let above = stack(&self.layers).any(|layer| flat_root == Some(layer.base));
+            (above, self.layers.clone())
+        };
+        Ok(View { root: self.root, trie: self.trie.clone(), snapshot, flat, layers })
+    }
+}
+
+/// Entries by hashed key, and the key after them when there are more.
+pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
+
+/// A state open for reading, in one snapshot of the database.
+pub struct View {
+    pub root: B256,
+    pub trie: Trie<Account>,
+    pub snapshot: Option<Snapshot>,
+    /// The flat tables may be asked for what the layers do not know.
+    pub flat: bool,
+    pub layers: Option<Arc<Layer>>,
+}
+
+impl Source for View {
+    fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        match &self.snapshot {
+            Some(snapshot) => snapshot.nodes().load(id, read),
+            None => NoSource.load(id, read),
+        }
+    }
+}
+
+impl View {
+    fn stack(&self) -> impl Iterator<Item = &Arc<Layer>> {
+        stack(&self.layers)
+    }
+
+    /// `hash` is keccak(address), which the caller usually needs again.
+    pub fn account(&self, address: &Address, hash: &B256) -> Result<Option<FlatAccount>> {
+        if self.flat {
+            for layer in self.stack() {
+                if let Some(change) = layer.accounts.get(address) {
+                    return Ok(change.account);
+                }
+            }
+            let snapshot = self.snapshot.as_ref().expect("flat tables are in a database");
+            return snapshot
+                .tables()
+                .accounts
+                .get(snapshot.txn(), hash.as_slice())?
+                .map(FlatAccount::restore)
+                .transpose();
+        }
+        Ok(self.trie_account(hash)?.as_ref().map(FlatAccount::from))
+    }
+
+    pub fn trie_account(&self, hash: &B256) -> Result<Option<Account>> {
+        self.trie.get(&Nibbles::unpack(hash), self)
+    }
+
+    pub fn storage(&self, address: &Address, hash: &B256, slot: &U256, slot_hash: &B256) -> Result<U256> {
+        if self.flat {
+            for layer in self.stack() {
+                if let Some(change) = layer.accounts.get(address) {
+                    if let Some(value) = change.storage.get(slot) {
+                        return Ok(*value);
+                    }
+                    if change.wiped || change.account.is_none() {
+                        return Ok(U256::ZERO);
+                    }
+                }
+            }
+            let snapshot = self.snapshot.as_ref().expect("flat tables are in a database");
+            let found = snapshot.tables().storage.get(snapshot.txn(), &storage_key(hash, slot_hash))?;
+            return Ok(found.map_or(U256::ZERO, |bytes| U256::try_from_be_slice(bytes).unwrap_or_default()));
+        }
+        let Some(account) = self.trie_account(hash)? else { return Ok(U256::ZERO) };
+        let value: Option<Slot> = account.storage.get(&Nibbles::unpack(slot_hash), self)?;
+        Ok(value.map_or(U256::ZERO, |value| value.0))
+    }
+
+    pub fn code(&self, hash: &B256) -> Result<Bytecode> {
+        if *hash == KECCAK256_EMPTY {
+            return Ok(Bytecode::default());
+        }
+        for layer in self.stack() {
+            if let Some(code) = layer.codes.get(hash) {
+                return Ok(code.clone());
+            }
+        }
+        let missing = || Error::damaged(format!("contract code {hash} is missing"));
+        let snapshot = self.snapshot.as_ref().ok_or_else(missing)?;
+        if let Some(code) = snapshot.inner.cached_code(hash) {
+            return Ok(code);
+        }
+        let raw = snapshot.tables().code.get(snapshot.txn(), hash.as_slice())?.ok_or_else(missing)?;
+        let code = Bytecode::new_raw(alloy_primitives::Bytes::copy_from_slice(raw));
+        snapshot.inner.keep_code(*hash, &code);
+        Ok(code)
+    }
+
+    /// Account proof, then value and proof of each slot.
+    #[allow(clippy::type_complexity)]
+    pub fn proof(&self, address: &Address, slots: &[U256]) -> Result<(Vec<Vec<u8>>, Vec<(U256, Vec<Vec<u8>>)>)> {
+        let hash = keccak256(address);
+        let key = Nibbles::unpack(hash);
+        let account_proof = proof(&self.trie, &key, self)?;
+        let storage = self.trie.get(&key, self)?.map_or_else(Trie::default, |account| account.storage);
+        let slots = slots
+            .iter()
+            .map(|slot| {
+                let key = Nibbles::unpack(keccak256(slot.to_be_bytes::<32>()));
+                let value = storage.get(&key, self)?.map_or(U256::ZERO, |value| value.0);
+                Ok((value, proof(&storage, &key, self)?))
+            })
+            .collect::<Result<_>>()?;
+        Ok((account_proof, slots))
+    }
+
+    /// What was hashed to give this key, when that is known.
+    pub fn preimage(&self, hash: &B256) -> Result<Option<Vec<u8>>> {
+        match &self.snapshot {
+            Some(snapshot) => Ok(snapshot.tables().preimages.get(snapshot.txn(), hash.as_slice())?.map(<[u8]>::to_vec)),
+            None => Ok(None),
+        }
+    }
+
+    /// Up to `limit` accounts from a hashed key on, and the key after them.
+    pub fn accounts_from(&self, start: &B256, limit: usize) -> Result<Page<FlatAccount>> {
+        let mut found = Vec::new();
+        let mut next = None;
+        self.trie.walk(&Nibbles::unpack(start), self, &mut |key, account| {
+            let hash = B256::from_slice(&key.pack());
+            if found.len() == limit {
+                next = Some(hash);
+                return Ok(false);
+            }
+            found.push((hash, FlatAccount::from(account)));
+            Ok(true)
+        })?;
+        Ok((found, next))
+    }
+
+    pub fn slots_from(&self, address: &Address, start: &B256, limit: usize) -> Result<Page<U256>> {
+        let storage = self.trie_account(&keccak256(address))?.map_or_else(Trie::default, |account| account.storage);
+        let mut found = Vec::new();
+        let mut next = None;
+        storage.walk(&Nibbles::unpack(start), self, &mut |key, value: &Slot| {
+            let hash = B256::from_slice(&key.pack());
+            if found.len() == limit {
+                next = Some(hash);
+                return Ok(false);
+            }
+            found.push((hash, value.0));
+            Ok(true)
+        })?;
+        Ok((found, next))
+    }
+
+    /// Hash of a block of the canonical chain in this snapshot.
+    pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>> {
+        self.snapshot.as_ref().map_or(Ok(None), |snapshot| snapshot.canonical_hash(number))
+    }
+}

@@ -1,0 +1,40 @@
+//! What of a block is written.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, Bytes, U256};
+
+use super::flat::FlatChanges;
+use crate::chain::body::BodyData;
+use crate::chain::receipts::ReceiptData;
+use crate::trie::{Account, Trie};
+
+/// What running a block leaves to be written.
+pub struct Effects {
+    pub parent_root: B256,
+    pub state_root: B256,
+    pub receipts: Vec<ReceiptData>,
+    /// Price of a blob's gas; zero before Cancun.
+    pub blob_price: u128,
+    pub trie: Trie<Account>,
+    pub flat: FlatChanges,
+    pub preimages: Vec<(B256, Vec<u8>)>,
+    pub codes: Vec<(B256, Bytes)>,
+}
+
+impl Effects {
+    /// A measure of how many trie nodes this block brought into memory.
+    pub fn touched(&self) -> usize {
+        self.flat.accounts.len() + self.flat.storage.len()
+    }
+}
+
+/// A block ready to be written.
+pub struct BlockRecord {
+    pub hash: B256,
+    pub number: u64,
+    pub header: Bytes,
+    pub body: Arc<BodyData>,
+    pub effects: Arc<Effects>,
+    pub total_difficulty: U256,
+}

@@ -1,0 +1,256 @@
+//! Integrity of the database: the canonical chain, the state of the head, and the flat tables beside it.
+
+use alloy_primitives::{B256, KECCAK256_EMPTY, U256, b256, keccak256};
+use alloy_trie::Nibbles;
+use ophion_primitives::errors::Result;
+use rayon::prelude::*;
+
+use super::flat::storage_key;
+use super::log_index::folds;
+use super::records::decode_header;
+use super::snapshot::Snapshot;
+use crate::chain::body::Known;
+use crate::chain::receipts;
+use crate::trie::{Account, Child, EMPTY_ROOT, FlatAccount, Slot, Source, Trie, Value, stored_children};
+
+/// Headers of IBFT 2.0 and QBFT carry this mix hash, and hash by a rule that the consensus room knows.
+const BFT_MIX_HASH: B256 = b256!("63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365");
+
+struct Findings {
+    lines: Vec<String>,
+    limit: usize,
+}
+
+impl Findings {
+    fn add(&mut self, line: String) {
+        if self.lines.len() < self.limit {
+            self.lines.push(line);
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.lines.len() >= self.limit
+    }
+}
+
+/// What is damaged, in at most `limit` lines; nothing when all is well.
+pub fn check(snapshot: &Snapshot, limit: usize) -> Result<Vec<String>> {
+    let mut findings = Findings { lines: Vec::new(), limit: limit.max(1) };
+    let Some((head, number)) = snapshot.head()? else { return Ok(findings.lines) };
+    check_chain(snapshot, head, number, &mut findings)?;
+    check_preimages(snapshot, &mut findings)?;
+    let root = match snapshot.header(&head)? {
+        Some((_, _, header)) => decode_header(header)?.state_root,
+        None => return Ok(findings.lines),
+    };
+    match snapshot.trie(root) {
+        Ok(_) if root == EMPTY_ROOT => {}
+        Ok(_) => check_state(snapshot, root, &mut findings)?,
+        Err(_) => findings.add(format!("state {root} of the head is missing")),
+    }
+    Ok(findings.lines)
+}
+
+fn check_chain(snapshot: &Snapshot, head: B256, number: u64, findings: &mut Findings) -> Result<()> {
+    let mut expected = head;
+    for at in (0..=number).rev() {
+        if findings.full() {
+            return Ok(());
+        }
+        match snapshot.canonical_hash(at)? {
+            Some(hash) if hash == expected => {}
+            Some(hash) => {
+                findings.add(format!("block {at}: the canonical chain names {hash}, its child names {expected}"))
+            }
+            None => findings.add(format!("block {at}: the canonical chain has no entry")),
+        }
+        let Some((stored_number, total, rlp)) = snapshot.header(&expected)? else {
+            findings.add(format!("block {at}: header {expected} is missing"));
+            return Ok(());
+        };
+        let Ok(header) = decode_header(rlp) else {
+            findings.add(format!("block {at}: the header cannot be decoded"));
+            return Ok(());
+        };
+        if header.mix_hash != BFT_MIX_HASH && keccak256(rlp) != expected {
+            findings.add(format!("block {at}: the header does not hash to {expected}"));
+        }
+        if header.number != at || stored_number != at {
+            findings.add(format!("block {at}: the header says it is block {}", header.number));
+        }
+        check_contents(snapshot, at, &expected, &header, findings)?;
+        if let Some((_, parent_total, _)) = snapshot.header(&header.parent_hash)?
+            && parent_total.wrapping_add(header.difficulty) != total
+        {
+            findings.add(format!("block {at}: the total difficulty is not the sum of what it should be"));
+        }
+        expected = header.parent_hash;
+    }
+    Ok(())
+}
+
+fn check_contents(
+    snapshot: &Snapshot,
+    at: u64,
+    hash: &B256,
+    header: &alloy_consensus::Header,
+    findings: &mut Findings,
+) -> Result<()> {
+    match snapshot.body(hash) {
+        Ok(Some(body)) => {
+            if body.transactions_root() != header.transactions_root {
+                findings.add(format!("block {at}: the transactions do not match their root"));
+            }
+            if body.ommers_hash() != header.ommers_hash {
+                findings.add(format!("block {at}: the ommers do not match their hash"));
+            }
+            if body.withdrawals_root() != header.withdrawals_root {
+                findings.add(format!("block {at}: the withdrawals do not match their root"));
+            }
+            let known = body.known()?;
+            for (index, Known { hash, .. }) in known.iter().enumerate() {
+                if snapshot.position(hash)? != Some((at, index as u32)) {
+                    findings.add(format!("block {at}: transaction {index} is not in the index"));
+                }
+            }
+            let wrong = body.txs.par_iter().zip(known).position_any(|(tx, known)| {
+                tx.hash() != known.hash || tx.recover().is_ok_and(|sender| sender != known.sender)
+            });
+            if let Some(index) = wrong {
+                findings.add(format!("block {at}: hash or sender stored for transaction {index} is wrong"));
+            }
+        }
+        Ok(None) => findings.add(format!("block {at}: the body is missing")),
+        Err(cause) => findings.add(format!("block {at}: the body cannot be read: {cause}")),
+    }
+    match snapshot.receipts(hash) {
+        Ok(Some(all)) => {
+            if at > 0 && receipts::root_and_bloom(&all).0 != header.receipts_root {
+                findings.add(format!("block {at}: the receipts do not match their root"));
+            }
+            for fold in folds(&all) {
+                let key = [fold.to_be_bytes(), at.to_be_bytes()].concat();
+                if snapshot.tables().logs.get(snapshot.txn(), &key)?.is_none() {
+                    findings.add(format!("block {at}: the log index is incomplete"));
+                    break;
+                }
+            }
+        }
+        Ok(None) => findings.add(format!("block {at}: the receipts are missing")),
+        Err(cause) => findings.add(format!("block {at}: the receipts cannot be read: {cause}")),
+    }
+    Ok(())
+}
+
+fn check_preimages(snapshot: &Snapshot, findings: &mut Findings) -> Result<()> {
+    for entry in snapshot.tables().preimages.from(snapshot.txn(), &[0])? {
+        let (hash, preimage) = entry?;
+        if keccak256(preimage).as_slice() != hash {
+            findings.add(format!("the preimage of {} is wrong", alloy_primitives::hex::encode_prefixed(hash)));
+        }
+        if findings.full() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings) -> Result<()> {
+    // Read from the database itself, not from what the process holds in memory.
+    let stored = snapshot.tables().roots.get(snapshot.txn(), root.as_slice())?;
+    let Some(id) = stored.and_then(|id| id.try_into().ok()).map(u64::from_be_bytes) else {
+        findings.add(format!("state {root} of the head is not listed"));
+        return Ok(());
+    };
+    let trie: Trie<Account> = Trie { root: Some(Child::Stored { hash: root, id }) };
+    check_nodes(snapshot, &trie, "the state", findings);
+    if findings.full() {
+        return Ok(());
+    }
+    let flat_root = snapshot.flat_root()?;
+    if flat_root != root {
+        findings.add(format!("the flat tables show state {flat_root}, the head has {root}"));
+    }
+    let (mut accounts, mut slots) = (0, 0);
+    let nodes = snapshot.nodes();
+    let walked = trie.walk(&Nibbles::new(), &nodes, &mut |key, account| {
+        let hash = B256::from_slice(&key.pack());
+        accounts += 1;
+        check_account(snapshot, hash, account, &mut slots, findings)?;
+        Ok(!findings.full())
+    });
+    if let Err(cause) = walked {
+        findings.add(format!("the state cannot be walked: {cause}"));
+    }
+    for (table, found, name) in
+        [(snapshot.tables().accounts, accounts, "accounts"), (snapshot.tables().storage, slots, "slots")]
+    {
+        let listed = table.usage(snapshot.txn())?.0;
+        if listed != found && !findings.full() {
+            findings.add(format!("the flat table has {listed} {name}, the state has {found}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_account(
+    snapshot: &Snapshot,
+    hash: B256,
+    account: &Account,
+    slots: &mut u64,
+    findings: &mut Findings,
+) -> Result<()> {
+    let tables = snapshot.tables();
+    let flat = tables.accounts.get(snapshot.txn(), hash.as_slice())?;
+    let same =
+        flat.is_some_and(|bytes| FlatAccount::restore(bytes).is_ok_and(|flat| flat == FlatAccount::from(account)));
+    if !same {
+        findings.add(format!("account {hash}: the flat table differs from the state"));
+    }
+    if account.code_hash != KECCAK256_EMPTY {
+        match tables.code.get(snapshot.txn(), account.code_hash.as_slice())? {
+            Some(code) if keccak256(code) == account.code_hash => {}
+            Some(_) => findings.add(format!("account {hash}: its code does not hash to {}", account.code_hash)),
+            None => findings.add(format!("account {hash}: its code {} is missing", account.code_hash)),
+        }
+    }
+    check_nodes(snapshot, &account.storage, &format!("storage of account {hash}"), findings);
+    if findings.full() {
+        return Ok(());
+    }
+    let walked = account.storage.walk(&Nibbles::new(), &snapshot.nodes(), &mut |key, value: &Slot| {
+        *slots += 1;
+        let slot = B256::from_slice(&key.pack());
+        let flat = tables.storage.get(snapshot.txn(), &storage_key(&hash, &slot))?;
+        if flat.and_then(U256::try_from_be_slice) != Some(value.0) {
+            findings.add(format!("account {hash}, slot {slot}: the flat table differs from the state"));
+        }
+        Ok(!findings.full())
+    });
+    if let Err(cause) = walked {
+        findings.add(format!("storage of account {hash} cannot be walked: {cause}"));
+    }
+    Ok(())
+}
+
+/// Every stored node hashes to what its parent says.
+fn check_nodes<V: Value>(snapshot: &Snapshot, trie: &Trie<V>, what: &str, findings: &mut Findings) {
+    let Some(Child::Stored { hash, id }) = &trie.root else { return };
+    let mut open = vec![(*hash, *id)];
+    let nodes = snapshot.nodes();
+    while let Some((hash, id)) = open.pop() {
+        if findings.full() {
+            return;
+        }
+        let loaded = nodes.load(id, |bytes| stored_children::<V>(bytes));
+        match loaded {
+            Ok((rlp, children)) => {
+                if keccak256(rlp) != hash {
+                    findings.add(format!("{what}: node {id} does not hash to {hash}"));
+                }
+                open.extend(children);
+            }
+            Err(cause) => findings.add(format!("{what}: node {id}: {cause}")),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The log index: which blocks may hold a log with a certain address or topic.
+
+use crate::chain::receipts::ReceiptData;
+
+/// Eight bytes that stand for an address or topic in the log index. Two values may share them: the index names
+/// candidates, the receipts decide.
+pub fn fold(value: &[u8]) -> u64 {
+    value.chunks(8).fold(0x9e37_79b9_7f4a_7c15, |state: u64, chunk| {
+        let mut word = [0u8; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        (state ^ u64::from_be_bytes(word)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29)
+    })
+}
+
+/// Everything that a block's receipts put into the index.
+pub fn folds(receipts: &[ReceiptData]) -> Vec<u64> {
+    let mut found = Vec::new();
+    for log in receipts.iter().flat_map(|receipt| &receipt.logs) {
+        found.push(fold(log.address.as_slice()));
+        found.extend(log.data.topics().iter().map(|topic| fold(topic.as_slice())));
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}

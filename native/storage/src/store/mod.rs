@@ -1,0 +1,31 @@
+//! The database.
+//!
+//! | file         | question it answers                                  |
+//! |--------------|------------------------------------------------------|
+//! | tables.rs    | which tables are there, what are key and value       |
+//! | opening.rs   | how is it opened, and what can be wrong with it      |
+//! | database.rs  | what is kept in memory, how is anything written      |
+//! | block.rs     | what of a block is written                           |
+//! | snapshot.rs  | how are blocks, bodies and receipts read             |
+//! | records.rs   | how they look in their tables                        |
+//! | flat.rs      | how do the tables of the head's state follow it      |
+//! | log_index.rs | what does the index of logs hold                     |
+//! | check.rs     | is everything as it should be                        |
+
+mod block;
+mod check;
+mod database;
+mod flat;
+mod log_index;
+mod opening;
+mod records;
+mod snapshot;
+mod tables;
+
+pub use block::{BlockRecord, Effects};
+pub use check::check;
+pub use database::Database;
+pub use flat::{FlatChanges, storage_key};
+pub use log_index::{fold, folds};
+pub use records::{decode_header, split_body};
+pub use snapshot::Snapshot;

@@ -1,0 +1,132 @@
+//! Reading: one consistent view of the database.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, U256};
+use heed::{RoTxn, WithoutTls};
+use ophion_primitives::errors::{Error, Result};
+
+use super::database::Database;
+use super::records::{HEADER_AT, Nodes, number, read_body, read_header, read_receipts, split_body};
+use super::tables::{Tables, meta};
+use crate::chain::body::{BodyData, Known};
+use crate::chain::receipts::ReceiptData;
+use crate::trie::{Account, EMPTY_ROOT, Trie};
+
+/// A consistent view of the database for as long as it lives; keep it short.
+pub struct Snapshot {
+    txn: RoTxn<'static, WithoutTls>,
+    pub inner: Arc<Database>,
+}
+
+impl Database {
+    pub fn snapshot(self: &Arc<Self>) -> Result<Snapshot> {
+        Ok(Snapshot { txn: self.read_txn()?, inner: self.clone() })
+    }
+}
+
+impl Snapshot {
+    pub(crate) fn txn(&self) -> &RoTxn<'static> {
+        &self.txn
+    }
+
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.inner.tables
+    }
+
+    pub(crate) fn nodes(&self) -> Nodes<'_> {
+        Nodes { table: self.inner.tables.nodes, txn: &self.txn }
+    }
+
+    pub fn head(&self) -> Result<Option<(B256, u64)>> {
+        Ok(self
+            .tables()
+            .meta
+            .get(&self.txn, meta::HEAD)?
+            .map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))
+    }
+
+    pub fn flat_root(&self) -> Result<B256> {
+        Ok(self.tables().meta.get(&self.txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice))
+    }
+
+    pub fn canonical_hash(&self, at: u64) -> Result<Option<B256>> {
+        Ok(self.tables().canonical.get(&self.txn, &at.to_be_bytes())?.map(B256::from_slice))
+    }
+
+    pub fn header(&self, hash: &B256) -> Result<Option<(u64, U256, &[u8])>> {
+        read_header(self.tables(), &self.txn, hash)
+    }
+
+    /// Price of blob gas in a block, from Cancun on.
+    pub fn blob_price(&self, hash: &B256) -> Result<Option<u128>> {
+        let record = self.tables().headers.get(&self.txn, hash.as_slice())?;
+        let price = record.and_then(|record| record.get(40..HEADER_AT));
+        let price = price.map(|bytes| u128::from_be_bytes(bytes.try_into().expect("sixteen bytes")));
+        Ok(price.filter(|price| *price > 0))
+    }
+
+    pub fn body(&self, hash: &B256) -> Result<Option<BodyData>> {
+        read_body(self.tables(), &self.txn, hash)
+    }
+
+    pub fn receipts(&self, hash: &B256) -> Result<Option<Vec<ReceiptData>>> {
+        read_receipts(self.tables(), &self.txn, hash)
+    }
+
+    /// Number of the block and index in it of a transaction on the canonical chain.
+    pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
+        let Some(place) = self.tables().positions.get(&self.txn, transaction.as_slice())? else { return Ok(None) };
+        let damaged = || Error::damaged(format!("the place of transaction {transaction} cannot be read"));
+        let place: [u8; 12] = place.try_into().map_err(|_| damaged())?;
+        Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
+    }
+
+    /// Hash and sender of each transaction of a block, and the RLP of its body, undecoded.
+    pub fn stored_body(&self, hash: &B256) -> Result<Option<(Vec<Known>, &[u8])>> {
+        let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
+        record.map(|record| split_body(record, hash)).transpose()
+    }
+
+    /// The trie of a state root: the one in memory when it is the head's.
+    pub fn trie(&self, root: B256) -> Result<Trie<Account>> {
+        match self.inner.live_trie(root) {
+            Some(trie) => Ok(trie),
+            None => self.inner.stored_trie(&self.txn, root),
+        }
+    }
+
+    /// A small value that the node keeps under a name.
+    pub fn meta(&self, key: &str) -> Result<Option<&[u8]>> {
+        self.tables().meta.get(&self.txn, &meta::own(key))
+    }
+
+    /// Name, entries and bytes of every table.
+    pub fn usage(&self) -> Result<Vec<(String, u64, u64)>> {
+        let each = self.tables().each().into_iter();
+        each.map(|(name, table)| {
+            let (entries, bytes) = table.usage(&self.txn)?;
+            Ok((name.to_string(), entries, bytes))
+        })
+        .collect()
+    }
+
+    /// Numbers of the canonical blocks from `first` to `last` that may hold a log with the value of this fold.
+    pub fn listed(&self, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
+        let mut start = [0u8; 16];
+        start[..8].copy_from_slice(&fold.to_be_bytes());
+        start[8..].copy_from_slice(&first.to_be_bytes());
+        for entry in self.tables().logs.from(&self.txn, &start)? {
+            let (key, _) = entry?;
+            let Ok(key) = <[u8; 16]>::try_from(key) else {
+                return Err(Error::damaged("a key of the log index is too short"));
+            };
+            let number = u64::from_be_bytes(key[8..].try_into().expect("eight bytes"));
+            if key[..8] != fold.to_be_bytes() || number > last {
+                break;
+            }
+            blocks.push(number);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Every LMDB table: name, key, value. Numbers are big-endian so that keys sort as numbers do.
+//!
+//! | table      | key                          | value                                                        |
+//! |------------|------------------------------|--------------------------------------------------------------|
+//! | meta       | name                         | small named values: head, flat root, next node id, node's own |
+//! | headers    | block hash                   | number (8), total difficulty (32), blob price (16), header   |
+//! | bodies     | block hash                   | count (4), sender (20) and hash (32) of each transaction, RLP |
+//! | receipts   | block hash                   | our form of the receipts, see receipts.rs                    |
+//! | canonical  | number                       | block hash                                                   |
+//! | positions  | transaction hash             | number (8), index (4)                                        |
+//! | logs       | fold of address or topic (8), number (8) | nothing: which blocks may hold a matching log    |
+//! | nodes      | id                           | trie node, see trie/codec.rs                                 |
+//! | roots      | state root                   | id of the root node                                          |
+//! | code       | code hash                    | contract code                                                |
+//! | accounts   | keccak(address)              | account of the head's state                                  |
+//! | storage    | keccak(address), keccak(slot)| storage value of the head's state, without leading zeros     |
+//! | preimages  | keccak(x)                    | x: an address (20) or a slot (32)                            |
+
+use heed::types::Bytes;
+use heed::{Database, RoTxn, RwTxn};
+use ophion_primitives::errors::Result;
+
+/// One table. The handle is a number; it must not outlive the environment, which `Database` sees to.
+#[derive(Clone, Copy)]
+pub struct Table(Database<'static, Bytes, Bytes>);
+
+impl Table {
+    pub fn new(database: Database<'static, Bytes, Bytes>) -> Self {
+        Table(database)
+    }
+
+    pub fn get<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<&'t [u8]>> {
+        Ok(self.0.get(txn, key)?)
+    }
+
+    pub fn put(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(self.0.put(txn, key, value)?)
+    }
+
+    /// Put a key that is greater than every other key of the table: fills pages instead of splitting them.
+    pub fn append(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(self.0.put_with_flags(txn, heed::PutFlags::APPEND, key, value)?)
+    }
+
+    pub fn delete(&self, txn: &mut RwTxn<'_>, key: &[u8]) -> Result<bool> {
+        Ok(self.0.delete(txn, key)?)
+    }
+
+    pub fn delete_prefix(&self, txn: &mut RwTxn<'_>, prefix: &[u8]) -> Result<()> {
+        let mut entries = self.0.prefix_iter_mut(txn, prefix)?;
+        while entries.next().transpose()?.is_some() {
+            // SAFETY: no reference into the deleted entry is kept.
+            unsafe { entries.del_current()? };
+        }
+        Ok(())
+    }
+
+    pub fn prefix<'t>(
+        &self,
+        txn: &'t RoTxn<'_>,
+        prefix: &[u8],
+    ) -> Result<impl Iterator<Item = Result<(&'t [u8], &'t [u8])>>> {
+        Ok(self.0.prefix_iter(txn, prefix)?.map(|entry| entry.map_err(Into::into)))
+    }
+
+    pub fn from<'t>(
+        &self,
+        txn: &'t RoTxn<'_>,
+        start: &[u8],
+    ) -> Result<impl Iterator<Item = Result<(&'t [u8], &'t [u8])>>> {
+        let range = (std::ops::Bound::Included(start), std::ops::Bound::Unbounded);
+        Ok(self.0.range(txn, &range)?.map(|entry| entry.map_err(Into::into)))
+    }
+
+    pub fn last_key<'t>(&self, txn: &'t RoTxn<'_>) -> Result<Option<&'t [u8]>> {
+        Ok(self.0.last(txn)?.map(|(key, _)| key))
+    }
+
+    /// Entries and bytes (pages times their size).
+    pub fn usage(&self, txn: &RoTxn<'_>) -> Result<(u64, u64)> {
+        let stat = self.0.stat(txn)?;
+        let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
+        Ok((stat.entries as u64, pages as u64 * u64::from(stat.page_size)))
+    }
+}
+
+macro_rules! tables {
+    ($($name:ident),* $(,)?) => {
+        /// The open tables.
+        #[derive(Clone, Copy)]
+        pub struct Tables { $(pub $name: Table,)* }
+
+        impl Tables {
+            pub const NAMES: [&'static str; [$(stringify!($name)),*].len()] = [$(stringify!($name)),*];
+            /// Position of the table `meta` among the names.
+            pub const META: usize = 0;
+
+            /// From handles in the order of the names.
+            pub fn of(handles: [Table; Self::NAMES.len()]) -> Self {
+                let [$($name),*] = handles;
+                Tables { $($name),* }
+            }
+
+            pub fn each(&self) -> Vec<(&'static str, Table)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+        }
+    };
+}
+
+tables!(meta, headers, bodies, receipts, canonical, positions, logs, nodes, roots, code, accounts, storage, preimages);
+
+/// Keys of the meta table that the engine itself uses; the node's own are put behind "node:".
+pub mod meta {
+    /// Hash and number (8) of the head.
+    pub const HEAD: &[u8] = b"head";
+    /// State root that the tables `accounts` and `storage` show.
+    pub const FLAT_ROOT: &[u8] = b"flat root";
+    /// Id that the next trie node gets.
+    pub const NEXT_NODE: &[u8] = b"next node";
+    /// Layout of this file's tables.
+    pub const LAYOUT: &[u8] = b"layout";
+    pub const LAYOUT_VERSION: &[u8] = &[1];
+
+    /// Key of a value of the node's own.
+    pub fn own(key: &str) -> Vec<u8> {
+        format!("node:{key}").into_bytes()
+    }
+}

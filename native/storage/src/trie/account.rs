@@ -1,0 +1,147 @@
+//! What the two kinds of tries hold: accounts and storage slots.
+
+use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
+use alloy_rlp::{Encodable, Header};
+use ophion_primitives::bytes::{Reader, put_bytes, put_varint};
+use ophion_primitives::errors::{Error, Result};
+
+use super::codec::save_root;
+use super::node::{Child, EMPTY_ROOT, Trie, Value};
+use super::source::Saver;
+
+/// The value of a storage slot; never zero, since a zero slot is an absent one.
+#[derive(Clone, Copy)]
+pub struct Slot(pub U256);
+
+impl Value for Slot {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn store(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0.to_be_bytes_trimmed_vec());
+    }
+
+    fn restore(bytes: &[u8]) -> Result<Self> {
+        U256::try_from_be_slice(bytes).map(Slot).ok_or_else(|| Error::damaged("a storage value is too long"))
+    }
+
+    fn save(&self, _: &mut dyn Saver) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// An account as the state trie holds it, its storage trie hanging below.
+#[derive(Clone)]
+pub struct Account {
+    pub nonce: u64,
+    pub balance: U256,
+    pub code_hash: B256,
+    pub storage: Trie<Slot>,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Account { nonce: 0, balance: U256::ZERO, code_hash: KECCAK256_EMPTY, storage: Trie::default() }
+    }
+}
+
+impl Value for Account {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let root = self.storage.hash();
+        let payload = self.nonce.length() + self.balance.length() + 33 + 33;
+        Header { list: true, payload_length: payload }.encode(out);
+        self.nonce.encode(out);
+        self.balance.encode(out);
+        root.encode(out);
+        self.code_hash.encode(out);
+    }
+
+    /// nonce | balance | flags (1 code, 2 storage) | code hash? | root hash? and id (8)?
+    fn store(&self, out: &mut Vec<u8>) {
+        store_head(self.nonce, &self.balance, &self.code_hash, self.storage.root.is_some(), out);
+        if let Some(root) = &self.storage.root {
+            let (hash, id) = match root {
+                Child::Stored { hash, id } => (*hash, *id),
+                Child::Live(cell) => (cell.root_hash(), cell.id()),
+            };
+            out.extend_from_slice(hash.as_slice());
+            out.extend_from_slice(&id.to_be_bytes());
+        }
+    }
+
+    fn restore(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader(bytes);
+        let (nonce, balance, code_hash, has_storage) = restore_head(&mut reader)?;
+        let root = if has_storage {
+            let hash = B256::from_slice(reader.take(32)?);
+            let id = u64::from_be_bytes(reader.take(8)?.try_into().expect("eight bytes"));
+            Some(Child::Stored { hash, id })
+        } else {
+            None
+        };
+        Ok(Account { nonce, balance, code_hash, storage: Trie { root } })
+    }
+
+    fn save(&self, saver: &mut dyn Saver) -> Result<()> {
+        self.storage.root.as_ref().map_or(Ok(()), |root| save_root(root, saver).map(drop))
+    }
+}
+
+fn store_head(nonce: u64, balance: &U256, code_hash: &B256, has_storage: bool, out: &mut Vec<u8>) {
+    let has_code = *code_hash != KECCAK256_EMPTY;
+    put_varint(nonce, out);
+    put_bytes(&balance.to_be_bytes_trimmed_vec(), out);
+    out.push(u8::from(has_code) | u8::from(has_storage) << 1);
+    if has_code {
+        out.extend_from_slice(code_hash.as_slice());
+    }
+}
+
+fn restore_head(reader: &mut Reader<'_>) -> Result<(u64, U256, B256, bool)> {
+    let nonce = reader.varint()?;
+    let balance = U256::try_from_be_slice(reader.bytes()?)
+        .ok_or_else(|| Error::damaged("the balance of an account is too long"))?;
+    let flags = reader.byte()?;
+    let code_hash = if flags & 1 != 0 { B256::from_slice(reader.take(32)?) } else { KECCAK256_EMPTY };
+    Ok((nonce, balance, code_hash, flags & 2 != 0))
+}
+
+/// An account as the flat table holds it: the storage root instead of the storage trie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlatAccount {
+    pub nonce: u64,
+    pub balance: U256,
+    pub code_hash: B256,
+    pub storage_root: B256,
+}
+
+impl FlatAccount {
+    pub fn store(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(80);
+        let has_storage = self.storage_root != EMPTY_ROOT;
+        store_head(self.nonce, &self.balance, &self.code_hash, has_storage, &mut out);
+        if has_storage {
+            out.extend_from_slice(self.storage_root.as_slice());
+        }
+        out
+    }
+
+    pub fn restore(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader(bytes);
+        let (nonce, balance, code_hash, has_storage) = restore_head(&mut reader)?;
+        let storage_root = if has_storage { B256::from_slice(reader.take(32)?) } else { EMPTY_ROOT };
+        Ok(FlatAccount { nonce, balance, code_hash, storage_root })
+    }
+}
+
+impl From<&Account> for FlatAccount {
+    fn from(account: &Account) -> Self {
+        FlatAccount {
+            nonce: account.nonce,
+            balance: account.balance,
+            code_hash: account.code_hash,
+            storage_root: account.storage.hash(),
+        }
+    }
+}

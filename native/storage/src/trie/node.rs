@@ -1,0 +1,228 @@
+//! Nodes, references between them, and their hashes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use alloy_primitives::{B256, b256, keccak256};
+use alloy_rlp::{Encodable, Header, encode_list};
+use alloy_trie::Nibbles;
+use ophion_primitives::errors::Result;
+
+use super::source::Saver;
+
+/// Root of a trie without entries: keccak(rlp("")).
+pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");
+
+/// What a leaf holds.
+pub trait Value: Clone {
+    /// The bytes that Ethereum hashes.
+    fn encode(&self, out: &mut Vec<u8>);
+    /// The bytes we store; may know more (ids of further tries), must be enough to rebuild the value.
+    fn store(&self, out: &mut Vec<u8>);
+    fn restore(bytes: &[u8]) -> Result<Self>;
+    /// Write what hangs below this value (the storage trie of an account) before the value is stored.
+    fn save(&self, saver: &mut dyn Saver) -> Result<()>;
+}
+
+/// A trie: nothing, or a root node.
+#[derive(Clone)]
+pub struct Trie<V> {
+    pub root: Option<Child<V>>,
+}
+
+impl<V> Default for Trie<V> {
+    fn default() -> Self {
+        Trie { root: None }
+    }
+}
+
+pub enum Node<V> {
+    Leaf {
+        path: Nibbles,
+        value: V,
+    },
+    Extension {
+        path: Nibbles,
+        child: Child<V>,
+    },
+    /// `mask` has bit n set when child n exists; `children` holds just those, in order.
+    Branch {
+        mask: u16,
+        children: Vec<Child<V>>,
+        value: Option<V>,
+    },
+}
+
+impl<V: Clone> Clone for Node<V> {
+    fn clone(&self) -> Self {
+        match self {
+            Node::Leaf { path, value } => Node::Leaf { path: *path, value: value.clone() },
+            Node::Extension { path, child } => Node::Extension { path: *path, child: child.clone() },
+            Node::Branch { mask, children, value } => {
+                Node::Branch { mask: *mask, children: children.clone(), value: value.clone() }
+            }
+        }
+    }
+}
+
+/// How a parent names a node: by hash, or verbatim when its encoding is shorter than a hash.
+pub enum Reference {
+    Hash(B256),
+    Inline(Box<[u8]>),
+}
+
+/// A node with what is known about it.
+pub struct Cell<V> {
+    pub node: Node<V>,
+    reference: OnceLock<Reference>,
+    /// Number in the database; zero while it has not been written.
+    id: AtomicU64,
+}
+
+pub enum Child<V> {
+    Stored { hash: B256, id: u64 },
+    Live(Arc<Cell<V>>),
+}
+
+impl<V> Clone for Child<V> {
+    fn clone(&self) -> Self {
+        match self {
+            Child::Stored { hash, id } => Child::Stored { hash: *hash, id: *id },
+            Child::Live(cell) => Child::Live(cell.clone()),
+        }
+    }
+}
+
+/// Position of child `nibble` among the present children of `mask`.
+pub fn rank(mask: u16, nibble: u8) -> usize {
+    (mask & ((1u16 << nibble) - 1)).count_ones() as usize
+}
+
+impl<V> Cell<V> {
+    pub fn new(node: Node<V>) -> Self {
+        Cell { node, reference: OnceLock::new(), id: AtomicU64::new(0) }
+    }
+
+    /// A node as it came from the database.
+    pub fn loaded(node: Node<V>, hash: B256, id: u64) -> Self {
+        Cell { node, reference: OnceLock::from(Reference::Hash(hash)), id: AtomicU64::new(id) }
+    }
+
+    pub fn id(&self) -> u64 {
+        self.id.load(Ordering::Acquire)
+    }
+
+    pub fn set_id(&self, id: u64) {
+        self.id.store(id, Ordering::Release);
+    }
+
+    /// Forget hash and id, because the node is about to change.
+    pub fn soil(&mut self) {
+        self.reference = OnceLock::new();
+        *self.id.get_mut() = 0;
+    }
+}
+
+impl<V: Value> Cell<V> {
+    pub fn reference(&self) -> &Reference {
+        self.reference.get_or_init(|| {
+            let mut rlp = Vec::with_capacity(160);
+            self.encode(&mut rlp);
+            if rlp.len() < 32 { Reference::Inline(rlp.into()) } else { Reference::Hash(keccak256(&rlp)) }
+        })
+    }
+
+    /// Hash of this node when it is the root of a trie: a root is hashed however short it is.
+    pub fn root_hash(&self) -> B256 {
+        match self.reference() {
+            Reference::Hash(hash) => *hash,
+            Reference::Inline(rlp) => keccak256(rlp),
+        }
+    }
+
+    /// The node's RLP.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match &self.node {
+            Node::Leaf { path, value } => {
+                let mut payload = Vec::with_capacity(128);
+                value.encode(&mut payload);
+                encode_list::<&[u8], [u8]>(&[&hex_prefix(path, true), &payload], out);
+            }
+            Node::Extension { path, child } => {
+                let mut payload = Vec::with_capacity(72);
+                hex_prefix(path, false).as_slice().encode(&mut payload);
+                child.encode_reference(&mut payload);
+                list(&payload, out);
+            }
+            Node::Branch { mask, children, value } => {
+                let mut payload = Vec::with_capacity(17 + 33 * children.len());
+                let mut next = children.iter();
+                for nibble in 0..16 {
+                    if mask & (1 << nibble) == 0 {
+                        payload.push(0x80);
+                    } else {
+                        next.next().expect("one child for each bit of the mask").encode_reference(&mut payload);
+                    }
+                }
+                match value {
+                    None => payload.push(0x80),
+                    Some(value) => {
+                        let mut bytes = Vec::new();
+                        value.encode(&mut bytes);
+                        bytes.as_slice().encode(&mut payload);
+                    }
+                }
+                list(&payload, out);
+            }
+        }
+    }
+}
+
+impl<V: Value> Child<V> {
+    fn encode_reference(&self, out: &mut Vec<u8>) {
+        match self {
+            Child::Stored { hash, .. } => hash.encode(out),
+            Child::Live(cell) => match cell.reference() {
+                Reference::Hash(hash) => hash.encode(out),
+                Reference::Inline(rlp) => out.extend_from_slice(rlp),
+            },
+        }
+    }
+
+    pub fn root_hash(&self) -> B256 {
+        match self {
+            Child::Stored { hash, .. } => *hash,
+            Child::Live(cell) => cell.root_hash(),
+        }
+    }
+
+    /// Two children with equal hashes (or the same cell) hold the same entries.
+    pub fn same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Child::Live(a), Child::Live(b)) if Arc::ptr_eq(a, b) => true,
+            _ => self.root_hash() == other.root_hash(),
+        }
+    }
+}
+
+fn list(payload: &[u8], out: &mut Vec<u8>) {
+    Header { list: true, payload_length: payload.len() }.encode(out);
+    out.extend_from_slice(payload);
+}
+
+/// Compact encoding of a path: flags and odd nibble first, then two nibbles a byte.
+fn hex_prefix(path: &Nibbles, leaf: bool) -> Vec<u8> {
+    let flag = if leaf { 0x20 } else { 0 };
+    let mut out = Vec::with_capacity(path.len() / 2 + 1);
+    let start = if path.len() % 2 == 1 {
+        out.push(flag | 0x10 | path.get_unchecked(0));
+        1
+    } else {
+        out.push(flag);
+        0
+    };
+    for i in (start..path.len()).step_by(2) {
+        out.push(path.get_unchecked(i) << 4 | path.get_unchecked(i + 1));
+    }
+    out
+}

@@ -1,0 +1,255 @@
+//! Reading and changing a trie.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use alloy_trie::Nibbles;
+use ophion_primitives::errors::Result;
+
+use super::codec::decode;
+use super::node::{Cell, Child, EMPTY_ROOT, Node, Trie, Value, rank};
+use super::source::Source;
+
+impl<V: Value> Child<V> {
+    /// The node behind this child, loaded when needed but not kept.
+    pub fn open(&self, source: &impl Source) -> Result<Arc<Cell<V>>> {
+        match self {
+            Child::Live(cell) => Ok(cell.clone()),
+            Child::Stored { hash, id } => {
+                source.load(*id, |bytes| Ok(Arc::new(Cell::loaded(decode(bytes)?, *hash, *id))))
+            }
+        }
+    }
+
+    /// The node behind this child, ours alone and free to change.
+    fn own(&mut self, source: &impl Source) -> Result<&mut Cell<V>> {
+        if let Child::Stored { .. } = self {
+            *self = Child::Live(self.open(source)?);
+        }
+        let Child::Live(cell) = self else { unreachable!("loaded above") };
+        if Arc::get_mut(cell).is_none() {
+            *cell = Arc::new(Cell::new(cell.node.clone()));
+        }
+        let cell = Arc::get_mut(cell).expect("just made unique");
+        cell.soil();
+        Ok(cell)
+    }
+
+    fn of(node: Node<V>) -> Self {
+        Child::Live(Arc::new(Cell::new(node)))
+    }
+}
+
+impl<V: Value> Trie<V> {
+    pub fn hash(&self) -> B256 {
+        self.root.as_ref().map_or(EMPTY_ROOT, Child::root_hash)
+    }
+
+    pub fn get(&self, key: &Nibbles, source: &impl Source) -> Result<Option<V>> {
+        let Some(root) = &self.root else { return Ok(None) };
+        let mut at = 0;
+        let mut cell = root.open(source)?;
+        loop {
+            let next = match &cell.node {
+                Node::Leaf { path, value } => {
+                    return Ok((path.len() == key.len() - at && key.slice(at..) == *path).then(|| value.clone()));
+                }
+                Node::Extension { path, child } => {
+                    if !key.slice(at..).starts_with(path) {
+                        return Ok(None);
+                    }
+                    at += path.len();
+                    child.open(source)?
+                }
+                Node::Branch { mask, children, value } => {
+                    if at == key.len() {
+                        return Ok(value.clone());
+                    }
+                    let nibble = key.get_unchecked(at);
+                    if mask & (1 << nibble) == 0 {
+                        return Ok(None);
+                    }
+                    at += 1;
+                    children[rank(*mask, nibble)].open(source)?
+                }
+            };
+            cell = next;
+        }
+    }
+
+    /// Put what `make` returns; it is given the value that stood there.
+    pub fn upsert(
+        &mut self,
+        key: Nibbles,
+        source: &impl Source,
+        make: impl FnOnce(Option<V>) -> Result<V>,
+    ) -> Result<()> {
+        match &mut self.root {
+            None => self.root = Some(Child::of(Node::Leaf { path: key, value: make(None)? })),
+            Some(root) => upsert(root, key, source, make)?,
+        }
+        Ok(())
+    }
+
+    pub fn insert(&mut self, key: Nibbles, value: V, source: &impl Source) -> Result<()> {
+        self.upsert(key, source, |_| Ok(value))
+    }
+
+    /// Take an entry out; false when there was none.
+    pub fn remove(&mut self, key: &Nibbles, source: &impl Source) -> Result<bool> {
+        // Looked up first, so that a key that is absent leaves every node as it is.
+        if self.get(key, source)?.is_none() {
+            return Ok(false);
+        }
+        let Some(root) = &mut self.root else { return Ok(false) };
+        if remove(root, *key, source)? == Left::Nothing {
+            self.root = None;
+        }
+        Ok(true)
+    }
+}
+
+fn upsert<V: Value>(
+    child: &mut Child<V>,
+    key: Nibbles,
+    source: &impl Source,
+    make: impl FnOnce(Option<V>) -> Result<V>,
+) -> Result<()> {
+    let cell = child.own(source)?;
+    match &mut cell.node {
+        Node::Leaf { path, value } => {
+            if *path == key {
+                *value = make(Some(value.clone()))?;
+                return Ok(());
+            }
+            let shared = path.common_prefix_length(&key);
+            let mut branch = Fork::default();
+            branch.put(path.slice(shared..), value.clone());
+            branch.put(key.slice(shared..), make(None)?);
+            cell.node = branch.under(key.slice(..shared));
+        }
+        Node::Extension { path, child: below } => {
+            let shared = path.common_prefix_length(&key);
+            if shared == path.len() {
+                return upsert(below, key.slice(shared..), source, make);
+            }
+            let rest = path.slice(shared + 1..);
+            let old = if rest.is_empty() {
+                below.clone()
+            } else {
+                Child::of(Node::Extension { path: rest, child: below.clone() })
+            };
+            let mut branch = Fork::default();
+            branch.hang(path.get_unchecked(shared), old);
+            branch.put(key.slice(shared..), make(None)?);
+            cell.node = branch.under(key.slice(..shared));
+        }
+        Node::Branch { mask, children, value } => {
+            if key.is_empty() {
+                *value = Some(make(value.take())?);
+                return Ok(());
+            }
+            let nibble = key.get_unchecked(0);
+            let position = rank(*mask, nibble);
+            let rest = key.slice(1..);
+            if *mask & (1 << nibble) != 0 {
+                return upsert(&mut children[position], rest, source, make);
+            }
+            let leaf = Child::of(Node::Leaf { path: rest, value: make(None)? });
+            *mask |= 1 << nibble;
+            children.insert(position, leaf);
+        }
+    }
+    Ok(())
+}
+
+/// A branch in the making where two paths part.
+struct Fork<V> {
+    mask: u16,
+    children: Vec<Child<V>>,
+    value: Option<V>,
+}
+
+impl<V> Default for Fork<V> {
+    fn default() -> Self {
+        Fork { mask: 0, children: Vec::with_capacity(2), value: None }
+    }
+}
+
+impl<V: Value> Fork<V> {
+    fn hang(&mut self, nibble: u8, child: Child<V>) {
+        self.children.insert(rank(self.mask, nibble), child);
+        self.mask |= 1 << nibble;
+    }
+
+    fn put(&mut self, path: Nibbles, value: V) {
+        if path.is_empty() {
+            self.value = Some(value);
+        } else {
+            self.hang(path.get_unchecked(0), Child::of(Node::Leaf { path: path.slice(1..), value }));
+        }
+    }
+
+    fn under(self, path: Nibbles) -> Node<V> {
+        let branch = Node::Branch { mask: self.mask, children: self.children, value: self.value };
+        if path.is_empty() { branch } else { Node::Extension { path, child: Child::of(branch) } }
+    }
+}
+
+/// What is left of a subtree after a removal.
+#[derive(PartialEq)]
+enum Left {
+    Something,
+    Nothing,
+}
+
+fn remove<V: Value>(child: &mut Child<V>, key: Nibbles, source: &impl Source) -> Result<Left> {
+    let cell = child.own(source)?;
+    match &mut cell.node {
+        Node::Leaf { .. } => return Ok(Left::Nothing),
+        Node::Extension { path, child: below } => {
+            if remove(below, key.slice(path.len()..), source)? == Left::Nothing {
+                return Ok(Left::Nothing);
+            }
+            let path = *path;
+            if let Some(node) = prefixed(&path, below, source)? {
+                cell.node = node;
+            }
+        }
+        Node::Branch { mask, children, value } => {
+            if key.is_empty() {
+                *value = None;
+            } else {
+                let nibble = key.get_unchecked(0);
+                let position = rank(*mask, nibble);
+                if remove(&mut children[position], key.slice(1..), source)? == Left::Nothing {
+                    children.remove(position);
+                    *mask &= !(1 << nibble);
+                }
+            }
+            match (children.len(), value.take()) {
+                (0, None) => return Ok(Left::Nothing),
+                (0, Some(last)) => cell.node = Node::Leaf { path: Nibbles::new(), value: last },
+                (1, None) => {
+                    let path = Nibbles::from_nibbles([mask.trailing_zeros() as u8]);
+                    let only = children.pop().expect("one child");
+                    cell.node = match prefixed(&path, &only, source)? {
+                        Some(node) => node,
+                        None => Node::Extension { path, child: only },
+                    };
+                }
+                (_, kept) => *value = kept,
+            }
+        }
+    }
+    Ok(Left::Something)
+}
+
+/// `path` put before a leaf or an extension gives one node; None when the child is a branch.
+fn prefixed<V: Value>(path: &Nibbles, child: &Child<V>, source: &impl Source) -> Result<Option<Node<V>>> {
+    Ok(match &child.open(source)?.node {
+        Node::Leaf { path: tail, value } => Some(Node::Leaf { path: path.join(tail), value: value.clone() }),
+        Node::Extension { path: tail, child } => Some(Node::Extension { path: path.join(tail), child: child.clone() }),
+        Node::Branch { .. } => None,
+    })
+}

@@ -1,0 +1,245 @@
+//! The calls and creations of a transaction as a tree: what the call tracer and the flat traces are written from.
+
+use alloy_primitives::{Address, Bytes, Log, U256};
+use ophion_execution::evm::context::EvmContext;
+use revm::bytecode::opcode::SELFDESTRUCT;
+use revm::context::{ContextTr, JournalTr};
+use revm::inspector::Inspector;
+use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl};
+use revm::interpreter::{
+    CallInputs, CallOutcome, CallScheme, CreateInputs, CreateOutcome, CreateScheme, InstructionResult, Interpreter,
+    InterpreterAction, InterpreterResult,
+};
+
+use crate::output::text::{halt_words, precompile_words};
+
+const CODE_NOT_PAID: &str = "contract creation code storage out of gas";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Call,
+    CallCode,
+    DelegateCall,
+    StaticCall,
+    Create,
+    Create2,
+}
+
+impl Kind {
+    pub fn is_creation(self) -> bool {
+        matches!(self, Kind::Create | Kind::Create2)
+    }
+}
+
+pub struct Frame {
+    pub kind: Kind,
+    pub from: Address,
+    /// The callee, or the contract that is created.
+    pub to: Address,
+    pub value: U256,
+    pub gas: u64,
+    pub gas_used: u64,
+    pub input: Bytes,
+    pub output: Bytes,
+    pub result: InstructionResult,
+    /// What stopped the frame, in the words of the call tracer.
+    pub error: Option<String>,
+    pub is_precompile: bool,
+    /// (contract, heir, balance) when the frame ended with SELFDESTRUCT.
+    pub end: Option<(Address, Address, U256)>,
+    pub children: Vec<usize>,
+    /// Each log with the number of calls made before it.
+    pub logs: Vec<(usize, Log)>,
+}
+
+impl Frame {
+    pub fn is_ok(&self) -> bool {
+        self.result.is_ok()
+    }
+
+    /// A call or creation that was refused at the door: too deep, or more value than there is.
+    pub fn was_entered(&self) -> bool {
+        use InstructionResult as R;
+        !matches!(self.result, R::CallTooDeep | R::OutOfFunds | R::OverflowPayment | R::NonceOverflow)
+    }
+}
+
+pub struct FrameRecorder {
+    pub frames: Vec<Frame>,
+    open: Vec<usize>,
+    /// Only the outermost frame is of interest.
+    only_top: bool,
+    with_logs: bool,
+    /// The instruction that runs, for the words of an error.
+    opcode: u8,
+    stack: usize,
+    ending: Option<(Address, Address, U256)>,
+    error: Option<String>,
+    depth: usize,
+}
+
+impl FrameRecorder {
+    pub fn new(only_top: bool, with_logs: bool) -> Self {
+        FrameRecorder {
+            frames: Vec::new(),
+            open: Vec::new(),
+            only_top,
+            with_logs,
+            opcode: 0,
+            stack: 0,
+            ending: None,
+            error: None,
+            depth: 0,
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.frames.clear();
+        self.open.clear();
+        self.depth = 0;
+        self.ending = None;
+        self.error = None;
+    }
+
+    fn enter(&mut self, frame: impl FnOnce(&Self) -> Frame) {
+        self.depth += 1;
+        if self.only_top && self.depth > 1 {
+            return;
+        }
+        let index = self.frames.len();
+        let frame = frame(self);
+        self.frames.push(frame);
+        if let Some(parent) = self.open.last() {
+            self.frames[*parent].children.push(index);
+        }
+        self.open.push(index);
+    }
+
+    fn leave(&mut self, result: &InterpreterResult, address: Option<Address>, is_precompile: bool) {
+        self.depth -= 1;
+        let error = self.error.take();
+        if self.only_top && self.depth > 0 {
+            return;
+        }
+        let Some(index) = self.open.pop() else { return };
+        let frame = &mut self.frames[index];
+        frame.result = result.result;
+        frame.output = result.output.clone();
+        frame.is_precompile = is_precompile;
+        // A halt takes all the gas of its frame, whatever the meter of the interpreter still shows.
+        frame.gas_used = if result.result.is_ok_or_revert() { frame.gas - result.gas.remaining() } else { frame.gas };
+        if let Some(address) = address {
+            frame.to = address;
+        }
+        if !result.result.is_ok() {
+            frame.error = Some(error.unwrap_or_else(|| match result.result {
+                // The code had run to its end: what was not paid for is keeping the contract.
+                InstructionResult::OutOfGas if frame.kind.is_creation() => CODE_NOT_PAID.into(),
+                InstructionResult::PrecompileError => precompile_words(&frame.to, &frame.input).into(),
+                other => halt_words(other, 0, 0),
+            }));
+        }
+    }
+}
+
+impl Inspector<EvmContext> for FrameRecorder {
+    #[inline]
+    fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        self.opcode = interpreter.bytecode.opcode();
+        self.stack = interpreter.stack.len();
+        if self.opcode == SELFDESTRUCT {
+            let contract = interpreter.input.target_address();
+            let heir = interpreter.stack.data().last().map(|top| Address::from_word((*top).into()));
+            let state = context.journal().evm_state();
+            let balance = state.get(&contract).map_or(U256::ZERO, |account| account.info.balance);
+            self.ending = heir.map(|heir| (contract, heir, balance));
+        }
+    }
+
+    #[inline]
+    fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
+        let Some(InterpreterAction::Return(result)) = interpreter.bytecode.action() else { return };
+        match result.result {
+            InstructionResult::SelfDestruct => {
+                if let (Some(index), false) = (self.open.last(), self.only_top) {
+                    self.frames[*index].end = self.ending.take();
+                }
+            }
+            failed if !failed.is_ok_or_revert() => self.error = Some(halt_words(failed, self.opcode, self.stack)),
+            _ => {}
+        }
+    }
+
+    fn log(&mut self, _: &mut EvmContext, log: Log) {
+        if self.with_logs
+            && let (Some(index), false) = (self.open.last(), self.only_top && self.depth > 1)
+        {
+            let frame = &mut self.frames[*index];
+            frame.logs.push((frame.children.len(), log));
+        }
+    }
+
+    fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
+        let (kind, from, to) = match inputs.scheme {
+            CallScheme::Call => (Kind::Call, inputs.caller, inputs.target_address),
+            CallScheme::StaticCall => (Kind::StaticCall, inputs.caller, inputs.target_address),
+            CallScheme::CallCode => (Kind::CallCode, inputs.target_address, inputs.bytecode_address),
+            CallScheme::DelegateCall => (Kind::DelegateCall, inputs.target_address, inputs.bytecode_address),
+        };
+        self.enter(|recorder| Frame {
+            kind,
+            from,
+            to,
+            // A delegate call shows the value of the call that it belongs to.
+            value: match (kind, recorder.open.last()) {
+                (Kind::DelegateCall, Some(parent)) => recorder.frames[*parent].value,
+                _ => inputs.call_value(),
+            },
+            input: inputs.input.bytes(context),
+            ..empty(inputs.gas_limit)
+        });
+        None
+    }
+
+    fn call_end(&mut self, _: &mut EvmContext, _: &CallInputs, outcome: &mut CallOutcome) {
+        self.leave(&outcome.result, None, outcome.was_precompile_called);
+    }
+
+    fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
+        let caller = context.journal_mut().load_account(inputs.caller());
+        let nonce = caller.map_or(0, |account| account.info.nonce);
+        let address = inputs.created_address(nonce);
+        self.enter(|_| Frame {
+            kind: if matches!(inputs.scheme(), CreateScheme::Create2 { .. }) { Kind::Create2 } else { Kind::Create },
+            from: inputs.caller(),
+            to: address,
+            value: inputs.value(),
+            input: inputs.init_code().clone(),
+            ..empty(inputs.gas_limit())
+        });
+        None
+    }
+
+    fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
+        self.leave(&outcome.result, outcome.address, false);
+    }
+}
+
+fn empty(gas: u64) -> Frame {
+    Frame {
+        kind: Kind::Call,
+        from: Address::ZERO,
+        to: Address::ZERO,
+        value: U256::ZERO,
+        gas,
+        gas_used: 0,
+        input: Bytes::new(),
+        output: Bytes::new(),
+        result: InstructionResult::Stop,
+        error: None,
+        is_precompile: false,
+        end: None,
+        children: Vec::new(),
+        logs: Vec::new(),
+    }
+}

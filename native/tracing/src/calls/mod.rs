@@ -1,0 +1,4 @@
+//! Calls as a tree.
+
+pub mod frames;
+pub mod tree;

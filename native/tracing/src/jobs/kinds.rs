@@ -1,0 +1,42 @@
+//! Which tracer writes what.
+
+use ophion_primitives::errors::Result;
+use revm::primitives::hardfork::SpecId;
+
+use crate::calls::tree::{CallTracer, FourByteTracer};
+use crate::flat::blocks::{FlatCallOptions, FlatCallTracer};
+use crate::output::sink::Sink;
+use crate::parity::tracer::{ParityOptions, ParityTracer};
+use crate::replay::block::Tracer;
+use crate::state::prestate::{PrestateOptions, PrestateTracer};
+use crate::steps::original::{StructOptions, StructTracer};
+use crate::steps::standard::{StandardOptions, StandardTracer};
+
+/// What is written about a transaction.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Struct(StructOptions),
+    Standard(StandardOptions),
+    Call { only_top_call: bool, with_log: bool },
+    Prestate(PrestateOptions),
+    FourByte,
+    FlatCall(FlatCallOptions),
+    Parity(ParityOptions),
+}
+
+/// Something to be done with a tracer of whichever kind.
+pub trait Job {
+    fn run<T: Tracer>(self, tracer: T) -> Result<()>;
+}
+
+pub fn with_tracer(kind: Kind, sink: &mut Sink, spec: SpecId, job: impl Job) -> Result<()> {
+    match kind {
+        Kind::Struct(options) => job.run(StructTracer::new(sink, options, spec)),
+        Kind::Standard(options) => job.run(StandardTracer::new(sink, options, spec)),
+        Kind::Call { only_top_call, with_log } => job.run(CallTracer::new(sink, only_top_call, with_log)),
+        Kind::Prestate(options) => job.run(PrestateTracer::new(sink, options, spec)),
+        Kind::FourByte => job.run(FourByteTracer::new(sink)),
+        Kind::FlatCall(options) => job.run(FlatCallTracer::new(sink, options)),
+        Kind::Parity(options) => job.run(ParityTracer::new(sink, options, spec)),
+    }
+}

@@ -1,0 +1,4 @@
+//! What can be asked for.
+
+pub mod kinds;
+pub mod streams;

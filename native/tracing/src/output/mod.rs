@@ -1,0 +1,5 @@
+//! Where a trace is written, and with which words.
+
+pub mod sink;
+pub mod stream;
+pub mod text;

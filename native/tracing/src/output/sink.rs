@@ -1,0 +1,140 @@
+//! Where a trace is written while it runs: chunks of JSON text on their way to whoever reads them.
+//!
+//! ```text
+//! tracer -> Sink (one chunk being filled) -> bounded channel -> TraceStream.next() -> socket
+//! ```
+//! A full channel makes the EVM wait, so a slow reader costs no memory. When the reader is gone, or the time is up,
+//! the sink is stopped: tracers look at it at every step and end the run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Instant;
+
+use ophion_primitives::errors::{Error, Result};
+use revm::interpreter::interpreter_types::LoopControl;
+use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, InterpreterTypes};
+
+/// Size of a chunk. Several of them are in flight at once: in the channel, in Python and in the socket's buffer.
+pub const CHUNK: usize = 256 * 1024;
+/// Steps between two looks at the clock.
+const STEPS_PER_LOOK: u32 = 4096;
+
+/// What travels through the channel.
+pub enum Message {
+    Chunk(Vec<u8>),
+    /// The trace is complete; a channel that closes without this says that the worker died.
+    End,
+    Failed(Error),
+}
+
+pub struct Sink {
+    /// Tracers append here and call `settle` now and then.
+    pub out: Vec<u8>,
+    channel: SyncSender<Message>,
+    is_closed: Arc<AtomicBool>,
+    deadline: Instant,
+    steps: u32,
+    is_late: bool,
+    is_stopped: bool,
+}
+
+impl Sink {
+    pub fn new(channel: SyncSender<Message>, is_closed: Arc<AtomicBool>, deadline: Instant) -> Self {
+        Sink {
+            out: Vec::with_capacity(CHUNK + CHUNK / 4),
+            channel,
+            is_closed,
+            deadline,
+            steps: 0,
+            is_late: false,
+            is_stopped: false,
+        }
+    }
+
+    /// Send what has been written when it is worth it.
+    #[inline]
+    pub fn settle(&mut self) {
+        if self.out.len() >= CHUNK {
+            self.flush();
+        }
+    }
+
+    #[cold]
+    fn flush(&mut self) {
+        let chunk = std::mem::replace(&mut self.out, Vec::with_capacity(CHUNK + CHUNK / 4));
+        if self.is_stopped {
+            return;
+        }
+        match self.channel.try_send(Message::Chunk(chunk)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(message)) => {
+                // The time that the reader takes is not ours.
+                let before = Instant::now();
+                self.is_stopped = self.channel.send(message).is_err();
+                self.deadline += before.elapsed();
+            }
+            Err(TrySendError::Disconnected(_)) => self.is_stopped = true,
+        }
+    }
+
+    /// Called at every step: whether to end the run.
+    #[inline]
+    pub fn tick(&mut self) -> bool {
+        self.steps += 1;
+        if self.steps >= STEPS_PER_LOOK {
+            self.look();
+        }
+        self.is_stopped
+    }
+
+    #[cold]
+    fn look(&mut self) {
+        self.steps = 0;
+        if self.is_closed.load(Ordering::Relaxed) {
+            self.is_stopped = true;
+        } else if Instant::now() >= self.deadline {
+            self.is_late = true;
+            self.is_stopped = true;
+        }
+    }
+
+    /// Between two transactions: an error when there is nobody to trace for, or no time.
+    pub fn check(&mut self) -> Result<()> {
+        self.look();
+        match self.is_stopped {
+            true => Err(self.reason()),
+            false => Ok(()),
+        }
+    }
+
+    fn reason(&self) -> Error {
+        if self.is_late {
+            Error::Timeout("the trace took too long".into())
+        } else {
+            Error::Timeout("nobody reads the trace".into())
+        }
+    }
+
+    /// The last message of a trace.
+    pub fn finish(mut self, outcome: Result<()>) {
+        let last = match outcome {
+            Ok(()) if self.is_stopped => Message::Failed(self.reason()),
+            Ok(()) => {
+                if !self.out.is_empty() {
+                    self.flush();
+                }
+                Message::End
+            }
+            Err(cause) => Message::Failed(cause),
+        };
+        // An error here means that the reader is gone.
+        let _ = self.channel.send(last);
+    }
+}
+
+/// End the frame that runs; its callers meet the same at their next step.
+#[cold]
+pub fn halt<W: InterpreterTypes>(interpreter: &mut Interpreter<W>) {
+    interpreter.bytecode.set_action(InterpreterAction::new_halt(InstructionResult::OutOfGas, interpreter.gas));
+}

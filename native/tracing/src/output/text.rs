@@ -1,0 +1,238 @@
+//! Numbers, words and names as traces write them.
+
+use alloy_primitives::{Address, Bytes, U256, hex};
+use ophion_primitives::json::raw;
+use revm::bytecode::opcode::OpCode;
+use revm::interpreter::InstructionResult;
+use revm::primitives::hardfork::SpecId;
+
+const DIFFICULTY: u8 = 0x44;
+
+/// A number in decimal digits.
+#[inline]
+pub fn decimal(out: &mut Vec<u8>, before: &str, mut value: u64) {
+    raw(out, before);
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// A word as 64 hex digits in quotes, without a prefix.
+#[inline]
+pub fn word(out: &mut Vec<u8>, value: &U256) {
+    let start = out.len();
+    out.resize(start + 66, b'"');
+    hex::encode_to_slice(value.to_be_bytes::<32>(), &mut out[start + 1..start + 65]).expect("two digits a byte");
+}
+
+/// Bytes as hex digits in quotes, without a prefix.
+pub fn digits(out: &mut Vec<u8>, before: &str, bytes: &[u8]) {
+    raw(out, before);
+    let start = out.len();
+    out.resize(start + 2 + 2 * bytes.len(), b'"');
+    let end = out.len() - 1;
+    hex::encode_to_slice(bytes, &mut out[start + 1..end]).expect("two digits a byte");
+}
+
+/// Text that may contain anything.
+pub fn text(out: &mut Vec<u8>, before: &str, value: &str) {
+    raw(out, before);
+    serde_json::to_writer(out, value).expect("a buffer takes everything");
+}
+
+/// What an instruction is called; every byte without a meaning is INVALID.
+#[inline]
+pub fn mnemonic(opcode: u8, spec: SpecId) -> &'static str {
+    if opcode == DIFFICULTY && spec.is_enabled_in(SpecId::MERGE) {
+        return "PREVRANDAO";
+    }
+    OpCode::new(opcode).map_or("INVALID", OpCode::as_str)
+}
+
+/// An exceptional halt under the name that struct logs use.
+pub fn halt_name(result: InstructionResult) -> &'static str {
+    use InstructionResult as R;
+    match result {
+        R::StackUnderflow => "INSUFFICIENT_STACK_ITEMS",
+        R::StackOverflow => "TOO_MANY_STACK_ITEMS",
+        R::InvalidJump => "INVALID_JUMP_DESTINATION",
+        R::OpcodeNotFound | R::InvalidFEOpcode | R::NotActivated => "INVALID_OPERATION",
+        R::OutOfOffset => "INVALID_RETURN_DATA_BUFFER_ACCESS",
+        R::StateChangeDuringStaticCall | R::CallNotAllowedInsideStatic => "ILLEGAL_STATE_CHANGE",
+        R::CreateContractSizeLimit | R::CreateInitCodeSizeLimit => "CODE_TOO_LARGE",
+        R::CreateContractStartingWithEF => "INVALID_CODE",
+        _ => "INSUFFICIENT_GAS",
+    }
+}
+
+pub fn is_lack_of_gas(halt: InstructionResult) -> bool {
+    use InstructionResult as R;
+    matches!(halt, R::OutOfGas | R::MemoryOOG | R::MemoryLimitOOG | R::InvalidOperandOOG | R::ReentrancySentryOOG)
+}
+
+/// The same as flat traces say it.
+pub fn halt_phrase(result: InstructionResult) -> &'static str {
+    use InstructionResult as R;
+    match result {
+        R::Revert => "Reverted",
+        R::StackUnderflow => "Stack underflow",
+        R::StackOverflow => "Out of stack",
+        R::InvalidJump => "Bad jump destination",
+        R::OpcodeNotFound | R::InvalidFEOpcode | R::NotActivated => "Bad instruction",
+        R::OutOfOffset => "Out of bounds",
+        R::StateChangeDuringStaticCall | R::CallNotAllowedInsideStatic => "Illegal state change",
+        R::CreateContractSizeLimit | R::CreateInitCodeSizeLimit => "Code is too large",
+        R::CreateContractStartingWithEF => "Code is invalid",
+        R::CreateCollision => "Illegal state change",
+        R::PrecompileError => "Precompile error",
+        R::CallTooDeep => "Max call depth exceeded",
+        R::OutOfFunds => "Insufficient balance for transfer",
+        _ => "Out of gas",
+    }
+}
+
+/// The same in the words of the call tracer. `opcode` and the stack belong to the instruction that halted.
+pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String {
+    use InstructionResult as R;
+    match result {
+        R::Revert => "execution reverted".into(),
+        R::StackUnderflow => {
+            let needed = OpCode::new(opcode).map_or(0, |code| code.inputs());
+            format!("stack underflow ({stack} <=> {needed})")
+        }
+        R::StackOverflow => format!("stack limit reached {stack} (1023)"),
+        R::InvalidJump => "invalid jump destination".into(),
+        // An instruction of a later fork has a name all the same.
+        R::InvalidFEOpcode | R::OpcodeNotFound | R::NotActivated => match OpCode::new(opcode) {
+            Some(known) => format!("invalid opcode: {}", known.as_str()),
+            None => format!("invalid opcode: opcode {opcode:#x} not defined"),
+        },
+        R::OutOfOffset => "return data out of bounds".into(),
+        R::StateChangeDuringStaticCall | R::CallNotAllowedInsideStatic => "write protection".into(),
+        R::CreateContractSizeLimit => "max code size exceeded".into(),
+        R::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
+        R::CreateContractStartingWithEF => "invalid code: must not begin with 0xef".into(),
+        R::CreateCollision => "contract address collision".into(),
+        R::NonceOverflow => "nonce uint64 overflow".into(),
+        R::CallTooDeep => "max call depth exceeded".into(),
+        R::OutOfFunds => "insufficient balance for transfer".into(),
+        R::ReentrancySentryOOG => "out of gas: not enough gas for reentrancy sentry".into(),
+        _ => "out of gas".into(),
+    }
+}
+
+/// What a precompiled contract has against its input, where that can be seen.
+pub fn precompile_words(contract: &Address, input: &[u8]) -> &'static str {
+    match contract.as_slice() {
+        [0, .., 8] if !input.len().is_multiple_of(192) => "bad elliptic curve pairing size",
+        [0, .., 9] if input.len() != 213 => "invalid input length",
+        [0, .., 9] => "invalid final flag",
+        [0, .., 10] if input.len() != 192 => "invalid input length",
+        _ => "precompile failed",
+    }
+}
+
+/// The words of the call tracer as trace_* says it; None where it has no words of its own.
+pub fn trace_words(words: &str) -> Option<&'static str> {
+    match words {
+        "execution reverted" => Some("Reverted"),
+        "out of gas" | "contract creation code storage out of gas" | "max code size exceeded" => Some("Out of gas"),
+        "invalid jump destination" => Some("Bad jump destination"),
+        "return data out of bounds" => Some("Out of bounds"),
+        "precompile failed" | "invalid input length" => Some("Built-in failed"),
+        _ if words.starts_with("stack limit reached") => Some("Out of stack"),
+        _ if words.starts_with("invalid opcode:") => Some("Bad instruction"),
+        _ if words.starts_with("stack underflow") => Some("Stack underflow"),
+        _ => None,
+    }
+}
+
+const ERROR_STRING: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
+const PANIC: [u8; 4] = [0x4e, 0x48, 0x7b, 0x71];
+
+/// What a revert says, when it follows Solidity's `Error(string)` or `Panic(uint256)`.
+pub fn revert_reason(output: &Bytes) -> Option<String> {
+    let (selector, words) = output.split_first_chunk::<4>()?;
+    match *selector {
+        PANIC if words.len() == 32 => Some(panic_text(U256::from_be_slice(words))),
+        ERROR_STRING => {
+            let at = |start: usize| {
+                let bytes = words.get(start..start.checked_add(32)?)?;
+                usize::try_from(U256::from_be_slice(bytes)).ok()
+            };
+            let start = at(0)?;
+            let length = at(start)?;
+            let bytes = words.get(start + 32..(start + 32).checked_add(length)?)?;
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        }
+        _ => None,
+    }
+}
+
+fn panic_text(code: U256) -> String {
+    let known = match u8::try_from(code) {
+        Ok(0x00) => "generic panic",
+        Ok(0x01) => "assert(false)",
+        Ok(0x11) => "arithmetic underflow or overflow",
+        Ok(0x12) => "division or modulo by zero",
+        Ok(0x21) => "enum overflow",
+        Ok(0x22) => "invalid encoded storage byte array accessed",
+        Ok(0x31) => "out-of-bounds array access; popping on an empty array",
+        Ok(0x32) => "out-of-bounds access of an array or bytesN",
+        Ok(0x41) => "out of memory",
+        Ok(0x51) => "uninitialized function",
+        _ => return format!("unknown panic code: {code:#x}"),
+    };
+    known.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_and_words_are_written_in_full() {
+        for value in [0, 7, 10, 12_345, u64::MAX] {
+            assert_eq!(written(|out| decimal(out, "", value)), value.to_string());
+        }
+        assert_eq!(written(|out| word(out, &U256::from(0xab))), format!("\"{:064x}\"", 0xab));
+        assert_eq!(written(|out| digits(out, "x:", &[])), "x:\"\"");
+        assert_eq!(written(|out| digits(out, "", &[1, 0xf0])), "\"01f0\"");
+    }
+
+    #[test]
+    fn names_depend_on_the_fork_where_the_meaning_does() {
+        assert_eq!(mnemonic(0x44, SpecId::ISTANBUL), "DIFFICULTY");
+        assert_eq!(mnemonic(0x44, SpecId::CANCUN), "PREVRANDAO");
+        assert_eq!(mnemonic(0x20, SpecId::CANCUN), "KECCAK256");
+        assert_eq!((mnemonic(0xfe, SpecId::CANCUN), mnemonic(0x0c, SpecId::CANCUN)), ("INVALID", "INVALID"));
+    }
+
+    #[test]
+    fn reverts_explain_themselves() {
+        let mut said = ERROR_STRING.to_vec();
+        said.extend(U256::from(32).to_be_bytes::<32>());
+        said.extend(U256::from(2).to_be_bytes::<32>());
+        said.extend(b"no");
+        assert_eq!(revert_reason(&said.clone().into()).as_deref(), Some("no"));
+        assert_eq!(revert_reason(&said[..68].to_vec().into()), None);
+        let mut panic = PANIC.to_vec();
+        panic.extend(U256::from(0x11).to_be_bytes::<32>());
+        assert_eq!(revert_reason(&panic.into()).as_deref(), Some("arithmetic underflow or overflow"));
+        assert_eq!(revert_reason(&Bytes::new()), None);
+    }
+}

@@ -1,0 +1,4 @@
+//! Everything about one transaction at once.
+
+pub mod tracer;
+pub mod vm;

@@ -1,0 +1,154 @@
+//! Running transactions again with somebody looking on.
+//!
+//! The transactions before the one that is asked for run through `Run`, exactly as they did when the block was
+//! imported; then its database is handed to an EVM with a tracer. What a traced transaction changed is committed like
+//! any other, so that the next one finds it.
+
+use alloy_primitives::B256;
+use ophion_execution::block::run::{Refusal, Run};
+use ophion_execution::call::calls::{BEYOND_ALL_MONEY, is_beyond_all_money};
+use ophion_execution::call::outcome::refusal_text;
+use ophion_execution::evm::collision::CollisionGuard;
+use ophion_execution::evm::context::{EvmContext, tx_env};
+use ophion_execution::evm::database::ExecDb;
+use ophion_execution::evm::env::BlockEnv;
+use ophion_execution::evm::machine::{self, Evm};
+use ophion_primitives::errors::{Error, Result};
+use ophion_storage::chain::body::{BodyData, Known};
+use ophion_storage::state::StateData;
+use revm::context::{CfgEnv, TxEnv};
+use revm::context_interface::result::{EVMError, ExecutionResult};
+use revm::database_interface::DatabaseCommit;
+use revm::handler::ExecuteEvm;
+use revm::inspector::{InspectEvm, Inspector};
+use revm::state::EvmState;
+
+use crate::output::sink::Sink;
+
+pub type Tracing<T> = Evm<(T, CollisionGuard)>;
+
+/// Where a traced transaction stands.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub block_hash: B256,
+    pub block_number: u64,
+    pub hash: B256,
+    pub index: usize,
+}
+
+/// A transaction that has run; its changes are not in the database yet.
+pub struct Ran {
+    pub tx: TxEnv,
+    pub result: ExecutionResult,
+    pub changes: EvmState,
+    /// None for calls.
+    pub place: Option<Place>,
+}
+
+/// Somebody who looks on and writes down what he saw.
+pub trait Tracer: Inspector<EvmContext> {
+    fn sink(&mut self) -> &mut Sink;
+
+    /// Whether the transaction has to run once before the run that is written.
+    fn begin_survey(&mut self) -> bool {
+        false
+    }
+
+    /// A transaction begins.
+    fn begin(&mut self, tx: &TxEnv);
+
+    /// It has ended: write the result. The database shows the state before the transaction.
+    fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()>;
+}
+
+/// One block with the state that it was built on.
+pub struct Block<'a> {
+    pub parent: &'a StateData,
+    pub env: &'a BlockEnv,
+    pub body: &'a BodyData,
+    pub hash: B256,
+}
+
+impl Block<'_> {
+    /// The state in which a transaction of the block ran.
+    pub fn before(&self, index: usize, sink: &mut Sink) -> Result<ExecDb> {
+        let known = self.body.known()?;
+        let mut run = Run::start(self.parent, self.env, false)?;
+        for (at, (tx, Known { sender, .. })) in self.body.txs.iter().zip(known).take(index).enumerate() {
+            run.transact(tx, *sender).map_err(|refusal| refused(at, refusal))?;
+            sink.check()?;
+        }
+        Ok(run.into_db())
+    }
+
+    /// Trace some transactions of the block, one after another.
+    pub fn trace<T: Tracer>(
+        &self,
+        tracer: T,
+        first: usize,
+        count: usize,
+        mut before: impl FnMut(&mut T, usize) -> Result<()>,
+        mut after: impl FnMut(&mut T, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut tracer = tracer;
+        let known = self.body.known()?;
+        let db = self.before(first, tracer.sink())?;
+        let mut evm = start(self.env, db, self.env.cfg(), tracer);
+        for index in (first..self.body.txs.len()).take(count) {
+            before(&mut evm.inspector.0, index)?;
+            let Known { hash, sender } = known[index];
+            let place = Place { block_hash: self.hash, block_number: self.env.number, hash, index };
+            let tx = tx_env(&self.body.txs[index], sender);
+            let outcome = trace_one(&mut evm, tx, Some(place));
+            outcome.map_err(|cause| match cause {
+                Error::Refused(reason) => Error::InvalidBody(format!("transaction {index}: {reason}")),
+                other => other,
+            })?;
+            after(&mut evm.inspector.0, index)?;
+        }
+        Ok(())
+    }
+}
+
+fn refused(at: usize, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Fatal(cause) => cause,
+        Refusal::Invalid(reason) => Error::InvalidBody(format!("transaction {at}: {reason}")),
+        Refusal::NonceTooHigh => Error::InvalidBody(format!("transaction {at}: its nonce is too high")),
+        Refusal::NoRoom => Error::InvalidBody(format!("transaction {at}: it needs more gas or blobs than are left")),
+        Refusal::TooLong => Error::Timeout(format!("transaction {at}: it took too long")),
+    }
+}
+
+pub fn start<T: Tracer>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, tracer: T) -> Tracing<T> {
+    machine::build(env, db, cfg, (tracer, CollisionGuard))
+}
+
+/// Run one transaction, let the tracer write its result, and keep the changes.
+pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place>) -> Result<()> {
+    if is_beyond_all_money(&tx) {
+        return Err(Error::Refused(BEYOND_ALL_MONEY.into()));
+    }
+    if evm.inspector.0.begin_survey() {
+        // What is wrong with the transaction comes to light again below.
+        let _ = evm.inspect_one_tx(tx.clone());
+        evm.finalize();
+        evm.inspector.0.sink().check()?;
+    }
+    evm.inspector.0.begin(&tx);
+    let result = evm.inspect_one_tx(tx.clone());
+    let changes = evm.finalize();
+    let result = match result {
+        Ok(result) => result,
+        Err(EVMError::Database(cause)) => return Err(cause),
+        Err(EVMError::Transaction(cause)) => return Err(Error::Refused(refusal_text(&cause))),
+        Err(cause) => return Err(Error::Refused(format!("other: {cause}"))),
+    };
+    let Evm { ctx, inspector, .. } = evm;
+    let db = &mut ctx.journaled_state.database;
+    inspector.0.sink().check()?;
+    let ran = Ran { tx, result, changes, place };
+    inspector.0.finish(db, &ran)?;
+    db.commit(ran.changes);
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! Transactions run again.
+
+pub mod block;

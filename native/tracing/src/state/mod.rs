@@ -1,0 +1,3 @@
+//! Accounts before and after.
+
+pub mod prestate;

@@ -1,0 +1,344 @@
+//! prestateTracer: what a transaction has looked at, as it was before, and what became of it (json-rpc.md 7.3).
+//!
+//! Accounts and slots are noted where an instruction names them, exactly as geth does it, and not where the EVM happens
+//! to load them: a creation that fails names an address all the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy_primitives::map::AddressSet;
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
+use ophion_execution::evm::context::EvmContext;
+use ophion_execution::evm::database::ExecDb;
+use ophion_primitives::errors::Result;
+use ophion_primitives::json::{data, raw, wide};
+use revm::bytecode::opcode as op;
+use revm::context::{Block, ContextTr, JournalTr, TxEnv};
+use revm::context_interface::transaction::AuthorizationTr;
+use revm::database_interface::Database;
+use revm::inspector::Inspector;
+use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl};
+use revm::interpreter::{
+    CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter, InterpreterAction,
+};
+use revm::primitives::hardfork::SpecId;
+use revm::state::{Account, AccountInfo};
+
+use crate::calls::tree::code_of;
+use crate::output::sink::{Sink, halt};
+use crate::output::text::decimal;
+use crate::replay::block::{Ran, Tracer};
+
+#[derive(Clone, Copy)]
+pub struct PrestateOptions {
+    pub is_diff: bool,
+    pub with_code: bool,
+    pub with_storage: bool,
+    /// Show accounts that were not there, or held nothing.
+    pub with_empty: bool,
+}
+
+pub struct PrestateTracer<'s> {
+    sink: &'s mut Sink,
+    options: PrestateOptions,
+    /// Since EIP-6780 only contracts of the same transaction go.
+    only_new_ones_go: bool,
+    /// Accounts that were named, with their slots.
+    named: BTreeMap<Address, BTreeSet<U256>>,
+    created: AddressSet,
+    deleted: AddressSet,
+    /// What the instruction that runs names.
+    naming: Option<Naming>,
+}
+
+enum Naming {
+    Account(Address),
+    Callee(Address),
+    Heir(Address),
+    Slot(U256),
+}
+
+impl<'s> PrestateTracer<'s> {
+    pub fn new(sink: &'s mut Sink, options: PrestateOptions, spec: SpecId) -> Self {
+        PrestateTracer {
+            sink,
+            options,
+            only_new_ones_go: spec.is_enabled_in(SpecId::CANCUN),
+            named: BTreeMap::new(),
+            created: AddressSet::default(),
+            deleted: AddressSet::default(),
+            naming: None,
+        }
+    }
+
+    fn name(&mut self, address: Address) {
+        self.named.entry(address).or_default();
+    }
+
+    /// A callee, and the account whose code it runs (EIP-7702).
+    fn name_callee(&mut self, address: Address, context: &mut EvmContext) {
+        self.name(address);
+        let code = context.journal().evm_state().get(&address).and_then(|account| account.info.code.as_ref());
+        if let Some(target) = code.and_then(|code| code.eip7702_address()) {
+            self.name(target);
+        }
+    }
+}
+
+/// Halts that come before an instruction begins its work: it has named nothing.
+fn is_before_work(result: InstructionResult) -> bool {
+    let is_in_work = matches!(
+        result,
+        InstructionResult::StateChangeDuringStaticCall | InstructionResult::CallNotAllowedInsideStatic
+    );
+    !result.is_ok_or_revert() && !is_in_work
+}
+
+impl Inspector<EvmContext> for PrestateTracer<'_> {
+    fn step(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
+        if self.sink.tick() {
+            halt(interpreter);
+            return;
+        }
+        let stack = interpreter.stack.data();
+        let address = |at: usize| Address::from_word(stack[stack.len() - at].into());
+        self.naming = match interpreter.bytecode.opcode() {
+            op::SLOAD | op::SSTORE if !stack.is_empty() => Some(Naming::Slot(stack[stack.len() - 1])),
+            op::BALANCE | op::EXTCODESIZE | op::EXTCODECOPY | op::EXTCODEHASH if !stack.is_empty() => {
+                Some(Naming::Account(address(1)))
+            }
+            op::SELFDESTRUCT if !stack.is_empty() => Some(Naming::Heir(address(1))),
+            op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL if stack.len() >= 5 => {
+                Some(Naming::Callee(address(2)))
+            }
+            _ => None,
+        };
+    }
+
+    fn step_end(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        let Some(naming) = self.naming.take() else { return };
+        if let Some(InterpreterAction::Return(result)) = interpreter.bytecode.action()
+            && is_before_work(result.result)
+        {
+            return;
+        }
+        let contract = interpreter.input.target_address();
+        match naming {
+            Naming::Account(address) => self.name(address),
+            Naming::Callee(address) => self.name_callee(address, context),
+            Naming::Heir(address) => {
+                self.name(address);
+                if !self.only_new_ones_go || self.created.contains(&contract) {
+                    self.deleted.insert(contract);
+                }
+            }
+            Naming::Slot(slot) => {
+                self.named.entry(contract).or_default().insert(slot);
+            }
+        }
+    }
+
+    fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
+        if context.journal().depth() == 0 {
+            self.name(context.block().beneficiary());
+            self.name_callee(inputs.target_address, context);
+        }
+        None
+    }
+
+    fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
+        let caller = context.journal_mut().load_account(inputs.caller());
+        let nonce = caller.map_or(0, |account| account.info.nonce);
+        let address = inputs.created_address(nonce);
+        self.name(context.block().beneficiary());
+        self.name(address);
+        self.created.insert(address);
+        None
+    }
+}
+
+impl Tracer for PrestateTracer<'_> {
+    fn sink(&mut self) -> &mut Sink {
+        self.sink
+    }
+
+    fn begin(&mut self, tx: &TxEnv) {
+        self.named.clear();
+        self.created.clear();
+        self.deleted.clear();
+        self.name(tx.caller);
+        for authority in tx.authorization_list.iter().filter_map(AuthorizationTr::authority) {
+            self.name(authority);
+        }
+    }
+
+    fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()> {
+        let named = std::mem::take(&mut self.named);
+        if self.options.is_diff {
+            self.write_diff(db, &named, ran)?;
+        } else {
+            self.write_pre(db, &named)?;
+        }
+        self.sink.settle();
+        Ok(())
+    }
+}
+
+/// Members of an account in one of the two states.
+#[derive(Default)]
+struct Shown {
+    balance: Option<U256>,
+    nonce: u64,
+    code: Option<Bytes>,
+    code_hash: Option<B256>,
+    storage: BTreeMap<U256, U256>,
+}
+
+impl Shown {
+    /// As a member of an object that may have some already.
+    fn write(&self, out: &mut Vec<u8>, address: &Address) {
+        data(out, if matches!(out.last(), None | Some(b'{')) { "" } else { "," }, address);
+        raw(out, ":{");
+        let mut comma = "";
+        if let Some(balance) = self.balance {
+            wide(out, "\"balance\":", balance);
+            comma = ",";
+        }
+        if self.nonce > 0 {
+            raw(out, comma);
+            decimal(out, "\"nonce\":", self.nonce);
+            comma = ",";
+        }
+        if let Some(code) = &self.code {
+            raw(out, comma);
+            data(out, "\"code\":", code);
+            comma = ",";
+        }
+        if let Some(hash) = &self.code_hash {
+            raw(out, comma);
+            data(out, "\"codeHash\":", hash);
+            comma = ",";
+        }
+        if !self.storage.is_empty() {
+            raw(out, comma);
+            raw(out, "\"storage\":{");
+            for (at, (slot, value)) in self.storage.iter().enumerate() {
+                data(out, if at > 0 { "," } else { "" }, slot.to_be_bytes::<32>());
+                data(out, ":", value.to_be_bytes::<32>());
+            }
+            out.push(b'}');
+        }
+        out.push(b'}');
+    }
+}
+
+impl PrestateTracer<'_> {
+    fn shown(&self, db: &mut ExecDb, info: &AccountInfo) -> Result<Shown> {
+        let has_code = info.code_hash != KECCAK256_EMPTY;
+        Ok(Shown {
+            balance: Some(info.balance),
+            nonce: info.nonce,
+            code: if has_code && self.options.with_code { Some(code_of(db, info)?) } else { None },
+            // Whoever does not want the code still learns which one it is.
+            code_hash: has_code.then_some(info.code_hash),
+            storage: BTreeMap::new(),
+        })
+    }
+
+    /// Whether an account shows in the state before: one that held nothing does when it was asked for.
+    fn is_shown(&self, before: &AccountInfo) -> bool {
+        self.options.with_empty || !before.is_empty()
+    }
+
+    fn write_pre(&mut self, db: &mut ExecDb, named: &BTreeMap<Address, BTreeSet<U256>>) -> Result<()> {
+        self.sink.out.push(b'{');
+        for (address, slots) in named {
+            let before = db.info(address)?.unwrap_or_default();
+            if !self.is_shown(&before) {
+                continue;
+            }
+            let mut shown = self.shown(db, &before)?;
+            for slot in slots.iter().filter(|_| self.options.with_storage) {
+                shown.storage.insert(*slot, db.storage(*address, *slot)?);
+            }
+            shown.write(&mut self.sink.out, address);
+        }
+        self.sink.out.push(b'}');
+        Ok(())
+    }
+
+    fn write_diff(&mut self, db: &mut ExecDb, named: &BTreeMap<Address, BTreeSet<U256>>, ran: &Ran) -> Result<()> {
+        let (mut pre, mut post) = (Vec::new(), Vec::new());
+        for (address, slots) in named {
+            let was = db.info(address)?.unwrap_or_default();
+            let account = ran.changes.get(address);
+            let is_gone = self.deleted.contains(address);
+            let mut left = self.shown(db, &was)?;
+            let (mut right, mut is_changed) = match is_gone {
+                true => (Shown::default(), true),
+                false => self.changed(db, &was, &after(&was, account))?,
+            };
+            for slot in slots.iter().filter(|_| self.options.with_storage) {
+                let before = db.storage(*address, *slot)?;
+                let now = value_after(before, account, slot);
+                // All that is known of the storage of an account that is gone is part of what it was.
+                if is_gone || before != now && !before.is_zero() {
+                    left.storage.insert(*slot, before);
+                }
+                if !is_gone && before != now {
+                    is_changed = true;
+                    if !now.is_zero() {
+                        right.storage.insert(*slot, now);
+                    }
+                }
+            }
+            if is_changed && self.is_shown(&was) {
+                left.write(&mut pre, address);
+            }
+            if is_changed && !is_gone {
+                right.write(&mut post, address);
+            }
+        }
+        let out = &mut self.sink.out;
+        raw(out, "{\"pre\":{");
+        out.extend_from_slice(&pre);
+        raw(out, "},\"post\":{");
+        out.extend_from_slice(&post);
+        raw(out, "}}");
+        Ok(())
+    }
+
+    /// The members of an account that are not what they were, and whether there are any.
+    fn changed(&self, db: &mut ExecDb, was: &AccountInfo, now: &AccountInfo) -> Result<(Shown, bool)> {
+        // Who does not exist has no code hash, not even that of no code; geth tells the two apart, and so do we.
+        let code_hash = if now.is_empty() { B256::ZERO } else { now.code_hash };
+        let shown = Shown {
+            balance: (now.balance != was.balance).then_some(now.balance),
+            nonce: if now.nonce != was.nonce { now.nonce } else { 0 },
+            code: match now.code_hash != was.code_hash && now.code_hash != KECCAK256_EMPTY && self.options.with_code {
+                true => Some(code_of(db, now)?),
+                false => None,
+            },
+            code_hash: (code_hash != was.code_hash).then_some(code_hash),
+            storage: BTreeMap::new(),
+        };
+        let is_changed = shown.balance.is_some() || now.nonce != was.nonce || shown.code_hash.is_some();
+        Ok((shown, is_changed))
+    }
+}
+
+/// An account after the transaction.
+fn after(was: &AccountInfo, account: Option<&Account>) -> AccountInfo {
+    match account {
+        Some(account) if account.is_selfdestructed() => AccountInfo::default(),
+        Some(account) if account.is_touched() => account.info.clone(),
+        _ => was.clone(),
+    }
+}
+
+fn value_after(before: U256, account: Option<&Account>, slot: &U256) -> U256 {
+    match account {
+        Some(account) if account.is_selfdestructed() => U256::ZERO,
+        Some(account) => account.storage.get(slot).map_or(before, |value| value.present_value),
+        None => before,
+    }
+}

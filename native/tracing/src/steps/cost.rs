@@ -1,0 +1,149 @@
+//! What an instruction would have cost, for rows on which the gas ran out: the EVM has stopped before it knew.
+
+use alloy_primitives::{Address, U256};
+use ophion_execution::evm::context::EvmContext;
+use revm::bytecode::opcode as op;
+use revm::context::{Cfg, ContextTr, JournalTr};
+use revm::context_interface::cfg::gas_params::{GasParams, num_words};
+use revm::context_interface::context::SStoreResult;
+use revm::database_interface::Database;
+use revm::interpreter::Interpreter;
+use revm::interpreter::instructions::{GasTable, gas_table_spec};
+use revm::interpreter::interpreter_types::{InputsTr, MemoryTr};
+use revm::primitives::hardfork::SpecId;
+
+/// With more gas than this no access to an account or a slot can fail for the lack of it.
+const ACCESS_MOST: u64 = 60_000;
+
+pub struct Costs {
+    table: GasTable,
+    spec: SpecId,
+}
+
+impl Costs {
+    pub fn of(spec: SpecId) -> Self {
+        Costs { table: gas_table_spec(spec), spec }
+    }
+
+    /// The whole cost of the instruction that comes next, without what is handed to a callee.
+    pub fn next(&self, opcode: u8, gas: u64, interpreter: &Interpreter, context: &mut EvmContext) -> u64 {
+        let fixed = u64::from(self.table[opcode as usize]);
+        let has_variable_part = matches!(
+            opcode,
+            op::EXP
+                | op::KECCAK256
+                | op::BALANCE
+                | op::CALLDATACOPY
+                | op::CODECOPY
+                | op::EXTCODESIZE..=op::EXTCODEHASH
+                | op::MLOAD..=op::SSTORE
+                | op::MCOPY
+                | op::LOG0..=op::LOG4
+                | op::CREATE..=op::SELFDESTRUCT
+        );
+        if !has_variable_part {
+            return fixed;
+        }
+        let params = context.cfg().gas_params().clone();
+        let stack = interpreter.stack.data();
+        let top = |at: usize| stack.len().checked_sub(at + 1).map_or(U256::ZERO, |index| stack[index]);
+        let size = |at: usize| usize::try_from(top(at)).unwrap_or(usize::MAX);
+        let memory = |offset: usize, length: usize| expansion(&params, interpreter, size(offset), size(length));
+        let word = |offset: usize, length: usize| expansion(&params, interpreter, size(offset), length);
+        let access = |context: &mut EvmContext, at: usize| match gas < ACCESS_MOST {
+            true => self.account(&params, context, Address::from_word(top(at).into())),
+            false => 0,
+        };
+        let variable = match opcode {
+            op::EXP => params.exp_cost(top(1)),
+            op::KECCAK256 => memory(0, 1).saturating_add(params.keccak256_cost(size(1))),
+            op::CALLDATACOPY | op::CODECOPY | op::RETURNDATACOPY => {
+                memory(0, 2).saturating_add(params.copy_cost(size(2)))
+            }
+            op::MCOPY => memory(0, 2).max(memory(1, 2)).saturating_add(params.mcopy_cost(size(2))),
+            op::EXTCODECOPY => {
+                access(context, 0).saturating_add(memory(1, 3)).saturating_add(params.extcodecopy(size(3)))
+            }
+            op::BALANCE | op::EXTCODESIZE | op::EXTCODEHASH => access(context, 0),
+            op::MLOAD | op::MSTORE => word(0, 32),
+            op::MSTORE8 => word(0, 1),
+            op::SLOAD | op::SSTORE if gas < ACCESS_MOST => {
+                self.slot(&params, context, interpreter.input.target_address(), opcode, top(0), top(1))
+            }
+            op::LOG0..=op::LOG4 => {
+                memory(0, 1).saturating_add(params.log_cost(opcode - op::LOG0, top(1).saturating_to()))
+            }
+            op::CREATE => {
+                memory(1, 2).saturating_add(params.create_cost()).saturating_add(self.init_code(&params, size(2)))
+            }
+            op::CREATE2 => {
+                let fee = params.create2_cost(size(2)).saturating_add(self.init_code(&params, size(2)));
+                memory(1, 2).saturating_add(fee)
+            }
+            op::CALL | op::CALLCODE => {
+                let has_value = !top(2).is_zero();
+                let transfer = if has_value { params.transfer_value_cost() } else { 0 };
+                let creation = match opcode == op::CALL && gas < ACCESS_MOST {
+                    true => self.creation(&params, context, Address::from_word(top(1).into()), has_value),
+                    false => 0,
+                };
+                memory(3, 4).max(memory(5, 6)).saturating_add(transfer + creation + access(context, 1))
+            }
+            op::DELEGATECALL | op::STATICCALL => memory(2, 3).max(memory(4, 5)).saturating_add(access(context, 1)),
+            op::RETURN | op::REVERT => memory(0, 1),
+            op::SELFDESTRUCT => access(context, 0),
+            _ => 0,
+        };
+        fixed.saturating_add(variable)
+    }
+
+    fn init_code(&self, params: &GasParams, length: usize) -> u64 {
+        if self.spec.is_enabled_in(SpecId::SHANGHAI) { params.initcode_cost(length) } else { 0 }
+    }
+
+    fn account(&self, params: &GasParams, context: &EvmContext, address: Address) -> u64 {
+        let is_cold = self.spec.is_enabled_in(SpecId::BERLIN)
+            && !context.journal().evm_state().contains_key(&address)
+            && !context.journal().precompile_addresses().contains(&address);
+        if is_cold { params.cold_account_additional_cost() } else { 0 }
+    }
+
+    fn creation(&self, params: &GasParams, context: &mut EvmContext, address: Address, has_value: bool) -> u64 {
+        let is_empty = match context.journal().evm_state().get(&address) {
+            Some(account) => account.is_empty(),
+            None => context.db_mut().basic(address).is_ok_and(|info| info.is_none()),
+        };
+        if is_empty { params.new_account_cost(self.spec.is_enabled_in(SpecId::SPURIOUS_DRAGON), has_value) } else { 0 }
+    }
+
+    fn slot(
+        &self,
+        params: &GasParams,
+        context: &mut EvmContext,
+        account: Address,
+        opcode: u8,
+        slot: U256,
+        value: U256,
+    ) -> u64 {
+        let known = context.journal().evm_state().get(&account).and_then(|account| account.storage.get(&slot));
+        let known = known.map(|known| (known.original_value, known.present_value));
+        let is_cold = self.spec.is_enabled_in(SpecId::BERLIN) && known.is_none();
+        if opcode == op::SLOAD {
+            return if is_cold { params.cold_storage_additional_cost() } else { 0 };
+        }
+        let (original_value, present_value) = known.unwrap_or_else(|| {
+            let value = context.db_mut().storage(account, slot).unwrap_or_default();
+            (value, value)
+        });
+        let change = SStoreResult { original_value, present_value, new_value: value };
+        let is_net_metered = self.spec.is_enabled_in(SpecId::ISTANBUL);
+        params.sstore_static_gas() + params.sstore_dynamic_gas(is_net_metered, &change, is_cold)
+    }
+}
+
+/// Gas for memory that an access needs beyond what there is.
+fn expansion(params: &GasParams, interpreter: &Interpreter, offset: usize, length: usize) -> u64 {
+    let now = interpreter.memory.size() / 32;
+    let end = if length == 0 { 0 } else { num_words(offset.saturating_add(length)) };
+    if end <= now { 0 } else { params.memory_cost(end) - params.memory_cost(now) }
+}

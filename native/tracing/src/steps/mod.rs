@@ -1,0 +1,5 @@
+//! Struct logs.
+
+pub mod cost;
+pub mod original;
+pub mod standard;

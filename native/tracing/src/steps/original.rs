@@ -1,0 +1,344 @@
+//! Struct logs: one row for each instruction, written as it runs (json-rpc.md 5.9).
+//!
+//! A row shows gas, stack and memory before its instruction and storage after it. The first half is written in
+//! `step`, the second in `step_end`, so nothing is kept but the storage that has been written so far.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::map::AddressMap;
+use alloy_primitives::{Address, Bytes, U256};
+use ophion_execution::evm::context::EvmContext;
+use ophion_execution::evm::database::ExecDb;
+use ophion_primitives::errors::Result;
+use ophion_primitives::json::raw;
+use revm::bytecode::opcode::{REVERT, SSTORE};
+use revm::context::TxEnv;
+use revm::context_interface::result::ExecutionResult;
+use revm::inspector::Inspector;
+use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl, RuntimeFlag};
+use revm::interpreter::{
+    CallInputs, CallOutcome, CreateInputs, CreateOutcome, FrameInput, InstructionResult, Interpreter, InterpreterAction,
+};
+use revm::primitives::hardfork::SpecId;
+
+use crate::output::sink::{Sink, halt};
+use crate::output::text::{decimal, digits, halt_name, mnemonic, word};
+use crate::replay::block::{Ran, Tracer};
+use crate::steps::cost::Costs;
+
+/// What a caller of a value-transferring call gives on top of what it is charged.
+pub const CALL_STIPEND: u64 = 2300;
+
+#[derive(Clone, Copy)]
+pub struct StructOptions {
+    pub with_storage: bool,
+    pub with_memory: bool,
+    pub with_stack: bool,
+}
+
+/// How an instruction ended, as a row tells it.
+#[derive(Default)]
+pub struct Ended {
+    pub cost: u64,
+    /// What REVERT gives back.
+    pub reason: Option<Bytes>,
+    /// Why it was the last of its frame, when it broke a rule.
+    pub error: Option<&'static str>,
+}
+
+/// Whether what is handed to a callee is part of the cost of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CalleeGas {
+    IsApart,
+    Counts,
+}
+
+impl Ended {
+    #[inline]
+    pub fn of(interpreter: &mut Interpreter, opcode: u8, before: u64, whole_cost: u64, callee_gas: CalleeGas) -> Self {
+        let mut ended = Ended { cost: before.saturating_sub(interpreter.gas.remaining()), reason: None, error: None };
+        match interpreter.bytecode.action() {
+            Some(InterpreterAction::NewFrame(FrameInput::Call(inputs))) if callee_gas == CalleeGas::IsApart => {
+                let stipend = if inputs.transfers_value() { CALL_STIPEND } else { 0 };
+                ended.cost = ended.cost.saturating_sub(inputs.gas_limit.saturating_sub(stipend));
+            }
+            Some(InterpreterAction::NewFrame(FrameInput::Create(inputs))) => {
+                ended.cost = ended.cost.saturating_sub(inputs.gas_limit());
+            }
+            Some(InterpreterAction::Return(result)) if result.result == InstructionResult::Revert => {
+                ended.reason = (opcode == REVERT).then(|| result.output.clone());
+            }
+            Some(InterpreterAction::Return(result)) if !result.result.is_ok() => {
+                let name = halt_name(result.result);
+                ended.error = Some(name);
+                ended.cost = match name {
+                    "INSUFFICIENT_GAS" => whole_cost,
+                    "INVALID_JUMP_DESTINATION" => ended.cost,
+                    _ => 0,
+                };
+            }
+            _ => {}
+        }
+        ended
+    }
+}
+
+pub struct StructTracer<'s> {
+    sink: &'s mut Sink,
+    options: StructOptions,
+    rows: u64,
+    frames: Vec<Frame>,
+    storage: Storage,
+    /// Of the row that is half written.
+    gas_before: u64,
+    opcode: u8,
+    write: Option<(U256, U256)>,
+    whole_cost: u64,
+    costs: Costs,
+}
+
+struct Frame {
+    has_rows: bool,
+    /// Length of the storage's history when the frame began.
+    mark: usize,
+}
+
+/// Slots that were written so far, by account, and the text of the account shown last.
+#[derive(Default)]
+struct Storage {
+    written: AddressMap<BTreeMap<U256, U256>>,
+    /// What to put back when a frame fails.
+    history: Vec<(Address, U256, Option<U256>)>,
+    shown: Option<Address>,
+    text: Vec<u8>,
+}
+
+impl Storage {
+    fn write(&mut self, account: Address, slot: U256, value: U256) {
+        let before = self.written.entry(account).or_default().insert(slot, value);
+        self.history.push((account, slot, before));
+        self.shown = None;
+    }
+
+    fn undo_to(&mut self, mark: usize) {
+        for (account, slot, before) in self.history.drain(mark..).rev() {
+            let slots = self.written.entry(account).or_default();
+            match before {
+                Some(value) => slots.insert(slot, value),
+                None => slots.remove(&slot),
+            };
+            self.shown = None;
+        }
+    }
+
+    fn text_of(&mut self, account: Address) -> &[u8] {
+        if self.shown != Some(account) {
+            self.shown = Some(account);
+            self.text.clear();
+            self.text.push(b'{');
+            for (at, (slot, value)) in self.written.get(&account).into_iter().flatten().enumerate() {
+                if at > 0 {
+                    self.text.push(b',');
+                }
+                word(&mut self.text, slot);
+                self.text.push(b':');
+                word(&mut self.text, value);
+            }
+            self.text.push(b'}');
+        }
+        &self.text
+    }
+}
+
+impl<'s> StructTracer<'s> {
+    pub fn new(sink: &'s mut Sink, options: StructOptions, spec: SpecId) -> Self {
+        StructTracer {
+            sink,
+            options,
+            rows: 0,
+            frames: Vec::new(),
+            storage: Storage::default(),
+            gas_before: 0,
+            opcode: 0,
+            write: None,
+            whole_cost: 0,
+            costs: Costs::of(spec),
+        }
+    }
+
+    fn head(&mut self, pc: usize, op: &str, gas: u64, depth: usize) {
+        let out = &mut self.sink.out;
+        if self.rows > 0 {
+            out.push(b',');
+        }
+        self.rows += 1;
+        decimal(out, "{\"pc\":", pc as u64);
+        raw(out, ",\"op\":\"");
+        raw(out, op);
+        decimal(out, "\",\"gas\":", gas);
+        decimal(out, ",\"depth\":", depth as u64);
+    }
+
+    fn stack(&mut self, stack: &[U256]) {
+        let out = &mut self.sink.out;
+        if !self.options.with_stack {
+            raw(out, ",\"stack\":null");
+            return;
+        }
+        raw(out, ",\"stack\":[");
+        out.reserve(stack.len() * 67 + 2);
+        for item in stack {
+            word(out, item);
+            out.push(b',');
+        }
+        close_list(out, stack.is_empty());
+    }
+
+    fn memory(&mut self, memory: &[u8]) {
+        let out = &mut self.sink.out;
+        if !self.options.with_memory {
+            raw(out, ",\"memory\":null");
+            return;
+        }
+        raw(out, ",\"memory\":[");
+        for piece in memory.chunks_exact(32) {
+            digits(out, "", piece);
+            out.push(b',');
+        }
+        close_list(out, memory.is_empty());
+    }
+
+    fn tail(&mut self, account: Address, ended: &Ended) {
+        let out = &mut self.sink.out;
+        decimal(out, ",\"gasCost\":", ended.cost);
+        raw(out, ",\"storage\":");
+        if self.options.with_storage {
+            out.extend_from_slice(self.storage.text_of(account));
+        } else {
+            raw(out, "null");
+        }
+        match &ended.reason {
+            Some(bytes) => digits(out, ",\"reason\":", bytes),
+            None => raw(out, ",\"reason\":null"),
+        }
+        if let Some(name) = ended.error {
+            raw(out, ",\"error\":[\"");
+            raw(out, name);
+            raw(out, "\"]");
+        }
+        out.push(b'}');
+        self.sink.settle();
+    }
+
+    fn enter(&mut self) {
+        self.frames.push(Frame { has_rows: false, mark: self.storage.history.len() });
+    }
+
+    fn leave(&mut self, is_kept: bool) {
+        let frame = self.frames.pop().expect("every frame that ends has begun");
+        if !is_kept {
+            self.storage.undo_to(frame.mark);
+        }
+    }
+}
+
+fn close_list(out: &mut Vec<u8>, is_empty: bool) {
+    if !is_empty {
+        out.pop();
+    }
+    out.push(b']');
+}
+
+impl Inspector<EvmContext> for StructTracer<'_> {
+    fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        if self.sink.tick() {
+            halt(interpreter);
+            return;
+        }
+        let depth = self.frames.len();
+        if let Some(frame) = self.frames.last_mut() {
+            frame.has_rows = true;
+        }
+        self.opcode = interpreter.bytecode.opcode();
+        self.gas_before = interpreter.gas.remaining();
+        let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());
+        self.head(interpreter.bytecode.pc(), name, self.gas_before, depth);
+        let stack = interpreter.stack.data();
+        self.write = match &stack[..] {
+            [.., value, slot] if self.opcode == SSTORE => Some((*slot, *value)),
+            _ => None,
+        };
+        self.whole_cost = self.costs.next(self.opcode, self.gas_before, interpreter, context);
+        self.stack(interpreter.stack.data());
+        self.memory(&interpreter.memory.context_memory());
+    }
+
+    fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
+        let ended = Ended::of(interpreter, self.opcode, self.gas_before, self.whole_cost, CalleeGas::IsApart);
+        let account = interpreter.input.target_address();
+        if let Some((slot, value)) = self.write.take()
+            && ended.error.is_none()
+        {
+            self.storage.write(account, slot, value);
+        }
+        self.tail(account, &ended);
+    }
+
+    fn call(&mut self, _: &mut EvmContext, _: &mut CallInputs) -> Option<CallOutcome> {
+        self.enter();
+        None
+    }
+
+    fn call_end(&mut self, _: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
+        // An account without code ends at once, which shows as the one instruction that it would have run.
+        let is_bare = outcome.result.result == InstructionResult::Stop && !outcome.was_precompile_called;
+        if is_bare && self.frames.last().is_some_and(|frame| !frame.has_rows) {
+            self.head(0, "STOP", inputs.gas_limit, self.frames.len());
+            self.stack(&[]);
+            self.memory(&[]);
+            self.tail(inputs.target_address, &Ended::default());
+        }
+        self.leave(outcome.result.is_ok());
+    }
+
+    fn create(&mut self, _: &mut EvmContext, _: &mut CreateInputs) -> Option<CreateOutcome> {
+        self.enter();
+        None
+    }
+
+    fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
+        self.leave(outcome.result.is_ok());
+    }
+}
+
+/// Gas and verdict behind the rows of a transaction; gives what it returned, nothing when it failed.
+pub fn verdict<'a>(out: &mut Vec<u8>, ran: &'a Ran) -> &'a [u8] {
+    decimal(out, "],\"gas\":", ran.result.tx_gas_used());
+    raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });
+    match &ran.result {
+        ExecutionResult::Success { output, .. } => output.data(),
+        _ => &[],
+    }
+}
+
+impl Tracer for StructTracer<'_> {
+    fn sink(&mut self) -> &mut Sink {
+        self.sink
+    }
+
+    fn begin(&mut self, _: &TxEnv) {
+        self.rows = 0;
+        self.frames.clear();
+        self.storage = Storage::default();
+        raw(&mut self.sink.out, "{\"structLogs\":[");
+    }
+
+    fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
+        let out = &mut self.sink.out;
+        let output = verdict(out, ran);
+        digits(out, ",\"returnValue\":", output);
+        out.push(b'}');
+        self.sink.settle();
+        Ok(())
+    }
+}
