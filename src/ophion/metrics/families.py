@@ -118,6 +118,17 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
     sockets = registry.counter(network, "p2p_socket_bytes_total", "Bytes on the sockets of peers.", "direction")
     sockets.watch(lambda: traffic.bytes_received, "inbound")
     sockets.watch(lambda: traffic.bytes_sent, "outbound")
+    discovery = service.discovery
+    if discovery is not None:
+        heard, said = discovery.received_count, discovery.sent_count
+        counter(network, "discovery_messages_inbound_total", "Packets of discovery received.", ["name"], heard)
+        counter(network, "discovery_messages_outbound_total", "Packets of discovery sent.", ["name"], said)
+        open_now = registry.gauge(
+            network, "discovery_inflight_interactions_current", "Questions without an answer yet."
+        )
+        open_now.watch(lambda: discovery.open_questions)
+        known = registry.gauge(network, "discovery_nodes_current", "Nodes in the table of discovery.")
+        known.watch(lambda: len(discovery.buckets))
 
 
 def declare_gossip(registry: MetricsRegistry, eth: EthProtocol) -> None:

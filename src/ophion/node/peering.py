@@ -18,7 +18,7 @@ from ophion.peers.discovery.discovery import ChainMark
 from ophion.peers.discovery.record import NAME as RECORD_NAME
 from ophion.peers.eth.fork_id import ForkId
 from ophion.peers.eth.protocol import EthProtocol
-from ophion.peers.options import PeerConfig, read_bootnode
+from ophion.peers.options import NatMethod, PeerConfig, read_bootnode
 from ophion.peers.policy.admission import PeerLimits
 from ophion.peers.policy.static_nodes import NAME, read_static_nodes
 from ophion.peers.service import PeerService, PeerSettings
@@ -126,6 +126,7 @@ def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] 
         subnets=config.subnets,
         client_id=client_version(config.identity),
         has_discovery=config.discovery_enabled,
+        asks_router=config.nat_method is NatMethod.UPNP,
         bootnodes=_genesis_bootnodes(bootnodes) if config.bootnodes is None else config.bootnodes,
         record_file=data_path / RECORD_NAME,
     )

@@ -40,6 +40,7 @@ from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Session
 from ophion.peers.subprotocol import Subprotocol
 from ophion.peers.table import Peers
+from ophion.peers.upnp import Gateway, GatewayError, find_gateway
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import Clock, Entropy
@@ -50,6 +51,7 @@ _BACKLOG: Final = 128
 _MAX_DIALS: Final = 16
 """Attempts at a time."""
 _FAREWELL_S: Final = 2.0
+_PROTOCOLS: Final = ("TCP", "UDP")
 _FREE_PORTS: Final = 10
 """Ports to try where any will do."""
 
@@ -74,6 +76,8 @@ class PeerSettings:
     client_id: str = "ophion"
     has_discovery: bool = False
     bootnodes: tuple[Enode, ...] = ()
+    asks_router: bool = False
+    """Whether the router in front of this node is asked to let peers in."""
     record_file: Path | None = None
     """Where this node's record is kept; None: nowhere."""
     timing: Timing = field(default_factory=Timing)
@@ -116,6 +120,8 @@ class PeerService:
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
         """How nodes find each other; None where only known ones meet."""
         self._udp: UdpSocket | None = None
+        self._host = settings.host
+        self._gateway: Gateway | None = None
         self._connections: set[Connection] = set()
         self._by_peer: dict[Peer, Connection] = {}
         self._dialling: set[bytes] = set()
@@ -148,8 +154,8 @@ class PeerService:
 
     @property
     def host(self) -> str:
-        """The address others are told."""
-        return self._settings.host
+        """The address others are told; that of the router, where it lets peers in."""
+        return self._host
 
     @property
     def max_peers(self) -> int:
@@ -226,6 +232,8 @@ class PeerService:
                 if self.discovery is not None:
                     # after the listener: others connect as soon as they hear of us
                     seekers.append(tasks.create_task(self.discovery.run(), name="discovery"))
+                if self._settings.asks_router:
+                    seekers.append(tasks.create_task(self._ask_router(), name="router"))
                 ready()
                 try:
                     await loop.create_future()
@@ -233,8 +241,8 @@ class PeerService:
                     server.close()
                     for seeker in seekers:
                         seeker.cancel()
-                    self._port = None
-                    await self._say_goodbye()
+                    port, self._port = self._port, None
+                    await asyncio.gather(self._say_goodbye(), self._release_router(port))
         finally:
             self._tasks = None
             if self._udp is not None:
@@ -303,6 +311,40 @@ class PeerService:
                 while self._connections:
                     self._news.clear()
                     await self._news.wait()
+
+    # --- the router --------------------------------------------------------------------------------------
+
+    async def _ask_router(self) -> None:
+        """Find the router and have it send peers here; without one the node goes on as it is."""
+        settings, port = self._settings, self._port
+        assert port is not None
+        gateway = await find_gateway(settings.interface)
+        if gateway is None:
+            log.warning("No UPnP gateway answered; peers are told %s. Is --nat-method=UPNP right here?", self._host)
+            return
+        try:
+            inside = await gateway.local_ip()
+            for protocol in _PROTOCOLS:
+                await gateway.map(protocol, port, inside)
+            self._gateway = gateway
+            external = await gateway.external_ip()
+        except (OSError, GatewayError) as error:
+            log.warning("UPnP: %s; peers are told %s", error, self._host)
+            return
+        if external:
+            self._host = external
+            if self.discovery is not None:
+                self.discovery.settle(port, port, external)
+        log.info("UPnP: the router maps port %d, Enode URL %s", port, self.local_enode)
+
+    async def _release_router(self, port: int | None) -> None:
+        """Take the mappings back, if the router answers in time."""
+        if self._gateway is None or port is None:
+            return
+        with contextlib.suppress(TimeoutError, GatewayError, OSError):
+            async with asyncio.timeout(_FAREWELL_S):
+                for protocol in _PROTOCOLS:
+                    await self._gateway.unmap(protocol, port)
 
     # --- inbound ---------------------------------------------------------------------------------------
 

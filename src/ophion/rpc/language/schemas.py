@@ -247,7 +247,7 @@ NodeInfoResult = Annotated[
         "identity, ports and chain of this node",
         _object(
             {"enode": _TEXT, "name": _TEXT, "id": _TEXT, "ip": _TEXT, "ports": {}, "protocols": {}},
-            {"listenAddr": _TEXT},
+            {"listenAddr": _TEXT, "enr": _TEXT},
         ),
     ),
 ]

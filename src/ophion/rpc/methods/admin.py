@@ -87,10 +87,13 @@ def _host_and_port(host: str, port: int) -> str:
 @method("admin_nodeInfo", needs={"chain"})
 def node_info(ctx: RpcContext) -> NodeInfoResult:
     """Identity of this node and the chain it follows."""
-    enode, queries = local_enode(require_p2p(ctx)), ctx.queries
+    service, queries = require_p2p(ctx), ctx.queries
+    enode = local_enode(service)
     discovery = {"discovery": enode.udp_port} if enode.udp_port else {}
+    record = {} if service.discovery is None else {"enr": service.discovery.record.text}
     return {
         "enode": enode.url,
+        **record,
         "listenAddr": _host_and_port(enode.ip, enode.tcp_port),
         "ip": enode.ip,
         "name": ctx.node.client_version,

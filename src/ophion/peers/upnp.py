@@ -1,0 +1,201 @@
+"""UPnP: asking the router in front of this node to let peers in (networking.md 2.8).
+
+    search (one datagram to everybody)  ->  where a gateway describes itself  ->  its service for ports
+                                            GetExternalIPAddress, AddPortMapping, DeletePortMapping
+
+Everything a router says is read within bounds of size and time, and only from the address that answered the search. A
+network without such a router is no error: the node goes on as if it had not been asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from ophion.errors import OphionError
+
+SEARCH_ADDRESS: Final = ("239.255.255.250", 1900)
+SEARCH_S: Final = 3.0
+_REQUEST_S: Final = 3.0
+_MAX_ANSWER: Final = 64 * 1024
+_ATTEMPTS: Final = 2
+_GATEWAYS: Final = tuple(f"urn:schemas-upnp-org:device:InternetGatewayDevice:{version}" for version in (1, 2))
+_SERVICE: Final = re.compile(
+    rb"<serviceType>\s*(urn:schemas-upnp-org:service:WAN(?:IP|PPP)Connection:[12])\s*</serviceType>"
+    rb"(?:(?!</service>).){0,2000}?<controlURL>\s*([^<\s]{1,500})\s*</controlURL>",
+    re.DOTALL,
+)
+_LOCATION: Final = re.compile(rb"^location:[ \t]*(\S{1,500})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_EXTERNAL: Final = re.compile(rb"<NewExternalIPAddress>\s*([0-9a-fA-F.:]{2,45})\s*</NewExternalIPAddress>")
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})")
+_ENVELOPE: Final = (
+    '<?xml version="1.0"?>'
+    '<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"'
+    ' s:encodingStyle="http://schemas.xmlsoap.org/soap/encoding/">'
+    '<s:Body><u:{action} xmlns:u="{service}">{arguments}</u:{action}></s:Body></s:Envelope>'
+)
+
+
+class GatewayError(OphionError):
+    """A router that does not do what it offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A router that maps ports."""
+
+    control: SplitResult
+    service: str
+
+    async def external_ip(self) -> str:
+        """The address that the world sees."""
+        found = _EXTERNAL.search(await self._ask("GetExternalIPAddress", {}))
+        try:
+            return str(ipaddress.ip_address(found.group(1).decode())) if found is not None else ""
+        except ValueError:
+            return ""
+
+    async def map(self, protocol: str, port: int, inside: str) -> None:
+        """Send what arrives at a port of the router to the same port here."""
+        arguments = {
+            "NewRemoteHost": "",
+            "NewExternalPort": str(port),
+            "NewProtocol": protocol,
+            "NewInternalPort": str(port),
+            "NewInternalClient": inside,
+            "NewEnabled": "1",
+            "NewPortMappingDescription": "ophion",
+            "NewLeaseDuration": "0",
+        }
+        await self._ask("AddPortMapping", arguments)
+
+    async def unmap(self, protocol: str, port: int) -> None:
+        """Take a mapping back."""
+        await self._ask(
+            "DeletePortMapping", {"NewRemoteHost": "", "NewExternalPort": str(port), "NewProtocol": protocol}
+        )
+
+    async def local_ip(self) -> str:
+        """Which address of this machine the router sees."""
+        _, writer = await _open(self.control)
+        try:
+            return str(writer.get_extra_info("sockname")[0])
+        finally:
+            writer.close()
+
+    async def _ask(self, action: str, arguments: dict[str, str]) -> bytes:
+        fields = "".join(f"<{name}>{value}</{name}>" for name, value in arguments.items())
+        body = _ENVELOPE.format(action=action, service=self.service, arguments=fields).encode()
+        headers = f'SOAPAction: "{self.service}#{action}"\r\nContent-Type: text/xml; charset="utf-8"\r\n'
+        return await _request(self.control, "POST", headers, body)
+
+
+async def find_gateway(
+    interface: str = "0.0.0.0", search_address: tuple[str, int] = SEARCH_ADDRESS, search_s: float = SEARCH_S
+) -> Gateway | None:
+    """The first router that answers and maps ports; None where there is none. Takes some seconds at most."""
+    loop = asyncio.get_running_loop()
+    heard: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue(16)
+    try:
+        transport, _ = await loop.create_datagram_endpoint(lambda: _Search(heard), sock=_search_socket(interface))
+    except OSError:
+        return None
+    try:
+        async with asyncio.timeout(search_s):
+            for _ in range(_ATTEMPTS):
+                for kind in _GATEWAYS:
+                    transport.sendto(_question(kind, search_address), search_address)
+            while True:
+                gateway = await _described(*await heard.get())
+                if gateway is not None:
+                    return gateway
+    except (TimeoutError, OSError):
+        return None
+    finally:
+        transport.close()
+
+
+class _Search(asyncio.DatagramProtocol):
+    """Collects answers; more than a few are not needed."""
+
+    def __init__(self, heard: asyncio.Queue[tuple[bytes, str]]) -> None:
+        self._heard = heard
+
+    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
+        if len(data) <= _MAX_ANSWER and not self._heard.full():
+            self._heard.put_nowait((data, str(address[0])))
+
+    def error_received(self, error: Exception) -> None:
+        """Nobody is there; the time limit says the same."""
+
+
+def _search_socket(interface: str) -> socket.socket:
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        made.setblocking(False)
+        made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 2)
+        if ipaddress.ip_address(interface).version == 4 and not ipaddress.ip_address(interface).is_unspecified:
+            made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
+            made.bind((interface, 0))
+        else:
+            made.bind(("0.0.0.0", 0))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _question(kind: str, address: tuple[str, int]) -> bytes:
+    lines = ("M-SEARCH * HTTP/1.1", f"HOST: {address[0]}:{address[1]}", 'MAN: "ssdp:discover"', "MX: 2", f"ST: {kind}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+async def _described(answer: bytes, sender: str) -> Gateway | None:
+    """Read where a router that answered describes itself; None where that leads nowhere."""
+    location = _LOCATION.search(answer)
+    if location is None:
+        return None
+    try:
+        place = urlsplit(location.group(1).decode("ascii"))
+        # a router speaks for itself: nobody makes this node ask third parties
+        if place.scheme != "http" or place.hostname != sender:
+            return None
+        description = await _request(place, "GET", "", b"")
+        found = _SERVICE.search(description)
+        if found is None:
+            return None
+        control = urlsplit(urljoin(place.geturl(), found.group(2).decode("ascii")))
+    except (ValueError, GatewayError):
+        return None
+    return Gateway(control, found.group(1).decode("ascii")) if control.hostname == sender else None
+
+
+async def _request(place: SplitResult, method: str, headers: str, body: bytes) -> bytes:
+    """One HTTP exchange; `GatewayError` says why there is no answer."""
+    path = (place.path or "/") + (f"?{place.query}" if place.query else "")
+    head = f"{method} {path} HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: close\r\n{headers}"
+    try:
+        async with asyncio.timeout(_REQUEST_S):
+            reader, writer = await _open(place)
+            try:
+                writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+                answer = b""
+                while len(answer) <= _MAX_ANSWER and (piece := await reader.read(_MAX_ANSWER)):
+                    answer += piece
+            finally:
+                writer.close()
+    except (OSError, TimeoutError) as error:
+        raise GatewayError(f"the router at {place.netloc} does not answer: {str(error) or 'time is up'}") from None
+    status = _STATUS.match(answer)
+    if status is None or status.group(1) != b"200":
+        raise GatewayError(f"the router at {place.netloc} refuses: {answer[:60]!r}")
+    return answer[:_MAX_ANSWER]
+
+
+async def _open(place: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(place.hostname, place.port or 80)
