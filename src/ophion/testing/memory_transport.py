@@ -19,7 +19,7 @@ class MemoryTransport(asyncio.Transport):
         self._high, self._low = _CHUNK, _CHUNK // 4
         self._is_reading = True
         self._is_closing = self._is_lost = self._is_writing_paused = self._is_pumping = False
-        self._has_sent_end = False
+        self._has_sent_end = self._is_finished = False
         self.far_end: MemoryTransport
         self.is_frozen = False
         """Whether the far end has stopped reading, as a stopped process does."""
@@ -71,6 +71,14 @@ class MemoryTransport(asyncio.Transport):
         self._lose()
         self.far_end._loop.call_soon(self.far_end._lose)
 
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """Nothing more will be written; reading goes on."""
+        self._is_finished = True
+        self._pump_soon()
+
     def thaw(self) -> None:
         """The far end reads again."""
         self.is_frozen = False
@@ -99,11 +107,13 @@ class MemoryTransport(asyncio.Transport):
                 self._is_writing_paused = False
                 self._protocol.resume_writing()
             self._pump_soon()
-        elif not self._buffer and self._is_closing and not self._has_sent_end:
-            self._has_sent_end = True
-            self._lose()
-            if not far._protocol.eof_received():
-                far.close()
+        elif not self._buffer and (self._is_closing or self._is_finished):
+            if self._is_closing:
+                self._lose()
+            if not self._has_sent_end:
+                self._has_sent_end = True
+                if not far._protocol.eof_received():
+                    far.close()
 
     def _lose(self) -> None:
         if not self._is_lost:

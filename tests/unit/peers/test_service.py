@@ -512,6 +512,27 @@ def test_endless_zeros_and_large_frames_end_that_connection_only() -> None:
     play(story)
 
 
+def test_a_hello_without_end_is_read_and_thrown_away_until_the_sender_notices() -> None:
+    """A socket closed with unread bytes is a reset, which takes away what was said before: so the end is told first."""
+
+    async def story(town: Town) -> None:
+        a = await town.node(1, timing=Timing())
+        own = key(9)
+        hello = Hello.of("x" * 2_000_000, [ETH], 0, own.public_key)
+        session = Session(Identity(own, hello, (ETH,)), SystemEntropy(), a.key.public_key)
+        reader, writer = await asyncio.open_connection("127.0.0.1", a.enode.tcp_port)
+        writer.write(session.take_output())
+        while not list(session.receive(await reader.read(65536), 64)):
+            pass
+        writer.write(session.take_output())
+        await writer.drain()
+        assert await reader.read() == b"", "the end, and no reset"
+        writer.close()
+        await until(lambda: a.service.traffic.disconnected["local", "breach"] == 1)
+
+    play(story)
+
+
 def test_a_dead_connection_does_not_keep_its_peer_out() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1, timing=replace(SHORT, idle=60.0))

@@ -457,11 +457,16 @@ class Connection(asyncio.Protocol):
             if self._is_reading_paused:
                 # to see the other side close
                 transport.resume_reading()
-            if by_us and can_speak and self._session.stage in (Stage.HELLO, Stage.OPEN):
-                self._write(self._session.take_output() + self._session.seal_disconnect(reason))
-                self._around.traffic.note_p2p(self._around.traffic.sent, DISCONNECT_ID)
-                if self._is_remote_closed:
-                    transport.close()
+            is_met = self._session.stage in (Stage.HELLO, Stage.OPEN)
+            if by_us and is_met and not self._is_remote_closed:
+                # what still comes is read and thrown away until the other side closes: unread bytes would be answered
+                # with a reset, which takes away what was said before
+                self._write(self._session.take_output())
+                if can_speak:
+                    self._write(self._session.seal_disconnect(reason))
+                    self._around.traffic.note_p2p(self._around.traffic.sent, DISCONNECT_ID)
+                else:
+                    transport.write_eof()
             else:
                 transport.close()
         # not at once: whoever ended the connection may be in the middle of something
