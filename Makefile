@@ -14,7 +14,7 @@ CRATES := native/Cargo.lock $(shell find native -name target -prune -o \( -name 
 CARGO_FLAGS := --release --locked --manifest-path native/Cargo.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-rust test-python check format bench seeds docs clean
+.PHONY: help build run test test-rust test-python interop check format bench seeds docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ test-rust: ## Run the tests of the Rust crates
 
 test-python: build ## Run the Python tests
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+interop: build ## Run the suites of go-ethereum's devp2p tool (DEVP2P=…, DEVP2P_1135=…) and the tests with geth (GETH=…)
+	@$(BIN)/python -m pytest -q -rs tests/interop tests/integration/test_poa_geth.py
 
 check: build ## Format, lints, types, import contracts, clippy, stubs, documents; then all tests
 	$(BIN)/ruff format --check src tests bench scripts

@@ -1,0 +1,59 @@
+"""The conformance tool of go-ethereum and the data of its suites, where this machine has them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SUITE_DATA = "github.com/ethereum/go-ethereum@v{version}/cmd/devp2p/internal/ethtest/testdata"
+_LIMIT_S = 540
+
+
+def tool(variable: str, version: str) -> Path:
+    """The program that the variable names; otherwise the test is skipped."""
+    named = os.environ.get(variable)
+    if not named:
+        pytest.skip(f"{variable} does not name go-ethereum's devp2p tool ({version})")
+    found = shutil.which(named)
+    assert found, f"{variable} names {named}, which is no program"
+    return Path(found)
+
+
+def suite_data(version: str, target: Path) -> Path:
+    """A copy of a suite's chain. `go mod download` of that version of go-ethereum puts it into Go's module cache."""
+    cache = os.environ.get("GOMODCACHE") or _go_module_cache()
+    source = Path(cache, SUITE_DATA.format(version=version)) if cache else None
+    if source is None or not source.is_dir():
+        pytest.skip(f"the module cache of Go does not hold go-ethereum {version}, whose test chain is needed")
+    target.mkdir()
+    for file in source.iterdir():
+        shutil.copyfile(file, target / file.name)  # the cache is read-only, the copy is not
+    return target
+
+
+def _go_module_cache() -> str:
+    go = shutil.which("go")
+    if go is None:
+        return str(Path.home() / "go" / "pkg" / "mod")
+    return subprocess.run([go, "env", "GOMODCACHE"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def run(program: Path, *arguments: str | Path) -> str:
+    """What the tool writes; it must end well."""
+    ran = subprocess.run(
+        [program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_LIMIT_S
+    )
+    assert ran.returncode == 0, ran.stdout[-8000:]
+    return ran.stdout
+
+
+def passed(output: str) -> set[str]:
+    """Names of the tests that a suite in TAP form reports as good; a bad one fails here."""
+    bad = re.findall(r"^not ok \d+ (.*)", output, re.MULTILINE)
+    assert not bad, f"{bad}\n{output[-8000:]}"
+    return {name.strip() for name in re.findall(r"^ok \d+ (.*)", output, re.MULTILINE)}
