@@ -47,6 +47,8 @@ class Code(IntEnum):
     NEW_POOLED_TRANSACTION_HASHES = 0x08
     GET_POOLED_TRANSACTIONS = 0x09
     POOLED_TRANSACTIONS = 0x0A
+    GET_NODE_DATA = 0x0D
+    NODE_DATA = 0x0E
     GET_RECEIPTS = 0x0F
     RECEIPTS = 0x10
     BLOCK_RANGE_UPDATE = 0x11
@@ -63,6 +65,7 @@ MOST_BYTES: Final = {
     Code.GET_BLOCK_HEADERS: KIB,
     Code.GET_BLOCK_BODIES: 64 * KIB,
     Code.GET_RECEIPTS: 64 * KIB,
+    Code.GET_NODE_DATA: 64 * KIB,
     Code.NEW_POOLED_TRANSACTION_HASHES: 256 * KIB,
     Code.GET_POOLED_TRANSACTIONS: 256 * KIB,
     Code.BLOCK_RANGE_UPDATE: KIB,
@@ -74,6 +77,7 @@ ANSWERS: Final = {
     Code.GET_BLOCK_BODIES: Code.BLOCK_BODIES,
     Code.GET_POOLED_TRANSACTIONS: Code.POOLED_TRANSACTIONS,
     Code.GET_RECEIPTS: Code.RECEIPTS,
+    Code.GET_NODE_DATA: Code.NODE_DATA,
 }
 """Which message answers which request."""
 
@@ -148,6 +152,7 @@ class TransactionHashes:
 
     types: bytes
     sizes: Sequence[int]
+    """0 where the announcer did not say."""
     hashes: list[Hash32]
 
     def encode(self) -> bytes:
@@ -163,6 +168,17 @@ class TransactionHashes:
         if not isinstance(types, bytes) or not len(types) == len(sizes) == len(hashes):
             raise RlpError(f"{what}: types, sizes and hashes differ in number", 0)
         return cls(types, [number(size, 32, "size of a transaction") for size in sizes], hashes)
+
+
+def encode_bare_hashes(message: TransactionHashes) -> bytes:
+    """An announcement as it was before version 68: hashes alone."""
+    return encode_hashes(message.hashes)
+
+
+def decode_bare_hashes(payload: bytes) -> TransactionHashes:
+    """The reverse: types and sizes are anybody's guess."""
+    hashes = list_of_hashes(payload, "transaction hashes")
+    return TransactionHashes(bytes(len(hashes)), [0] * len(hashes), hashes)
 
 
 def encode_get_by_hash(request_id: int, hashes: list[Hash32]) -> bytes:

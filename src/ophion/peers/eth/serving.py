@@ -60,6 +60,10 @@ class Serving:
             # the pool belongs to the loop
             self._send(code, request_id, self._answers.pooled(list_of_hashes(body, code.label)))
             return
+        if code is Code.GET_NODE_DATA:
+            # pieces of state by their hash: this node keeps its state in another form
+            self._send(code, request_id, rlp.EMPTY_LIST)
+            return
         read, is_short = self._reader(code, body)
         if is_short and not self._is_running:
             with translated():

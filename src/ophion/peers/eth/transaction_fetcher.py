@@ -15,7 +15,6 @@ from typing import Final
 
 from ophion.native.crypto import keccak256
 from ophion.peers.eth.allowance import Allowance
-from ophion.peers.eth.messages import TransactionHashes
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
@@ -31,6 +30,7 @@ _MOST_AT_ONCE: Final = 65_536
 _PER_S: Final = 16_384.0
 _MOST_UNREAD: Final = 256
 """Messages ignored in a row before the peer is cut off."""
+_SIZE_TOLERANCE: Final = 8
 _BLOB_TYPE: Final = 3
 _HIGHEST_TYPE: Final = 4
 
@@ -83,7 +83,7 @@ class TransactionFetcher:
                 raise PeerMisbehaved(DisconnectReason.USELESS, "announcements without end")
             return
         announcer.unread = 0
-        message = TransactionHashes.decode(payload)
+        message = peer.version.read_hashes(payload)
         announcer.allowance.spend(len(message.hashes), now)
         if message.types and max(message.types) > _HIGHEST_TYPE:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"transaction type {max(message.types)}")
@@ -200,7 +200,9 @@ class TransactionFetcher:
 
     def _check_size(self, peer: EthPeer, hash: Hash32, raw: bytes) -> None:
         wanted = self._wanted.get(hash)
-        if wanted is not None and abs(wanted.size - len(raw)) > 8 and len(wanted.announcers) == 1:
+        if wanted is None or not wanted.size or len(wanted.announcers) > 1:
+            return  # nobody said, or nobody knows who
+        if abs(wanted.size - len(raw)) > _SIZE_TOLERANCE:
             peer.useless("the size of an announced transaction is wrong")
 
     def _done(self, peer: EthPeer, hashes: list[Hash32]) -> None:

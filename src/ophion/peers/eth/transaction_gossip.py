@@ -174,7 +174,7 @@ class TransactionGossip:
             message = TransactionHashes(
                 bytes(item.transaction.type for item in some), [item.size for item in some], hashes
             )
-            if peer.send(Code.NEW_POOLED_TRANSACTION_HASHES, message.encode()):
+            if peer.send(Code.NEW_POOLED_TRANSACTION_HASHES, peer.version.write_hashes(message)):
                 peer.known_transactions.update(hashes)
                 self.announced_out += len(hashes)
 

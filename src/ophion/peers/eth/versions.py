@@ -1,18 +1,26 @@
 """What differs between the versions of eth: a new one is an entry in this table (networking.md 3.2).
 
 69 says how far a chain reaches instead of how heavy it is. Clique decides between branches by weight, so 69 is offered
-only where blocks are final: on IBFT 2.0 and QBFT networks.
+only where blocks are final: on IBFT 2.0 and QBFT networks. 66 is for clients that know nothing newer (GoQuorum, Besu
+before 22.10.3): it announces transactions by hash alone, and asks for pieces of state, which nobody here has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ophion.peers.eth.fields import block_hash, items_of, number
 from ophion.peers.eth.fork_id import ForkId
-from ophion.peers.eth.messages import MAX_DIFFICULTY_BITS, Code, Status
+from ophion.peers.eth.messages import (
+    MAX_DIFFICULTY_BITS,
+    Code,
+    Status,
+    TransactionHashes,
+    decode_bare_hashes,
+    encode_bare_hashes,
+)
 from ophion.peers.rlpx.capability import Capability
 from ophion.primitives import rlp
 
@@ -33,6 +41,9 @@ class EthVersion:
     read_status: Callable[[bytes], Status]
     has_total_difficulty: bool
     """Whether a node says how heavy its chain is."""
+    write_hashes: Callable[[TransactionHashes], bytes]
+    """Announcements of transactions."""
+    read_hashes: Callable[[bytes], TransactionHashes]
     receipts_have_bloom: bool
     """Whether receipts travel as the receipts root commits to them, or without bloom and with their type in front."""
 
@@ -44,7 +55,7 @@ class EthVersion:
         return Capability(NAME, self.number, self.length, names)
 
 
-def _write_status_68(status: Status) -> bytes:
+def _write_status(status: Status) -> bytes:
     assert status.total_difficulty is not None
     return rlp.encode(
         [
@@ -58,7 +69,7 @@ def _write_status_68(status: Status) -> bytes:
     )
 
 
-def _read_status_68(payload: bytes) -> Status:
+def _read_status(payload: bytes) -> Status:
     items = items_of(payload, 6, _WHAT)
     return Status(
         version=number(items[0], 32, "protocol version"),
@@ -98,13 +109,36 @@ def _read_status_69(payload: bytes) -> Status:
     )
 
 
-ETH_68: Final = EthVersion(
-    68, 17, frozenset(Code) - {Code.BLOCK_RANGE_UPDATE}, _write_status_68, _read_status_68, True, True
+_NODE_DATA: Final = frozenset({Code.GET_NODE_DATA, Code.NODE_DATA})
+_COMMON: Final = frozenset(Code) - _NODE_DATA - {Code.BLOCK_RANGE_UPDATE}
+
+ETH_66: Final = EthVersion(
+    number=66,
+    length=17,
+    codes=_COMMON | _NODE_DATA,
+    write_status=_write_status,
+    read_status=_read_status,
+    has_total_difficulty=True,
+    write_hashes=encode_bare_hashes,
+    read_hashes=decode_bare_hashes,
+    receipts_have_bloom=True,
 )
-ETH_69: Final = EthVersion(69, 18, frozenset(Code), _write_status_69, _read_status_69, False, False)
-VERSIONS: Final = {version.number: version for version in (ETH_68, ETH_69)}
+ETH_68: Final = replace(
+    ETH_66, number=68, codes=_COMMON, write_hashes=TransactionHashes.encode, read_hashes=TransactionHashes.decode
+)
+ETH_69: Final = replace(
+    ETH_68,
+    number=69,
+    length=18,
+    codes=_COMMON | {Code.BLOCK_RANGE_UPDATE},
+    write_status=_write_status_69,
+    read_status=_read_status_69,
+    has_total_difficulty=False,
+    receipts_have_bloom=False,
+)
+VERSIONS: Final = {version.number: version for version in (ETH_66, ETH_68, ETH_69)}
 
 
 def offered(is_final: bool) -> tuple[EthVersion, ...]:
     """The versions for a network; `is_final` where no block is ever replaced."""
-    return (ETH_68, ETH_69) if is_final else (ETH_68,)
+    return (ETH_66, ETH_68, ETH_69) if is_final else (ETH_66, ETH_68)

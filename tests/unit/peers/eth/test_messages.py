@@ -105,7 +105,7 @@ def test_no_well_formed_value_breaks_the_decoders(value: rlp.Item) -> None:
 
 def test_every_request_names_its_answer_and_every_short_message_its_size() -> None:
     assert all(
-        answer.label in ("BlockHeaders", "BlockBodies", "PooledTransactions", "Receipts")
+        answer.label in ("BlockHeaders", "BlockBodies", "PooledTransactions", "Receipts", "NodeData")
         for answer in messages.ANSWERS.values()
     )
     assert Code.NEW_POOLED_TRANSACTION_HASHES.label == "NewPooledTransactionHashes"

@@ -30,16 +30,16 @@ def test_the_status_is_that_of_the_head(tmp_path: Path) -> None:
     told(tmp_path, 1, story)
 
 
-def test_clique_and_proof_of_work_offer_68_alone(tmp_path: Path) -> None:
+def test_clique_and_proof_of_work_do_not_offer_69(tmp_path: Path) -> None:
     async def story(one: EthNode) -> None:
-        assert [str(one) for one in one.eth.capabilities] == ["eth/68"]
+        assert [str(one) for one in one.eth.capabilities] == ["eth/66", "eth/68"]
 
     told(tmp_path, 1, story)
 
 
-def test_validators_offer_both(tmp_path: Path) -> None:
+def test_validators_offer_all(tmp_path: Path) -> None:
     async def story(one: EthNode) -> None:
-        assert [str(one) for one in one.eth.capabilities] == ["eth/68", "eth/69"]
+        assert [str(one) for one in one.eth.capabilities] == ["eth/66", "eth/68", "eth/69"]
 
     told_of_validators(tmp_path, 1, story)
 

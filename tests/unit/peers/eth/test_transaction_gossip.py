@@ -9,7 +9,7 @@ from pathlib import Path
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.peers.eth import transaction_fetcher, transaction_intake
 from ophion.peers.eth.exchanges import read_transactions, wrapped
-from ophion.peers.eth.fields import list_of_hashes
+from ophion.peers.eth.fields import enclosed, encode_hashes, list_of_hashes
 from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
 from ophion.peers.reasons import DisconnectReason
 from ophion.primitives import rlp
@@ -298,5 +298,21 @@ def test_what_is_in_a_block_is_not_fetched_any_more(tmp_path: Path) -> None:
         await asyncio.sleep(3)
         assert other.height == 1
         assert asked_for(there) == []
+
+    told(tmp_path, 2, story)
+
+
+def test_old_clients_are_told_hashes_alone_and_believed_without_sizes(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth, offers=[66])
+        await asyncio.sleep(1)
+        raw = legacy_transaction(DEV_KEYS[1], 0, data=bytes(5000), gas=300_000)
+        hashes = await one.node.send(raw)
+        await asyncio.sleep(1)
+        assert (Code.NEW_POOLED_TRANSACTION_HASHES, rlp.encode(hashes)) in here.sent
+        assert other.pool.get(hashes[0]) is not None
+        here.deliver(Code.GET_NODE_DATA, enclosed(5, encode_hashes(hashes)))
+        assert here.sent[-1] == (Code.NODE_DATA, enclosed(5, rlp.EMPTY_LIST))
+        assert (here.ended, there.ended) == (None, None)
 
     told(tmp_path, 2, story)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ophion.errors import DecodeError
 from ophion.peers.eth.fork_id import ForkId
-from ophion.peers.eth.messages import Code, Status
-from ophion.peers.eth.versions import ETH_68, ETH_69, VERSIONS, offered
+from ophion.peers.eth.messages import Code, Status, TransactionHashes
+from ophion.peers.eth.versions import ETH_66, ETH_68, ETH_69, VERSIONS, offered
 from ophion.primitives import rlp
 from ophion.primitives.rlp import RlpError
 
@@ -49,14 +49,16 @@ def test_a_network_id_may_be_long() -> None:
 
 
 def test_69_is_for_networks_whose_blocks_are_final() -> None:
-    assert [version.number for version in offered(is_final=False)] == [68]
-    assert [version.number for version in offered(is_final=True)] == [68, 69]
+    assert [version.number for version in offered(is_final=False)] == [66, 68]
+    assert [version.number for version in offered(is_final=True)] == [66, 68, 69]
 
 
 def test_numbers_of_codes_are_those_of_the_specification() -> None:
-    assert {number: version.capability.length for number, version in VERSIONS.items()} == {68: 17, 69: 18}
+    assert {number: version.capability.length for number, version in VERSIONS.items()} == {66: 17, 68: 17, 69: 18}
     assert Code.BLOCK_RANGE_UPDATE not in ETH_68.codes
     assert Code.BLOCK_RANGE_UPDATE in ETH_69.codes
+    assert Code.GET_NODE_DATA in ETH_66.codes
+    assert Code.GET_NODE_DATA not in ETH_68.codes | ETH_69.codes
     assert ETH_69.capability.message_name(0x11) == "BlockRangeUpdate"
     assert ETH_68.capability.message_name(0x0B) == "0x0b"
 
@@ -69,3 +71,10 @@ def test_no_bytes_break_the_decoders(data: bytes) -> None:
     for version in VERSIONS.values():
         with contextlib.suppress(DecodeError):
             version.read_status(data)
+
+
+def test_before_68_transactions_are_announced_by_hash_alone() -> None:
+    message = TransactionHashes(b"\x00\x02", [110, 180], [ONES, TWOS])
+    assert ETH_66.write_hashes(message) == rlp.encode([ONES, TWOS])
+    assert ETH_66.read_hashes(ETH_66.write_hashes(message)) == TransactionHashes(b"\0\0", [0, 0], [ONES, TWOS])
+    assert ETH_68.read_hashes(ETH_68.write_hashes(message)) == message
