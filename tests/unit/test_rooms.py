@@ -40,6 +40,7 @@ ELSEWHERE = {
     "peers/eth/block_fetcher.py": "tests/unit/peers/eth/test_block_gossip.py",
     "peers/eth/head.py": "a plain record; used by the tests of peer and sync",
     "peers/eth/peers.py": "tests/unit/peers/eth/test_protocol.py",
+    "permissions/contract_calls.py": "tests/unit/permissions/test_account_contract.py",
     "permissions/options.py": "declarations; tests/unit/node/test_config.py reads every option",
     "pool/events.py": "plain records; used by the tests of pool",
     "pool/options.py": "declarations; tests/unit/node/test_config.py reads every option",

@@ -37,6 +37,9 @@ from ophion.runtime.clock import Clock
 HeaderCheck: TypeAlias = Callable[[HashedHeader, HashedHeader, HeaderReader, int], None]
 """As `Engine.verify`: header, parent, chain, now."""
 
+SenderCheck: TypeAlias = Callable[[HashedHeader, State, Body], None]
+"""Raises `InvalidBlock` when a block on this parent, with this state, holds a transaction that may not be sent."""
+
 _REACH: Final = 256
 """How many ancestors the BLOCKHASH instruction can name."""
 
@@ -60,8 +63,12 @@ class Staged:
 class ImportCore:
     """Verifies and executes blocks, and commits them."""
 
-    def __init__(self, chain: Chain, clock: Clock, keeps_revert_data: bool = False) -> None:
+    def __init__(
+        self, chain: Chain, clock: Clock, keeps_revert_data: bool = False, check_senders: SenderCheck | None = None
+    ) -> None:
+        """`check_senders` is asked about every block of others that is not empty, before it is executed."""
         self.chain = chain
+        self._check_senders = check_senders
         self.bad_blocks = BadBlocks()
         self._clock = clock
         self._keeps_revert_data = keeps_revert_data
@@ -172,14 +179,14 @@ class ImportCore:
         return Staged(header, body, execution, parent_difficulty + header.header.difficulty, ommers)
 
     def _execute(self, header: HashedHeader, parent: HashedHeader, body: Body, ommers: tuple[Header, ...]) -> Execution:
-        chain = self.chain
+        chain, state = self.chain, self.state_after(parent)
+        if self._check_senders is not None:
+            self._check_senders(parent, state, body)
         env = block_env(
             chain.spec, chain.rules, header.header, chain.engine.beneficiary(header), self._ancestor_hashes(parent)
         )
         try:
-            return execute(
-                self.state_after(parent), env, body, chain.engine.rewards(header, ommers), self._keeps_revert_data
-            )
+            return execute(state, env, body, chain.engine.rewards(header, ommers), self._keeps_revert_data)
         except InvalidBody as error:
             raise InvalidBlock(str(error)) from error
         except NativeError as error:

@@ -18,7 +18,7 @@ from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.fork_choice import HeadChange
-from ophion.chain.import_core import HeaderCheck, ImportCore
+from ophion.chain.import_core import HeaderCheck, ImportCore, SenderCheck
 from ophion.errors import InvalidBlock, OphionError, UnknownParent
 from ophion.native.executor import Execution, State
 from ophion.native.transactions import Body
@@ -65,10 +65,17 @@ class ImportedBatch:
 class Importer:
     """Imports blocks one after the other."""
 
-    def __init__(self, chain: Chain, lanes: Lanes, clock: Clock, keeps_revert_data: bool = False) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        lanes: Lanes,
+        clock: Clock,
+        keeps_revert_data: bool = False,
+        check_senders: SenderCheck | None = None,
+    ) -> None:
         self._chain = chain
         self._lanes = lanes
-        self._core = ImportCore(chain, clock, keeps_revert_data)
+        self._core = ImportCore(chain, clock, keeps_revert_data, check_senders)
 
     @property
     def bad_blocks(self) -> BadBlocks:

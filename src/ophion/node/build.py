@@ -94,7 +94,8 @@ def build_core(
     chain = Chain.open(store, genesis, engine)
     is_authority = _is_authority(spec)
     keeps_revert_data = config.access.revert_reason_enabled
-    importer = Importer(chain, lanes, clock, keeps_revert_data)
+    permissions.use_contracts(config.permissions, chain)
+    importer = Importer(chain, lanes, clock, keeps_revert_data, permissions.sender_check)
     read_contracts(chain, importer.state_after)
     floor = FeeFloor(config.miner.min_gas_price, config.miner.min_priority_fee)
     queries = Queries(chain, clock)

@@ -113,7 +113,8 @@ def _permissions(config: NodeConfig, data_path: Path, key: PrivateKey) -> Permis
         return Permissions(own_id=key.public_key)
     from ophion.node.peering import fixed_nodes
 
-    return Permissions.open(config.permissions, data_path, key.public_key, fixed_nodes(config.peers, data_path))
+    fixed, bootnodes = fixed_nodes(config.peers, data_path), config.peers.bootnodes or ()
+    return Permissions.open(config.permissions, data_path, key.public_key, fixed, bootnodes)
 
 
 def _network(

@@ -116,6 +116,7 @@ class PeerService:
             key.public_key, self.peers, settings.limits, self.bans, self.plan.is_static, settings.banned
         )
         self._rules = rules or NodeRules(key.public_key)
+        self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
         """How nodes find each other; None where only known ones meet."""

@@ -6,6 +6,11 @@
     allow_list         the list in memory, with its file; all or nothing
     node_rules         nine actions between two nodes, one predicate
     requests           the entries of a request, checked in the documented order
+    contract_abi       what rules contracts are asked, and how they answer
+    contract_calls     asking one, each question once per block
+    account_contract   transactions by contract: part of what makes a block valid
+    node_contract      connections by contract, at the head
+    contract_genesis   our own contracts (contracts/*.sol) in a genesis file
     permissions        `Permissions`: both lists of a node, reload, and what others ask
 
 A list is one object for accounts and for nodes. The pool asks `Permissions.account_refusal` for each transaction and

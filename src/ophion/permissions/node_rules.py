@@ -6,10 +6,12 @@ the chain may treat them differently while a node catches up.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TypeAlias
 
 from ophion.permissions.allow_list import AllowList
+from ophion.permissions.node_contract import NodeContract
 from ophion.primitives.enode import Enode
 from ophion.runtime.topic import Topic
 
@@ -31,17 +33,28 @@ class Action(Enum):
 _INWARD = frozenset({Action.ACCEPT_PING, Action.ANSWER_FIND_NODE, Action.ACCEPT, Action.KEEP_INBOUND})
 """What the other node begins."""
 
+_NEIGHBOURS = frozenset({Action.SEND_FIND_NODE, Action.ANSWER_FIND_NODE})
+
 _Listener: TypeAlias = tuple[bytes, str, int]
 
 
 class NodeRules:
     """Rules about nodes that are in force. Belongs to the event loop."""
 
-    def __init__(self, own_id: bytes, listed: AllowList[Enode] | None = None) -> None:
+    def __init__(
+        self, own_id: bytes, listed: AllowList[Enode] | None = None, bootnodes: frozenset[bytes] = frozenset()
+    ) -> None:
+        """`bootnodes` are known by their ids."""
         self.local = Enode(own_id, "127.0.0.1", 0, 0)
         """This node as others know it; whoever listens says so."""
         self.changed: Topic[None] = Topic()
         """What was permitted may be so no longer."""
+        self.contract: NodeContract | None = None
+        """Asked when the list permits; None: there is none."""
+        self.is_in_sync: Callable[[], bool] = lambda: True
+        self.peer_ids: Callable[[], Iterable[bytes]] = tuple
+        """Who is connected."""
+        self._bootnodes = bootnodes
         self._listed = listed
         self._listeners: frozenset[_Listener] = frozenset()
         if listed is not None:
@@ -51,7 +64,7 @@ class NodeRules:
     @property
     def is_on(self) -> bool:
         """Whether there are any rules."""
-        return self._listed is not None
+        return self._listed is not None or self.contract is not None
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
         """Why this node and another may not do something together; None: they may."""
@@ -61,6 +74,24 @@ class NodeRules:
 
     def refusal(self, source: Enode, destination: Enode, action: Action) -> str | None:
         """As `refusal_of`, for any two nodes."""
+        refusal = self._by_list(source, destination)
+        if refusal is not None or self.contract is None:
+            return refusal
+        return self._by_contract(self.contract, source, destination, action)
+
+    def _by_contract(self, contract: NodeContract, source: Enode, destination: Enode, action: Action) -> str | None:
+        """What the head says, unless this node is behind it: then bootnodes show the way."""
+        ids = {source.node_id, destination.node_id}
+        is_with_bootnode = self.local.node_id in ids and not self._bootnodes.isdisjoint(ids)
+        if self._bootnodes and not self.is_in_sync():
+            if action in _NEIGHBOURS:
+                return "neighbours are not asked for before this node has caught up with the chain"
+            return None if is_with_bootnode else "only bootnodes are permitted before this node has caught up"
+        if is_with_bootnode and self._bootnodes.issuperset(self.peer_ids()):
+            return None
+        return contract.refusal(source, destination)
+
+    def _by_list(self, source: Enode, destination: Enode) -> str | None:
         listed = self._listed
         if listed is None:
             return None

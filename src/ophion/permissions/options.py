@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ophion.primitives.types import Address
-from ophion.runtime.options import option, read_address
+from ophion.runtime.options import between, option, read_address
 
 DEFAULT_FILE: Final = "permissions_config.toml"
 """In the data path, for either list."""
@@ -46,6 +46,12 @@ class PermissionConfig:
         metavar="ADDRESS",
         help="The contract that knows permitted nodes.",
     )
+    nodes_contract_version: int = option(
+        "--permissions-nodes-contract-version",
+        default=1,
+        check=between(1, 2),
+        help="Which interface the contract of nodes has: 1 is asked about pairs of nodes, 2 about each node.",
+    )
     accounts_contract_enabled: bool = option(
         "--permissions-accounts-contract-enabled",
         default=False,
@@ -80,14 +86,6 @@ class PermissionConfig:
                 "No account permissioning contract address specified. Cannot enable smart contract based account"
                 " permissioning."
             )
-        # each becomes possible with the part of this room that does it
-        switches = (
-            (self.nodes_contract_enabled and self.nodes_contract, "--permissions-nodes-contract-enabled"),
-            (self.accounts_contract_enabled and self.accounts_contract, "--permissions-accounts-contract-enabled"),
-        )
-        for is_on, flag in switches:
-            if is_on:
-                yield f"{flag}: this kind of permissioning is not part of this version of Ophion."
 
     def warnings(self) -> Iterator[str]:
         pairs = (

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainEvent
+from ophion.chain.import_core import SenderCheck
 from ophion.errors import ConfigError, RulesError
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
+from ophion.permissions.account_contract import AccountContract
 from ophion.permissions.allow_list import AllowList
+from ophion.permissions.node_contract import NodeContract
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
 from ophion.permissions.requests import ACCOUNTS, NODES
@@ -33,18 +39,25 @@ class Permissions:
         self,
         accounts: AllowList[Address] | None = None,
         nodes: AllowList[Enode] | None = None,
-        own_id: bytes = b"",
+        own_id: bytes = bytes(64),
         fixed: Sequence[Enode] = (),
+        bootnodes: Sequence[Enode] = (),
     ) -> None:
         """`fixed` are the bootnodes and static nodes, which cannot be taken out of the list of nodes."""
         self._accounts = accounts
         self._nodes = nodes
         self._fixed = tuple(fixed)
-        self.node_rules = NodeRules(own_id, nodes)
+        self.node_rules = NodeRules(own_id, nodes, frozenset(enode.node_id for enode in bootnodes))
+        self.account_contract: AccountContract | None = None
 
     @classmethod
     def open(
-        cls, config: PermissionConfig, data_path: Path, own_id: bytes = b"", fixed: Sequence[Enode] = ()
+        cls,
+        config: PermissionConfig,
+        data_path: Path,
+        own_id: bytes = bytes(64),
+        fixed: Sequence[Enode] = (),
+        bootnodes: Sequence[Enode] = (),
     ) -> Permissions:
         """The rules that options ask for; `ConfigError` with everything that is wrong with their files."""
         problems: list[str] = []
@@ -53,7 +66,7 @@ class Permissions:
             accounts = _opened(config.accounts_file or data_path / DEFAULT_FILE, ACCOUNTS, problems)
         if config.nodes_file_enabled:
             nodes = _opened(config.nodes_file or data_path / DEFAULT_FILE, NODES, problems)
-        permissions = cls(accounts, nodes, own_id, fixed)
+        permissions = cls(accounts, nodes, own_id, fixed, bootnodes)
         problems.extend(permissions._unlisted())
         if problems:
             raise ConfigError(problems)
@@ -65,6 +78,20 @@ class Permissions:
             refusal = self.node_rules.refusal_of(enode, Action.DIAL)
             if refusal is not None:
                 yield f"Bootnodes and static nodes must be permitted: {refusal}."
+
+    def use_contracts(self, config: PermissionConfig, chain: Chain) -> None:
+        """Ask contracts too, where options say so; `ConfigError` for one about nodes that is not there."""
+        if config.accounts_contract_enabled and config.accounts_contract is not None:
+            self.account_contract = AccountContract(chain, config.accounts_contract)
+        if config.nodes_contract_enabled and config.nodes_contract is not None:
+            contract = NodeContract(chain, config.nodes_contract, config.nodes_contract_version)
+            contract.validate(self.node_rules.local)
+            self.node_rules.contract = contract
+            chain.events.listen(self._on_chain_event)
+
+    def _on_chain_event(self, event: ChainEvent) -> None:
+        """Connections are judged again in a turn of the loop of their own: no block waits for that."""
+        asyncio.get_running_loop().call_soon(self.node_rules.changed.publish, None)
 
     # --- who may ----------------------------------------------------------------------------------------
 
@@ -80,10 +107,20 @@ class Permissions:
 
         Called from the thread in which blocks are built.
         """
-        if self._accounts is None:
-            return {}
-        judged = ((position, self.account_refusal(one.sender)) for position, one in enumerate(candidates))
-        return {position: reason for position, reason in judged if reason is not None}
+        refused: dict[int, str] = {}
+        if self.account_contract is not None:
+            refused.update(self.account_contract.refusals(parent, state, candidates))
+        if self._accounts is not None:
+            for position, candidate in enumerate(candidates):
+                reason = self.account_refusal(candidate.sender)
+                if reason is not None:
+                    refused[position] = reason
+        return refused
+
+    @property
+    def sender_check(self) -> SenderCheck | None:
+        """What blocks of others must pass: the contract, on which all nodes agree; lists are a matter of each node."""
+        return None if self.account_contract is None else self.account_contract.check
 
     # --- the lists --------------------------------------------------------------------------------------
 

@@ -66,7 +66,9 @@ class RulesFile(Generic[T]):
 
     def read(self) -> dict[T, None]:
         """The entries, each once, in the order of the file; `RulesError` with the documented text otherwise."""
-        vocabulary = self.vocabulary
+        return self._entries(self._table())
+
+    def _table(self) -> dict[str, Any]:
         try:
             table = table_of(self.path)
         except (OSError, ValueError) as error:
@@ -74,6 +76,10 @@ class RulesFile(Generic[T]):
             raise self._unreadable(cause or str(error)) from None
         if not table:
             raise self._unreadable("it is empty")
+        return table
+
+    def _entries(self, table: dict[str, Any]) -> dict[T, None]:
+        vocabulary = self.vocabulary
         texts = self._texts(table)
         if texts is None:
             raise RulesError(f"{vocabulary.keys[0]} config option missing in TOML config file {self.path}")
@@ -112,27 +118,26 @@ class RulesFile(Generic[T]):
         """
         vocabulary = self.vocabulary
         try:
-            if self.read().keys() != set(present):
-                raise OutOfSync(self.path)
-        except OutOfSync:
-            raise
+            table = self._table()
+            entries = self._entries(table)
         except RulesError as error:
             raise NotPersisted(error.message) from None
+        if entries.keys() != set(present):
+            raise OutOfSync(self.path)
         if self.is_read_only():
             raise NotPersisted(f"{self.path} is read-only")
         try:
             # as bytes: line ends stay what they are
-            before = self.path.read_bytes().decode()
-            after = before
+            after = self.path.read_bytes().decode()
             if removed:
                 after = self._found(after).without(lambda text: vocabulary.read(text) in removed)
             if added:
                 after = self._found(after).with_added([vocabulary.write(item) for item in added])
             wanted = (set(present) - set(removed)) | set(added)
-            if not self._differs_only_in_list(before, after, wanted):
+            if not self._differs_only_in_list(table, tomllib.loads(after), wanted):
                 raise ValueError("the changed text would say something else")
             write_whole(self.path, after.encode())
-            if self.read().keys() != wanted:
+            if self.path.read_bytes() != after.encode():
                 raise ValueError("the file does not hold what was written")
         except (OSError, ValueError, RulesError) as error:
             raise NotPersisted(f"{self.path}: {error}") from None
@@ -158,8 +163,7 @@ class RulesFile(Generic[T]):
                 return value
         return None
 
-    def _differs_only_in_list(self, before: str, after: str, wanted: set[T]) -> bool:
-        old, new = tomllib.loads(before), tomllib.loads(after)
+    def _differs_only_in_list(self, old: dict[str, Any], new: dict[str, Any], wanted: set[T]) -> bool:
         texts = self._texts(new)
         if texts is None or {self.vocabulary.read(text) for text in texts} != wanted:
             return False

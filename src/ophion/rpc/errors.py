@@ -17,6 +17,7 @@ import orjson
 from ophion.chain.queries import UnknownBlock
 from ophion.errors import DecodeError, MissingStateError, OphionError, PoolRejected, RpcError, RulesError, StorageError
 from ophion.native import failures
+from ophion.primitives.revert_reason import revert_reason
 from ophion.runtime.lanes import DeadlineExceeded, LaneFull
 
 NULL: Final = b"null"
@@ -30,21 +31,6 @@ SERVER_ERROR_CODE: Final = -32000
 REVERTED_CODE: Final = 3
 LIMIT_EXCEEDED_CODE: Final = -38026
 """A limit of this node that the standard leaves to nodes."""
-
-_ERROR_SELECTOR: Final = bytes.fromhex("08c379a0")
-_PANIC_SELECTOR: Final = bytes.fromhex("4e487b71")
-_PANICS: Final = {
-    0x00: "generic panic",
-    0x01: "assert(false)",
-    0x11: "arithmetic underflow or overflow",
-    0x12: "division or modulo by zero",
-    0x21: "enum overflow",
-    0x22: "invalid encoded storage byte array accessed",
-    0x31: "out-of-bounds array access; popping on an empty array",
-    0x32: "out-of-bounds access of an array or bytesN",
-    0x41: "out of memory",
-    0x51: "uninitialized function",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +107,6 @@ def reverted(output: bytes) -> RpcError:
     reason = revert_reason(output)
     message = f"execution reverted: {reason}" if reason else "execution reverted"
     return RpcError(REVERTED_CODE, message, "0x" + output.hex())
-
-
-def revert_reason(output: bytes) -> str | None:
-    """The text of `Error(string)` or the meaning of `Panic(uint256)`; None for any other bytes."""
-    selector, words = output[:4], output[4:]
-    if selector == _PANIC_SELECTOR and len(words) == 32:
-        code = int.from_bytes(words, "big")
-        return _PANICS.get(code, f"unknown panic code: {code:#x}")
-    if selector != _ERROR_SELECTOR or len(words) < 64:
-        return None
-    offset = int.from_bytes(words[:32], "big")
-    length = int.from_bytes(words[offset : offset + 32], "big") if offset <= len(words) - 32 else len(words)
-    text = words[offset + 32 : offset + 32 + length]
-    return text.decode("utf-8", "replace") if len(text) == length else None
 
 
 POOL_REASONS: Final[Mapping[str, Fault]] = {

@@ -87,7 +87,7 @@ def open_core(
             clock,
             SystemEntropy(),
             path,
-            Permissions.open(config.permissions, path),
+            Permissions.open(config.permissions, path, key.public_key),
         )
         core.pool.restore()
         yield TestCore(core, clock)

@@ -135,8 +135,6 @@ def test_options_that_do_not_go_together_are_refused(tokens: list[str], problem:
     "tokens",
     [
         ["--privacy-enabled", "--privacy-public-key-file=k"],
-        ["--permissions-nodes-contract-enabled", f"--permissions-nodes-contract-address={ADDRESS}"],
-        ["--permissions-accounts-contract-enabled", f"--permissions-accounts-contract-address={ADDRESS}"],
         ["--pruning-enabled"],
     ],
 )

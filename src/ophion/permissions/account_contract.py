@@ -1,0 +1,82 @@
+"""Accounts by the rules of a contract: part of what makes a block valid (operations.md 11)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from ophion.chain.chain import Chain
+from ophion.errors import InvalidBlock
+from ophion.native.executor import State
+from ophion.native.transactions import Body, Transaction
+from ophion.permissions.contract_abi import read_yes_or_no, sending_question, transaction_question
+from ophion.permissions.contract_calls import ContractCalls
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address
+
+log = logging.getLogger(__name__)
+
+
+class AccountContract:
+    """Asks after the parent of a block whether transactions may be in it. Used from the threads of import and build."""
+
+    def __init__(self, chain: Chain, contract: Address) -> None:
+        self._calls = ContractCalls(chain, contract)
+        self._has_noted_absence = False
+
+    @property
+    def address(self) -> Address:
+        return self._calls.contract
+
+    @property
+    def asked(self) -> int:
+        """How many questions the contract was really asked."""
+        return self._calls.asked
+
+    def refusals(
+        self, parent: HashedHeader, state: State, transactions: Iterable[Transaction]
+    ) -> Iterable[tuple[int, str]]:
+        """Positions of transactions that may not be in a block on `parent`, whose state this is, and why."""
+        if not self._is_there(parent, state):
+            return
+        for position, transaction in enumerate(transactions):
+            refusal = self._calls.refusal(parent, state, transaction_question(transaction), read_yes_or_no)
+            if refusal is not None:
+                yield position, f"account 0x{transaction.sender.hex()} may not send this transaction: {refusal}"
+
+    def refusal(
+        self,
+        block: HashedHeader,
+        state: State,
+        sender: Address,
+        to: Address | None = None,
+        value: int = 0,
+        gas_price: int = 0,
+        gas_limit: int = 21_000,
+        payload: bytes = b"",
+    ) -> str | None:
+        """Why an account may not send a transaction on top of a block; None: it may."""
+        if not self._is_there(block, state):
+            return None
+        question = sending_question(sender, to, value, gas_price, gas_limit, payload)
+        return self._calls.refusal(block, state, question, read_yes_or_no)
+
+    def check(self, parent: HashedHeader, state: State, body: Body) -> None:
+        """`InvalidBlock` when a block on `parent` holds a transaction that is not permitted."""
+        if not body.transaction_count:
+            return
+        for position, reason in self.refusals(parent, state, body.transactions):
+            raise InvalidBlock("transaction not permitted", f"transaction {position}: {reason}")
+
+    def _is_there(self, block: HashedHeader, state: State) -> bool:
+        if self._calls.is_there(state):
+            self._has_noted_absence = False
+            return True
+        if not self._has_noted_absence:
+            self._has_noted_absence = True
+            log.warning(
+                "There is no account permissioning contract at 0x%s at block %d: every account is permitted",
+                self.address.hex(),
+                block.number,
+            )
+        return False

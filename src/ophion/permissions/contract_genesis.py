@@ -1,0 +1,105 @@
+"""The contracts of this room in a genesis file: code, and storage as if they had been deployed and set up.
+
+Where each value lies is decided by the sources in `contracts/`; a test deploys them and compares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any, Final
+
+from ophion.native.crypto import keccak256
+from ophion.permissions.contract_abi import packed_ip
+from ophion.primitives.enode import Enode
+from ophion.primitives.types import Address
+
+ADMINISTRATION: Final = bytes.fromhex("7777".rjust(40, "0"))
+ACCOUNT_INGRESS: Final = bytes.fromhex("8888".rjust(40, "0"))
+"""Customary, like that of nodes."""
+ACCOUNT_RULES: Final = bytes.fromhex("8889".rjust(40, "0"))
+NODE_INGRESS: Final = bytes.fromhex("9999".rjust(40, "0"))
+NODE_RULES: Final = bytes.fromhex("999a".rjust(40, "0"))
+
+RULES: Final = b"rules".ljust(32, b"\0")
+ADMIN: Final = b"administration".ljust(32, b"\0")
+_VERSION: Final = 1_000_000
+
+Storage = dict[int, int]
+
+
+def code(name: str, form: str = "runtime") -> bytes:
+    """The compiled contract: `runtime` as it lies in an account, `creation` as it is deployed."""
+    content = resources.files("ophion.permissions").joinpath("contracts/compiled.json").read_text()
+    return bytes.fromhex(json.loads(content)["contracts"][name][form][2:])
+
+
+def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -> dict[Address, dict[str, Any]]:
+    """Ingress and rules for accounts. Administrators are permitted too, or nobody could ever change the rules."""
+    accounts = list(dict.fromkeys([*admins, *permitted]))
+    return {
+        ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),
+        ACCOUNT_INGRESS: _account("AccountIngress", _ingress(ACCOUNT_RULES)),
+        ACCOUNT_RULES: _account("AccountRules", {0: _number(ACCOUNT_INGRESS)} | _set_of_addresses(accounts, 1)),
+    }
+
+
+def node_contracts(admins: Sequence[Address], permitted: Sequence[Enode]) -> dict[Address, dict[str, Any]]:
+    """Ingress and rules for nodes, by the first interface."""
+    return {
+        ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),
+        NODE_INGRESS: _account("NodeIngress", _ingress(NODE_RULES)),
+        NODE_RULES: _account("NodeRules", {0: _number(NODE_INGRESS)} | _set_of_nodes(permitted, 1)),
+    }
+
+
+def _account(name: str, storage: Storage) -> dict[str, Any]:
+    return {
+        "balance": "0x0",
+        "code": "0x" + code(name).hex(),
+        "storage": {f"0x{slot:064x}": f"0x{value:064x}" for slot, value in sorted(storage.items()) if value},
+    }
+
+
+def _ingress(rules: Address) -> Storage:
+    registry = {_in_mapping(RULES, 2): _number(rules), _in_mapping(ADMIN, 2): _number(ADMINISTRATION)}
+    names = _array(3)
+    return {0: _number(RULES), 1: _number(ADMIN), 3: 2, names: _number(RULES), names + 1: _number(ADMIN)} | {
+        4: _VERSION,
+        **registry,
+    }
+
+
+def _set_of_addresses(members: Sequence[Address], slot: int) -> Storage:
+    """An array at `slot`, and behind it the positions of its members."""
+    storage: Storage = {slot: len(members)}
+    for position, member in enumerate(members):
+        storage[_array(slot) + position] = _number(member)
+        storage[_in_mapping(member, slot + 1)] = position + 1
+    return storage
+
+
+def _set_of_nodes(members: Sequence[Enode], slot: int) -> Storage:
+    storage: Storage = {slot: len(members)}
+    for position, enode in enumerate(members):
+        at = _array(slot) + 3 * position
+        high, low, ip = enode.node_id[:32], enode.node_id[32:], packed_ip(enode.ip)
+        storage[at], storage[at + 1] = _number(high), _number(low)
+        # both share a word, from its lower end
+        storage[at + 2] = enode.tcp_port << 128 | _number(ip)
+        key = keccak256(high + low + ip.ljust(32, b"\0") + enode.tcp_port.to_bytes(32, "big"))
+        storage[_in_mapping(key, slot + 1)] = position + 1
+    return storage
+
+
+def _array(slot: int) -> int:
+    return _number(keccak256(slot.to_bytes(32, "big")))
+
+
+def _in_mapping(key: bytes, slot: int) -> int:
+    return _number(keccak256(key.rjust(32, b"\0") + slot.to_bytes(32, "big")))
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, "big")

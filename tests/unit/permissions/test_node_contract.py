@@ -1,0 +1,208 @@
+"""Node rules on the chain: every situation of operations.md 11 that is about connections."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.chainspec.genesis import Genesis
+from ophion.errors import ConfigError
+from ophion.native.crypto import keccak256
+from ophion.node.config import NodeConfig
+from ophion.permissions.contract_abi import packed_ip
+from ophion.permissions.contract_genesis import ADMINISTRATION, NODE_INGRESS, NODE_RULES, RULES, code
+from ophion.permissions.node_rules import Action, NodeRules
+from ophion.permissions.options import PermissionConfig
+from ophion.primitives import rlp
+from ophion.primitives.enode import Enode
+from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.permissioned import calldata, permissioned_genesis
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+
+ADMIN = DEV_KEYS[0]
+OWN, A, B, BOOT = (Enode(bytes([number]) * 64, f"10.0.0.{number}", 30303, 30303) for number in (1, 2, 3, 4))
+LINKED = [action for action in Action if "neighbours" not in action.value]
+NEIGHBOURS = [action for action in Action if "neighbours" in action.value]
+
+
+def ruled(contract: bytes = NODE_INGRESS, **more: Any) -> NodeConfig:
+    rules = PermissionConfig(nodes_contract_enabled=True, nodes_contract=contract, **more)
+    return replace(DEV_CONFIG, permissions=rules)
+
+
+def genesis(nodes: Sequence[Enode] = (OWN, A), fork: str = "osaka") -> Genesis:
+    return permissioned_genesis([ADMIN.address], nodes=nodes, fork=fork)
+
+
+def play(
+    path: Path,
+    story: Callable[[TestCore, NodeRules], Coroutine[Any, Any, None]],
+    config: NodeConfig | None = None,
+    network: Genesis | None = None,
+) -> None:
+    with open_core(path, config or ruled(), network or genesis()) as core:
+        rules = core.core.permissions.node_rules
+        rules.local = OWN
+        asyncio.run(story(core, rules))
+
+
+def change(nonce: int, call: bytes, to: bytes | None = NODE_RULES) -> bytes:
+    return legacy_transaction(ADMIN, nonce, to=to, data=call, gas=3_000_000)
+
+
+def about(method: str, enode: Enode) -> bytes:
+    high, low, ip = enode.node_id[:32], enode.node_id[32:], packed_ip(enode.ip).ljust(32, b"\0")
+    return calldata(f"{method}(bytes32,bytes32,bytes16,uint16)", high, low, ip, enode.tcp_port)
+
+
+@pytest.mark.parametrize("fork", ["petersburg", "osaka"])
+def test_both_ends_must_be_permitted_for_every_action(tmp_path: Path, fork: str) -> None:
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        for action in Action:
+            assert rules.refusal_of(A, action) is None
+            refusal = rules.refusal_of(B, action)
+            assert refusal is not None
+            assert refusal.endswith(f"contract 0x{NODE_INGRESS.hex()} at block 0 says no")
+            assert B.url in refusal
+
+    play(tmp_path, story, network=genesis(fork=fork))
+
+
+def test_a_node_is_let_in_and_put_out_by_the_administrator(tmp_path: Path) -> None:
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        told: list[str | None] = []
+        rules.changed.listen(lambda _: told.append(rules.refusal_of(B, Action.KEEP_INBOUND)))
+        await core.mine(change(0, about("addEnode", B)))
+        await asyncio.sleep(0)
+        assert told == [None], "every new block re-evaluates existing connections"
+        await core.mine(change(1, about("removeEnode", B)))
+        await asyncio.sleep(0)
+        assert told[1] is not None
+        assert rules.refusal_of(A, Action.DIAL) is None
+
+    play(tmp_path, story)
+
+
+def test_node_contract_absent_fails_startup_validation(tmp_path: Path) -> None:
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        raise AssertionError("not started")
+
+    with pytest.raises(ConfigError, match="Error validating onchain node permissioning smart contract configuration"):
+        play(tmp_path, story, ruled(b"\x55" * 20))
+
+
+def test_a_contract_that_does_not_answer_fails_startup_validation(tmp_path: Path) -> None:
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        raise AssertionError("not started")
+
+    with pytest.raises(ConfigError, match="Error validating onchain node permissioning smart contract configuration"):
+        play(tmp_path, story, ruled(ADMINISTRATION))
+
+
+def test_node_ingress_without_rules_registered_denies(tmp_path: Path) -> None:
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        await core.mine(change(0, calldata("removeContract(bytes32)", RULES), NODE_INGRESS))
+        assert rules.refusal_of(A, Action.DIAL) is not None
+
+    play(tmp_path, story)
+
+
+def test_result_of_wrong_form_is_not_permitted(tmp_path: Path) -> None:
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        # rules that are no rules: the ingress passes their failure on
+        await core.mine(change(0, calldata("setContractAddress(bytes32,address)", RULES, ADMINISTRATION), NODE_INGRESS))
+        refusal = rules.refusal_of(A, Action.DIAL)
+        assert refusal is not None
+        assert "reverted" in refusal
+
+    play(tmp_path, story)
+
+
+def test_node_still_syncing_with_bootnodes_configured(tmp_path: Path) -> None:
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        rules._bootnodes = frozenset({BOOT.node_id})
+        rules.is_in_sync = lambda: False
+        for action in LINKED:
+            assert rules.refusal_of(BOOT, action) is None
+            assert rules.refusal_of(A, action) == "only bootnodes are permitted before this node has caught up"
+        for action in NEIGHBOURS:
+            assert rules.refusal_of(BOOT, action) is not None
+        rules.is_in_sync = lambda: True
+        assert rules.refusal_of(A, Action.DIAL) is None
+
+    play(tmp_path, story)
+
+
+def test_zero_non_bootnode_peers(tmp_path: Path) -> None:
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        rules._bootnodes = frozenset({BOOT.node_id})
+        rules.peer_ids = lambda: [BOOT.node_id]
+        assert rules.refusal_of(BOOT, Action.DIAL) is None, "bootnodes and self, whatever the contract says"
+        assert rules.refusal_of(B, Action.DIAL) is not None
+        rules.peer_ids = lambda: [BOOT.node_id, A.node_id]
+        assert rules.refusal_of(BOOT, Action.DIAL) is not None
+
+    play(tmp_path, story)
+
+
+def test_local_and_on_chain_rules_combine_with_and(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(f'nodes-whitelist=["{B.url}"]')
+
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        refusals = [rules.refusal_of(enode, Action.DIAL) for enode in (A, B)]
+        assert refusals[0] is not None
+        assert refusals[1] is not None
+        assert str(file) in refusals[0]
+        assert "contract" in refusals[1]
+        await core.mine(change(0, about("addEnode", B)))
+        assert rules.refusal_of(B, Action.DIAL) is None
+
+    play(tmp_path, story, ruled(nodes_file_enabled=True, nodes_file=file))
+
+
+def test_a_crowd_at_the_door_does_not_become_a_crowd_of_calls(tmp_path: Path) -> None:
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        assert rules.contract is not None
+        before = rules.contract.asked
+        for _ in range(1000):
+            rules.refusal_of(B, Action.ACCEPT)
+        assert rules.contract.asked == before + 1
+
+    play(tmp_path, story)
+
+
+def test_the_second_interface_is_asked_about_each_end(tmp_path: Path) -> None:
+    creation = code("NodeRulesByName", "creation") + NODE_INGRESS.rjust(32, b"\0")
+    made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
+
+    def named(method: str, enode: Enode) -> bytes:
+        node_id, host = enode.node_id.hex().encode(), enode.ip.encode()
+        words = [96, 96 + 32 + 128, enode.tcp_port, 128, *(node_id[at : at + 32] for at in range(0, 128, 32))]
+        return calldata(f"{method}(string,string,uint16)", *words, len(host), host.ljust(32, b"\0"))
+
+    async def deploy(core: TestCore) -> None:
+        await core.mine(change(0, creation, None))
+        await core.mine(change(1, calldata("setContractAddress(bytes32,address)", RULES, made), NODE_INGRESS))
+
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        refusal = rules.refusal_of(A, Action.DIAL)
+        assert refusal is not None
+        assert refusal.startswith(f"node {OWN.url} may not connect: contract")
+        await core.mine(change(2, named("addEnode", OWN), made), change(3, named("addEnode", A), made))
+        assert rules.refusal_of(A, Action.DIAL) is None
+        assert rules.refusal_of(B, Action.DIAL) is not None
+        await core.mine(change(4, named("removeEnode", OWN), made))
+        assert rules.refusal_of(A, Action.DIAL) is not None
+
+    with open_core(tmp_path, genesis=genesis()) as core:
+        asyncio.run(deploy(core))
+    del core
+    gc.collect()  # states of the first run would keep the database open
+    play(tmp_path, story, ruled(nodes_contract_version=2))
