@@ -80,7 +80,7 @@ def run_node(loaded: Loaded[NodeConfig]) -> int:
 
 
 async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
-    permissions = _permissions(config, directory.path, key)
+    permissions = _permissions(config, genesis, directory.path, key)
     clock, entropy = SystemClock(), SystemEntropy()
     lanes = ThreadLanes()
     store = directory.store(durable=config.storage.durable)
@@ -108,13 +108,12 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
             store.sync()
 
 
-def _permissions(config: NodeConfig, data_path: Path, key: PrivateKey) -> Permissions:
+def _permissions(config: NodeConfig, genesis: Genesis, data_path: Path, key: PrivateKey) -> Permissions:
     if not config.permissions.is_used:
         return Permissions(own_id=key.public_key)
-    from ophion.node.peering import fixed_nodes
+    from ophion.node.peering import open_permissions
 
-    fixed, bootnodes = fixed_nodes(config.peers, data_path), config.peers.bootnodes or ()
-    return Permissions.open(config.permissions, data_path, key.public_key, fixed, bootnodes)
+    return open_permissions(config, genesis.spec, data_path, key)
 
 
 def _network(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from ophion.chainspec.spec import ChainSpec
 from ophion.errors import ConfigError
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
@@ -26,6 +27,7 @@ from ophion.peers.subprotocol import Subprotocol
 from ophion.peers.sync.synchroniser import Synchroniser
 from ophion.peers.table import Peers
 from ophion.permissions.node_rules import NodeRules
+from ophion.permissions.permissions import Permissions
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.primitives.rlp import RlpError
@@ -70,6 +72,8 @@ def build_network(
     peers = build_peers(
         config.peers, key, (eth,), data_path, clock, entropy, rules=rules, chain=_mark(eth), bootnodes=bootnodes
     )
+    if rules is not None:
+        rules.is_in_sync = sync.is_in_sync
     return Network(eth, sync, peers)
 
 
@@ -107,9 +111,11 @@ def build_peers(
     return PeerService(settings, key, subprotocols, clock, entropy, peers, rules, chain)
 
 
-def fixed_nodes(config: PeerConfig, data_path: Path) -> tuple[Enode, ...]:
-    """The nodes that options and files tell this one to connect to."""
-    return (*(config.bootnodes or ()), *peer_settings(config, data_path).static) if config.enabled else ()
+def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: PrivateKey) -> Permissions:
+    """The rules of a node, which the nodes that it is told to connect to must keep."""
+    settings = peer_settings(config.peers, data_path, spec.bootnodes)
+    bootnodes, static = (settings.bootnodes, settings.static) if config.peers.enabled else ((), ())
+    return Permissions.open(config.permissions, data_path, key.public_key, (*bootnodes, *static), bootnodes)
 
 
 def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] = ()) -> PeerSettings:

@@ -192,11 +192,16 @@ class Discovery:
         return question is not None and await asyncio.shield(question.answer)
 
     def recheck(self) -> None:
-        """What is permitted has changed: drop who may not be kept, and let everybody prove itself anew."""
-        self._bonds = Bonds()
-        for enode in tuple(self.buckets):
-            if not self._around.may(enode, Action.KEEP_IN_TABLE):
-                self.forget(enode.node_id)
+        """What is permitted may have changed: drop who may not be kept.
+
+        Whoever comes back must prove itself anew, so proofs are forgotten then; not otherwise, because rules on the
+        chain are looked at again after every block.
+        """
+        dropped = [enode for enode in self.buckets if not self._around.may(enode, Action.KEEP_IN_TABLE)]
+        for enode in dropped:
+            self.forget(enode.node_id)
+        if dropped:
+            self._bonds = Bonds()
 
     async def lookup(self, target: bytes) -> list[Enode]:
         """The nodes nearest to a key, as far as those who answer know."""
