@@ -32,7 +32,7 @@ from ophion.peers.peer import Peer
 from ophion.peers.policy.addresses import Subnet, is_within
 from ophion.peers.policy.admission import Admission, PeerLimits
 from ophion.peers.policy.bans import Bans
-from ophion.peers.policy.dial_plan import LASTING_S, DialPlan, Outcome
+from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, DialPlan, Outcome
 from ophion.peers.policy.doorway import Doorway
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
@@ -52,6 +52,8 @@ _MAX_DIALS: Final = 16
 """Attempts at a time."""
 _FAREWELL_S: Final = 2.0
 _PROTOCOLS: Final = ("TCP", "UDP")
+_BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
+"""Ends that say nothing about whether two nodes suit each other."""
 _FREE_PORTS: Final = 10
 """Ports to try where any will do."""
 
@@ -514,7 +516,8 @@ def _outcome(ending: Ending, lived: float) -> Outcome:
         return Outcome.DUPLICATE
     if ending.reason is DisconnectReason.TOO_MANY_PEERS:
         return Outcome.FULL
-    return Outcome.LOST if lived >= LASTING_S else Outcome.FAILED
+    has_worked = lived >= (BRIEF_S if ending.reason in _BROKEN else LASTING_S)
+    return Outcome.LOST if has_worked else Outcome.FAILED
 
 
 def _listen_error(interface: str, port: int, error: OSError) -> PeerListenError:

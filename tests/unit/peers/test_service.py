@@ -15,15 +15,17 @@ import uvloop
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
+from ophion.peers.connection.connection import Ending
 from ophion.peers.connection.timing import Timing
 from ophion.peers.peer import Peer
 from ophion.peers.policy.addresses import read_subnet
 from ophion.peers.policy.admission import PeerLimits
+from ophion.peers.policy.dial_plan import Outcome
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Left, Session
-from ophion.peers.service import PeerListenError, PeerService, PeerSettings
+from ophion.peers.service import PeerListenError, PeerService, PeerSettings, _outcome
 from ophion.peers.table import PeerConnected, PeerEvent, PeerGone
 from ophion.permissions.allow_list import AllowList
 from ophion.permissions.node_rules import NodeRules
@@ -656,6 +658,19 @@ def test_stopping_under_fire() -> None:
 async def _empties(node: Node) -> bool:
     await until(lambda: node.count == 0)
     return True
+
+
+def outcome(reason: DisconnectReason, lived: float) -> Outcome:
+    return _outcome(Ending(reason, False, ""), lived)
+
+
+def test_what_an_end_says_about_the_next_attempt() -> None:
+    assert outcome(DisconnectReason.TCP_ERROR, 3.0) is Outcome.LOST, "a line that is cut often is dialled as often"
+    assert outcome(DisconnectReason.TCP_ERROR, 0.1) is Outcome.FAILED
+    assert outcome(DisconnectReason.SUBPROTOCOL, 3.0) is Outcome.FAILED, "another network stays another network"
+    assert outcome(DisconnectReason.SUBPROTOCOL, 40.0) is Outcome.LOST
+    assert outcome(DisconnectReason.TOO_MANY_PEERS, 0.0) is Outcome.FULL
+    assert outcome(DisconnectReason.ALREADY_CONNECTED, 9.0) is Outcome.DUPLICATE
 
 
 # --- a long life ---------------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ _WRITE_AHEAD: Final = 256 * 1024
 _EVENTS_PER_STEP: Final = 8
 _FAREWELL_EVENTS: Final = 256
 """How far a Disconnect is looked for in what a closed socket left behind."""
+_OVERSLEPT_S: Final = 1.0
+"""A timer that is later than this says more about us than about the peer."""
 MAX_TASKS: Final = 16
 """Slow work of one peer at a time."""
 
@@ -91,6 +93,7 @@ class Connection(asyncio.Protocol):
         "_around",
         "_attached",
         "_children",
+        "_due_at",
         "_ending",
         "_heard_at",
         "_inbox",
@@ -132,6 +135,7 @@ class Connection(asyncio.Protocol):
         self._ending: Ending | None = None
         self._heard_at = self._message_at = around.clock.monotonic()
         self._joined_at: float | None = None
+        self._due_at = 0.0
         self._stuck_at = 0
         self._is_pinged = self._is_probed = self._is_queued = self._is_finished = False
         self._is_reading_paused = self._is_writing_paused = self._is_remote_closed = False
@@ -384,6 +388,7 @@ class Connection(asyncio.Protocol):
 
     def _arm(self, seconds: float) -> None:
         self._disarm()
+        self._due_at = self._around.clock.monotonic() + seconds
         self._timer = self._around.loop.call_later(seconds, self._on_timer)
 
     def _disarm(self) -> None:
@@ -393,7 +398,14 @@ class Connection(asyncio.Protocol):
 
     def _on_timer(self) -> None:
         self._timer = None
-        if self._ending is not None:
+        timing, now = self._around.timing, self._around.clock.monotonic()
+        if self.peer is not None and self._ending is None and now - self._due_at > _OVERSLEPT_S:
+            # this process stood still: what the peer said meanwhile waits to be read, or it believes us gone
+            self._heard_at = self._message_at = max(self._heard_at, now - timing.idle)
+            self._is_pinged = True
+            self._say(PING_ID)
+            self._arm(timing.idle)
+        elif self._ending is not None:
             if self._transport is not None:
                 self._transport.abort()
         elif self.peer is None:

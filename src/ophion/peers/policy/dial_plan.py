@@ -22,7 +22,9 @@ STATIC_DELAYS: Final = (1.0, 5.0, 15.0, 30.0, 60.0)
 PAUSE_S: Final = 30.0
 """Between attempts at a discovered peer, and between any at a public address: clients there refuse more."""
 LASTING_S: Final = 30.0
-"""A connection that lived this long was a success; what ended earlier counts as a failed attempt."""
+"""A connection that lived this long was a success; what was ended earlier on purpose counts as a failed attempt."""
+BRIEF_S: Final = 1.0
+"""The same where nobody ended it: a cable that is pulled every few seconds is no reason to dial more rarely."""
 _LONGEST_PAUSE_S: Final = 600.0
 _GIVE_UP_AFTER: Final = 5
 _MAX_CANDIDATES: Final = 512

@@ -362,6 +362,23 @@ def test_a_message_that_trickles_is_not_waited_for_for_ever() -> None:
     play(story)
 
 
+def test_a_process_that_stood_still_reads_before_it_judges() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.begin()
+        await asyncio.sleep(TIMING.idle - 1)
+        scene.clock.advance(60)
+        await asyncio.sleep(100)
+        assert scene.meeting.near.is_open
+        for transport in scene.meeting.transports:
+            transport.is_frozen = True
+        await asyncio.sleep(TIMING.idle - 1)
+        scene.clock.advance(60)
+        await asyncio.sleep(TIMING.idle + TIMING.closing + 2)
+        assert not scene.meeting.near.is_open, "but somebody who is gone is noticed all the same"
+
+    play(story)
+
+
 def test_a_dead_connection_is_found_out_when_the_peer_comes_again() -> None:
     async def story(scene: Scene) -> None:
         await scene.begin()
