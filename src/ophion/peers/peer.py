@@ -28,6 +28,25 @@ class Link(Protocol):
     def disconnect(self, reason: DisconnectReason, text: str) -> None: ...
 
 
+class _Gone:
+    """The link of a peer whose connection is over."""
+
+    is_open = False
+
+    def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
+        return False
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
+        work.close()
+        return False
+
+    def disconnect(self, reason: DisconnectReason, text: str) -> None:
+        """It is over already."""
+
+
+_GONE: Final = _Gone()
+
+
 class Peer:
     """A node this one is connected with. Lives as long as its connection; never comes back."""
 
@@ -116,6 +135,10 @@ class Peer:
     def blame(self, points: int = 1) -> None:
         """A useless or late answer."""
         self.score -= points
+
+    def unlink(self) -> None:
+        """The connection is over: whoever keeps the peer does not keep what carried its messages."""
+        self._link = _GONE
 
     def __repr__(self) -> str:
         host = f"[{self.remote[0]}]" if ":" in self.remote[0] else self.remote[0]

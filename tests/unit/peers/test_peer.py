@@ -76,6 +76,20 @@ def test_the_score_has_an_upper_end() -> None:
     assert peer.score == BEST_SCORE
 
 
+def test_a_peer_outlives_its_link() -> None:
+    link = Recorder()
+    peer = peer_on(link)
+    peer.unlink()
+    assert not peer.is_open
+    assert not peer.send("eth", 0, b"late")
+    peer.disconnect(DisconnectReason.REQUESTED)
+
+    async def work() -> None: ...
+
+    assert not peer.spawn(work())
+    assert (link.sent, link.ended) == ([], None)
+
+
 def test_the_rest_is_the_links() -> None:
     link = Recorder()
     peer = peer_on(link, ip="::1")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,7 +17,7 @@ import uvloop
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
-from ophion.peers.connection.connection import Ending
+from ophion.peers.connection.connection import Connection, Ending
 from ophion.peers.connection.timing import Timing
 from ophion.peers.peer import Peer
 from ophion.peers.policy.addresses import read_subnet
@@ -674,6 +676,30 @@ def test_what_an_end_says_about_the_next_attempt() -> None:
 
 
 # --- a long life ---------------------------------------------------------------------------------------
+
+
+def test_connections_that_are_over_do_not_wait_for_a_collection_of_cycles() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1)
+        made = [weakref.ref(await _one_connection(a, number)) for number in range(100, 110)]
+        await until(lambda: all(reference() is None for reference in made))
+
+    gc.collect()
+    gc.disable()
+    try:
+        play(story)
+    finally:
+        gc.enable()
+
+
+async def _one_connection(node: Node, number: int) -> Connection:
+    stranger = await Stranger.dial(node, number)
+    await stranger.greet()
+    await until(lambda: node.count == 1)
+    [connection] = node.service._by_peer.values()
+    stranger.close()
+    await until(lambda: node.count == 0)
+    return connection
 
 
 def open_descriptors() -> int:

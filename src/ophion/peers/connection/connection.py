@@ -179,6 +179,10 @@ class Connection(asyncio.Protocol):
                 self._transport.abort()
             self._end(DisconnectReason.TCP_ERROR, "given up", by_us=True)
             self._finish()
+            # nothing of it waits for a collection of cycles, which a node has rarely
+            self._tasks = None
+            if self.peer is not None:
+                self.peer.unlink()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         """A task that ends with the connection; see `Peer.spawn`."""
