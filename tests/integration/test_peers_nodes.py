@@ -61,6 +61,13 @@ def test_two_nodes_meet_and_tell_the_truth_about_it(tmp_path: Path) -> None:
         assert (seen_by_a["network"]["inbound"], seen_by_b["network"]["inbound"]) == (False, True)
         assert seen_by_a["port"] == hex(b.ports["p2p"])
         assert "eth/68" in seen_by_a["caps"]
+        until(lambda: "protocols" in a.rpc("admin_peers")[0])
+        eth = a.rpc("admin_peers")[0]["protocols"]["eth"]
+        assert eth == {
+            "difficulty": "0x10000",
+            "head": b.rpc("admin_nodeInfo")["protocols"]["eth"]["head"],
+            "version": 68,
+        }
         assert a.rpc("net_listening") is True
         assert a.rpc("net_services")["p2p"] == {"host": "127.0.0.1", "port": str(a.ports["p2p"])}
         assert a.rpc("admin_nodeInfo")["ports"] == {"listener": a.ports["p2p"]}

@@ -180,6 +180,7 @@ def build_interface(
         ibft=core.bft if genesis.spec.engine is EngineKind.IBFT2 else None,
         qbft=core.bft if genesis.spec.qbft is not None else None,
         peers=peers,
+        eth_peers=None if network is None else network.eth.peers,
         sync_status=sync_status,
         endpoints=lambda: _endpoints(listening, peers),
         metrics=lambda: metrics().tree(),

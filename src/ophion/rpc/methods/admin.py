@@ -17,6 +17,7 @@ from ophion.rpc.questions.context import RpcContext
 from ophion.runtime.logs import LogLevel, set_level
 
 if TYPE_CHECKING:
+    from ophion.peers.eth.peer import EthPeer
     from ophion.peers.peer import Peer
 
 
@@ -60,11 +61,12 @@ def _remote(url: str) -> Enode:
 @method("admin_peers", examples=[Example([], [])])
 def peers(ctx: RpcContext) -> PeersResult:
     """The nodes this one is connected with."""
-    return [_peer(peer) for peer in require_p2p(ctx).peers]
+    eth = ctx.eth_peers
+    return [_peer(peer, None if eth is None else eth.by_id(peer.id)) for peer in require_p2p(ctx).peers]
 
 
-def _peer(peer: Peer) -> dict[str, Any]:
-    return {
+def _peer(peer: Peer, eth: EthPeer | None) -> dict[str, Any]:
+    shown = {
         "version": quantity(peer.hello.version),
         "name": peer.hello.client_id,
         "caps": peer.hello.caps,
@@ -78,6 +80,11 @@ def _peer(peer: Peer) -> dict[str, Any]:
         "id": data(peer.id),
         "enode": peer.enode.url,
     }
+    if eth is not None:
+        difficulty = eth.head.total_difficulty
+        chain = {"head": data(eth.head.hash), "version": peer.version("eth")}
+        shown["protocols"] = {"eth": chain if difficulty is None else {"difficulty": quantity(difficulty), **chain}}
+    return shown
 
 
 def _host_and_port(host: str, port: int) -> str:

@@ -30,6 +30,7 @@ from ophion.runtime.metrics import Nested
 from ophion.wallet.keyring import Keyring
 
 if TYPE_CHECKING:
+    from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
     from ophion.producer.bft_driver import BftDriver  # only BFT networks pay for loading it
 
@@ -122,6 +123,8 @@ class RpcContext:
     """Consensus of a QBFT network; beside `ibft` where a network moves from one to the other."""
     peers: PeerService | None = None
     """Connections with other nodes; None where the node was told to have none."""
+    eth_peers: EthPeers | None = None
+    """Those of them that follow the same chain."""
     sync_status: Callable[[], SyncStatus | None] = lambda: None
     """None while the node is in sync."""
     endpoints: Callable[[], Mapping[str, Endpoint]] = dict
