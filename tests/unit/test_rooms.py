@@ -23,6 +23,8 @@ ELSEWHERE = {
     "cli/help.py": "tests/unit/cli/test_main.py",
     "cli/keys.py": "tests/integration/test_cli_tools.py",
     "cli/loading.py": "tests/unit/cli/test_main.py",
+    "cli/permission_contracts.py": "tests/integration/test_permissions_nodes.py",
+    "cli/permissions.py": "tests/integration/test_permissions_nodes.py",
     "cli/storage.py": "tests/integration/test_cli_blocks.py",
     "cli/unstable.py": "tests/unit/cli/test_main.py",
     "cli/validate.py": "tests/unit/cli/test_main.py",

@@ -14,6 +14,7 @@ FAMILIES: dict[str, Family] = {
         Family("evm", "Run the public Ethereum test vectors.", "ophion.cli.evm"),
         Family("operator", "Prepare a new network: keys and genesis.", "ophion.cli.operator"),
         Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),
+        Family("permissions", "Rules contracts: who may connect and transact on a network.", "ophion.cli.permissions"),
         Family("public-key", "Show the public key and the address of this node.", "ophion.cli.keys"),
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
         Family("simulate", "Play consensus networks under faults, decided by a seed.", "ophion.cli.simulate"),

@@ -1,0 +1,228 @@
+"""Permissioned networks as their operators set them up: contracts in the genesis, lists in files, real nodes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from ophion.native.crypto import PrivateKey
+from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
+from ophion.testing.process import NodeProcess, RpcFailure
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.integration.command import Finished, ophion
+
+ADMIN, LISTED, OTHER = DEV_KEYS
+KEYS = [PrivateKey(bytes([number]) * 32) for number in (1, 2, 3)]
+APIS = "--rpc-http-api=ADMIN,NET,ETH,PERM,TXPOOL"
+CHAIN_ID = 2018
+BY_CONTRACT = (
+    "--permissions-accounts-contract-enabled",
+    f"--permissions-accounts-contract-address=0x{ACCOUNT_INGRESS.hex()}",
+    "--permissions-nodes-contract-enabled",
+    f"--permissions-nodes-contract-address=0x{NODE_INGRESS.hex()}",
+)
+
+
+def until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.05)
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Network:
+    """A QBFT network of one validator and those who follow it; nobody discovers anybody."""
+
+    def __init__(self, folder: Path, *genesis_options: str) -> None:
+        self.folder = folder
+        self.ports = free_ports(len(KEYS))
+        self.enodes = [
+            f"enode://{key.public_key.hex()}@127.0.0.1:{port}" for key, port in zip(KEYS, self.ports, strict=True)
+        ]
+        (folder / "admin.key").write_text(ADMIN.secret().hex())
+        for number, key in enumerate(KEYS):
+            (folder / f"{number}.key").write_text(key.secret().hex())
+        description = {
+            "genesis": {
+                "config": {"chainId": CHAIN_ID, "londonBlock": 0, "qbft": {"blockperiodseconds": 1}},
+                "gasLimit": "0x1fffffffffffff",
+                "difficulty": "0x1",
+                "alloc": {key.address.hex(): {"balance": str(10**24)} for key in DEV_KEYS},
+            },
+            "blockchain": {"nodes": {"keys": [KEYS[0].public_key.hex()]}},
+        }
+        (folder / "network.json").write_text(json.dumps(description))
+        ophion(
+            "operator", "generate-blockchain-config", f"--config-file={folder}/network.json", f"--to={folder}/made"
+        ).succeeded()
+        self.genesis = folder / "made" / "genesis.json"
+        if genesis_options:
+            done = ophion(
+                "permissions", "genesis", f"--from={self.genesis}", f"--to={self.genesis}", *genesis_options
+            ).succeeded()
+            assert "--permissions-accounts-contract-enabled" in done.out
+
+    def node(self, number: int, *options: str) -> NodeProcess:
+        return NodeProcess(
+            self.folder / f"node-{number}",
+            f"--genesis-file={self.genesis}",
+            f"--node-private-key-file={self.folder}/{number}.key",
+            "--p2p-interface=127.0.0.1",
+            f"--p2p-port={self.ports[number]}",
+            "--discovery-enabled=false",
+            "--min-gas-price=0",
+            APIS,
+            *options,
+        )
+
+    def command(self, process: NodeProcess, *words: str) -> Finished:
+        rpc = f"--rpc=http://127.0.0.1:{process.ports['json-rpc']}"
+        return ophion("permissions", *words, rpc, f"--key-file={self.folder}/admin.key")
+
+
+def peers(process: NodeProcess) -> set[str]:
+    return {peer["id"] for peer in process.rpc("admin_peers")}
+
+
+def dial_again(process: NodeProcess, url: str) -> None:
+    """It would in its own time; now the test has less to wait for."""
+    process.rpc("admin_removePeer", url)
+    process.rpc("admin_addPeer", url)
+
+
+def node_id(number: int) -> str:
+    return "0x" + KEYS[number].public_key.hex()
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Network, NodeProcess, NodeProcess]]:
+    folder = tmp_path_factory.mktemp("ruled")
+    network = Network(folder)
+    first = network.enodes[:2]
+    ophion(
+        *("permissions", "genesis", f"--from={network.genesis}", f"--to={network.genesis}"),
+        f"--admin=0x{ADMIN.address.hex()}",
+        f"--permitted-accounts=0x{LISTED.address.hex()}",
+        f"--permitted-nodes={','.join(first)}",
+    ).succeeded()
+    with network.node(0, *BY_CONTRACT) as validator, network.node(1, *BY_CONTRACT) as follower:
+        follower.rpc("admin_addPeer", network.enodes[0])
+        until(lambda: peers(follower) == {node_id(0)})
+        yield network, validator, follower
+
+
+def test_a_stranger_is_refused_let_in_after_one_add_and_closed_after_remove(
+    network: tuple[Network, NodeProcess, NodeProcess],
+) -> None:
+    net, validator, follower = network
+    stranger_url = net.enodes[2]
+    with net.node(2) as stranger:
+        stranger.rpc("admin_addPeer", net.enodes[0])
+        until(lambda: "peer refused" in validator.output())
+        assert peers(validator) == {node_id(1)}
+        with pytest.raises(RpcFailure, match="Cannot add a non-permitted node as a peer"):
+            validator.rpc("admin_addPeer", stranger_url)
+        done = net.command(validator, "add", stranger_url).succeeded()
+        assert f"{stranger_url} is permitted from block" in done.out
+        dial_again(stranger, net.enodes[0])
+        until(lambda: peers(validator) == {node_id(1), node_id(2)})
+        done = net.command(validator, "remove", stranger_url).succeeded()
+        assert f"{stranger_url} is no longer permitted from block" in done.out
+        until(lambda: peers(validator) == {node_id(1)}, limit_s=5.0)
+        assert "peer no longer permitted" in validator.output()
+    assert peers(follower) == {node_id(0)}, "the others never lost each other"
+
+
+def test_a_sender_is_shut_out_until_an_administrator_adds_it(network: tuple[Network, NodeProcess, NodeProcess]) -> None:
+    net, validator, follower = network
+    raw = legacy_transaction(OTHER, 0, chain_id=CHAIN_ID)
+    hash = validator.send(raw)
+    until(lambda: validator.rpc("txpool_status") == {"pending": "0x0", "queued": "0x0"})
+    assert validator.rpc("eth_getTransactionReceipt", hash) is None
+    assert f"account 0x{OTHER.address.hex()} may not send this transaction" in validator.output()
+    done = net.command(validator, "add", f"0x{OTHER.address.hex()}", "--dry-run").succeeded()
+    assert "Would change" in done.out
+    done = net.command(validator, "add", f"0x{OTHER.address.hex()}", f"0x{LISTED.address.hex()}").succeeded()
+    assert f"0x{LISTED.address.hex()} is permitted already." in done.out
+    validator.send(raw)
+    number = validator.receipt(hash, limit_s=30)["blockNumber"]
+    until(lambda: int(follower.rpc("eth_blockNumber"), 16) >= int(number, 16))
+
+
+def test_the_command_shows_and_changes_who_is_in_charge(network: tuple[Network, NodeProcess, NodeProcess]) -> None:
+    net, validator, _ = network
+    shown = ophion("permissions", "list", f"--rpc=http://127.0.0.1:{validator.ports['json-rpc']}").succeeded().out
+    assert f"  0x{LISTED.address.hex()}" in shown
+    assert f"  {net.enodes[0]}" in shown
+    assert net.command(validator, "admins").succeeded().out == f"Administrators:\n  0x{ADMIN.address.hex()}\n"
+    net.command(validator, "admins", "add", f"0x{LISTED.address.hex()}").succeeded()
+    assert f"0x{LISTED.address.hex()}" in net.command(validator, "admins").succeeded().out
+    net.command(validator, "admins", "remove", f"0x{LISTED.address.hex()}").succeeded()
+    net.command(validator, "admins", "remove", f"0x{ADMIN.address.hex()}").failed("Cannot remove oneself")
+    (net.folder / "other.key").write_text(OTHER.secret().hex())
+    ophion(
+        *("permissions", "add", "0x" + "12" * 20, f"--key-file={net.folder}/other.key"),
+        f"--rpc=http://127.0.0.1:{validator.ports['json-rpc']}",
+    ).failed("is not an administrator: nothing was changed")
+
+
+def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
+    admin = f"--admin=0x{ADMIN.address.hex()}"
+    ophion("permissions", "genesis", admin, text="[]").failed("must be an object")
+    ophion("permissions", "genesis", admin, text='{"alloc":{"0x8888":{}}}').failed("has an account 0x")
+    ophion("permissions", "genesis").failed("--admin")
+    ophion("permissions", "list", "--rpc=http://127.0.0.1:9").failed("The node at http://127.0.0.1:9 cannot be asked")
+    ophion("permissions", "add", "0x12", "--rpc=http://127.0.0.1:9").failed("Invalid account 0x12")
+    ophion("permissions", "add").failed("Say whom to add")
+
+
+def test_startup_checks_of_files(tmp_path: Path) -> None:
+    options = ("--network=dev", f"--data-path={tmp_path / 'data'}", "--p2p-enabled=false")
+    ophion(*options, "--permissions-accounts-config-file-enabled").failed(
+        "Unable to read permissioning TOML config file"
+    )
+    rules = tmp_path / "rules.toml"
+    rules.write_text("nodes-whitelist=[]")
+    named = f"--permissions-nodes-config-file={rules}"
+    bootnode = f"--bootnodes=enode://{KEYS[1].public_key.hex()}@127.0.0.1:30303"
+    ophion(
+        *("--network=dev", f"--data-path={tmp_path / 'data'}", "--p2p-interface=127.0.0.1", "--p2p-port=0", bootnode),
+        *("--permissions-nodes-config-file-enabled", named),
+    ).failed("Bootnodes and static nodes must be permitted")
+    ophion(
+        *options,
+        "--permissions-nodes-contract-enabled",
+        f"--permissions-nodes-contract-address=0x{NODE_INGRESS.hex()}",
+    ).failed("Error validating onchain node permissioning smart contract configuration")
+
+
+def test_nodes_from_a_file_are_refused_let_in_and_put_out(tmp_path: Path) -> None:
+    network = Network(tmp_path)
+    rules = tmp_path / "rules.toml"
+    rules.write_text(f'nodes-allowlist=["{network.enodes[1]}"]')
+    guarded = ("--permissions-nodes-config-file-enabled", f"--permissions-nodes-config-file={rules}")
+    with network.node(0, *guarded) as validator, network.node(1) as listed, network.node(2) as stranger:
+        for process in (listed, stranger):
+            process.rpc("admin_addPeer", network.enodes[0])
+        until(lambda: "peer refused" in validator.output())
+        until(lambda: peers(validator) == {node_id(1)})
+        assert validator.rpc("perm_addNodesToAllowlist", [network.enodes[2]]) == "Success"
+        dial_again(stranger, network.enodes[0])
+        until(lambda: peers(validator) == {node_id(1), node_id(2)})
+        assert validator.rpc("perm_removeNodesFromWhitelist", [network.enodes[1]]) == "Success"
+        until(lambda: peers(validator) == {node_id(2)}, limit_s=5.0)
+    assert rules.read_text() == f'nodes-allowlist=["{network.enodes[2]}"]'
