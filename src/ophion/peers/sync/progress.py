@@ -49,13 +49,14 @@ class ProgressLine:
         seconds = max(now - since, 1e-3)
         rate = (number - before) / seconds
         log.info(
-            "Synchronising: block %s of %s (%.1f %%), %.0f blocks/s, %.0f transactions/s, %d peers, %s left",
+            "Synchronising: block %s of %s (%.1f %%), %.0f blocks/s, %.0f transactions/s, %d %s, %s left",
             f"{number:,}",
             f"{goal:,}",
             100 * number / goal if goal else 100.0,
             rate,
             (self._transactions - transactions_before) / seconds,
             peers,
+            "peer" if peers == 1 else "peers",
             _duration((goal - number) / rate if rate else 0.0),
         )
 
