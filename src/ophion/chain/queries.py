@@ -44,7 +44,7 @@ class BlockView:
     The pending block has no hash; everything else about it is as with any other block.
     """
 
-    __slots__ = ("_chain", "_env", "_pending", "_state", "hash", "header")
+    __slots__ = ("_chain", "_env", "_free_env", "_pending", "_state", "hash", "header")
 
     def __init__(self, chain: Chain, header: Header, hash: Hash32 | None, pending: BuiltBlock | None = None) -> None:
         self.header = header
@@ -53,6 +53,7 @@ class BlockView:
         self._pending = pending
         self._state: State | None = None if pending is None else pending.state
         self._env: BlockEnv | None = None if pending is None else pending.env
+        self._free_env: BlockEnv | None = None
 
     @property
     def is_pending(self) -> bool:
@@ -75,6 +76,14 @@ class BlockView:
         if self._env is None:
             self._env = self.env_with(EnvOverrides())
         return self._env
+
+    @property
+    def free_env(self) -> BlockEnv:
+        """The environment of calls that pay nothing: with a base fee of 0, so that no contract asks why."""
+        if self._free_env is None:
+            has_base_fee = self.header.base_fee_per_gas is not None
+            self._free_env = self.env_with(EnvOverrides(base_fee=0)) if has_base_fee else self.env
+        return self._free_env
 
     def env_with(self, overrides: EnvOverrides) -> BlockEnv:
         """The environment with some of its fields replaced."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -79,11 +80,14 @@ def eth_call(
     """Run a call on the state after a block and give what it returns; nothing is kept.
 
     Without `to` a contract is created and its code is the result. A revert is error 3 with the revert data. Overrides
-    replace parts of accounts and of the block for this call. Null when there is no such block.
+    replace parts of accounts and of the block for this call. A call without a gas price sees a base fee of 0. Null when
+    there is no such block.
     """
     queries = ctx.queries
     if block is BlockTag.LATEST and block_overrides is None:
-        state, env, gas_limit = queries.head_state, queries.head_env, queries.head.header.gas_limit
+        state, gas_limit = queries.head_state, queries.head.header.gas_limit
+        names_price = call.get("gasPrice") or call.get("maxFeePerGas") or call.get("maxPriorityFeePerGas")
+        env = queries.head_env if names_price else queries.latest.free_env
         if state_overrides is None and "chainId" not in call and not ctx.light_calls.is_heavy(call):
             output = quick_call(state, env, call, gas_limit, ctx.limits.gas_cap or gas_limit, INLINE_S)
             if output is not None:
@@ -107,8 +111,11 @@ def _call_at(
         state = view.state
     except MissingStateError:
         return None
-    env, gas_limit = view.env, view.header.gas_limit
+    is_free = call.gas_price is None and call.max_fee_per_gas is None and call.max_priority_fee_per_gas is None
+    env, gas_limit = view.free_env if is_free else view.env, view.header.gas_limit
     if block_overrides is not None:
+        if is_free and block_overrides.base_fee is None and view.header.base_fee_per_gas is not None:
+            block_overrides = replace(block_overrides, base_fee=0)
         env = view.env_with(block_overrides)
         gas_limit = block_overrides.gas_limit or gas_limit
     return run_call(ctx, state, env, gas_limit, call, state_overrides)
@@ -143,7 +150,8 @@ def eth_estimate_gas(
 ) -> Quantity | Awaitable[Quantity]:
     """Gas with which a transaction would succeed in the next block, found by bisection to 1.5 percent.
 
-    A supplied gas limit does not bound the search. A transaction that would fail gives the error of its failure.
+    A supplied gas limit bounds the search, unless no transaction could have so little, and so does the cap of EIP-7825.
+    A transaction that would fail gives the error of its failure.
     """
     if block is BlockTag.PENDING:
         queries = ctx.queries

@@ -9,9 +9,11 @@ request. Gas and state are the same in both places, so the result cannot depend 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from ophion.chain.queries import BlockView
+from ophion.chainspec.forks import Milestone
 from ophion.errors import RpcError
 from ophion.native.executor import (
     AccountOverride,
@@ -23,6 +25,7 @@ from ophion.native.executor import (
     create_access_list,
     estimate_gas,
 )
+from ophion.pool.admission import TRANSACTION_GAS_CAP
 from ophion.primitives.hexcodec import quantity
 from ophion.rpc.errors import (
     BASE_FEE_TOO_LOW,
@@ -44,6 +47,9 @@ from ophion.rpc.questions.context import RpcContext
 INLINE_S: Final = 0.002
 """How long a call may hold the loop."""
 
+_LEAST_GAS: Final = 21_000
+_OUT_OF_GAS: Final = "out of gas"
+
 Overrides = Sequence[AccountOverride]
 T = TypeVar("T")
 
@@ -63,11 +69,19 @@ def check_chain(ctx: RpcContext, wanted: Call) -> None:
         raise WRONG_CHAIN_ID()
 
 
+def checked(ctx: RpcContext, wanted: Call) -> Call:
+    """A call that is meant for this chain; with blobs and no price for them, at the price of the next block."""
+    check_chain(ctx, wanted)
+    if wanted.blob_hashes and wanted.max_fee_per_blob_gas is None:
+        return replace(wanted, max_fee_per_blob_gas=ctx.queries.next_blob_base_fee() or 1)
+    return wanted
+
+
 def run_call(
     ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
 ) -> bytes | Awaitable[bytes]:
     """The output of a call; `RpcError` when it reverts, halts or may not be made."""
-    check_chain(ctx, wanted)
+    wanted = checked(ctx, wanted)
     request = wanted.request(gas_for(ctx, wanted, gas_limit))
     accounts = overrides or ()
     if ctx.light_calls.knows(wanted.to, wanted.input):
@@ -98,9 +112,13 @@ def output_of(outcome: CallOutcome) -> bytes:
 async def run_estimate(
     ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
 ) -> int:
-    """Gas with which a call succeeds; always in the lane, since it is run several times."""
-    check_chain(ctx, wanted)
-    cap = min(gas_limit, ctx.limits.gas_cap or gas_limit)
+    """Gas with which a call succeeds; always in the lane, since it is run several times.
+
+    The search ends where a transaction would end: at the gas it names, at the limit of the block, and from Osaka on at
+    the cap of EIP-7825. A given gas that is not enough for any transaction bounds nothing, as with the original.
+    """
+    wanted = checked(ctx, wanted)
+    cap, bound = _most_gas(ctx, env, gas_limit, wanted)
     request = wanted.request(cap)
     gas, outcome = await ctx.lanes.read.run(
         lambda: estimate_gas(state, env, request, overrides or (), cap, ctx.limits.timeout_s)
@@ -108,12 +126,26 @@ async def run_estimate(
     if gas:
         return gas
     text = "Transaction processing could not be completed due to an exception"
+    if outcome.kind == "halted" and outcome.reason == _OUT_OF_GAS:
+        text = f"{text}: {cap} gas do not suffice, which is {bound}"
     raise failure_of(outcome, f"{text} ({outcome.reason})" if outcome.reason else text)
+
+
+def _most_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, wanted: Call) -> tuple[int, str]:
+    """The most gas an estimate may find, and what that is."""
+    bounds = [(gas_limit, "the gas limit of the block")]
+    if ctx.limits.gas_cap:
+        bounds.append((ctx.limits.gas_cap, "what this node lets a call use (--rpc-gas-cap)"))
+    if ctx.queries.spec.fork_of(ctx.queries.next_block().header).has(Milestone.OSAKA):
+        bounds.append((TRANSACTION_GAS_CAP, "the most a transaction may have (EIP-7825)"))
+    if wanted.gas is not None and wanted.gas >= _LEAST_GAS:
+        bounds.append((wanted.gas, "what was asked for"))
+    return min(bounds)
 
 
 async def list_access(ctx: RpcContext, view: BlockView, wanted: Call, overrides: Overrides | None) -> dict[str, Any]:
     """The access list of a call; a call that fails has one too."""
-    check_chain(ctx, wanted)
+    wanted = checked(ctx, wanted)
     state, env = view.state, view.env
     request = wanted.request(gas_for(ctx, wanted, view.header.gas_limit))
     entries, outcome = await ctx.lanes.read.run(

@@ -75,6 +75,52 @@ def test_exactly_one_parameter_is_taken(dev: Interface) -> None:
 # --- calls ---------------------------------------------------------------------------------------
 
 
+BASE_FEE = bytes.fromhex("4860005260206000f3")
+LOOP = bytes.fromhex("5b600056")
+WRITING = bytes.fromhex("600160005560016001556001600255")
+
+
+@pytest.mark.parametrize("block", ["latest", "pending", "0x0", {"blockNumber": "0x0"}])
+def test_a_call_without_a_price_sees_no_base_fee(dev: Interface, block: Any) -> None:
+    def seen(*overrides: Any, **members: str) -> int:
+        return int(dev.ask("eth_call", {"to": CONTRACT, **members}, block, at(BASE_FEE), *overrides), 16)
+
+    assert seen() == 0
+    assert seen({"number": "0x5"}) == 0
+    assert seen({"baseFeePerGas": "0x9"}) == 9
+    assert seen(gasPrice="0x8") == seen(maxFeePerGas="0x8") == 7
+
+
+def test_a_call_for_another_chain_is_refused(dev: Interface) -> None:
+    assert dev.ask("eth_call", {"to": CONTRACT, "chainId": "0x7e2"}, "latest") == "0x"
+    assert dev.ask("eth_call", {"to": CONTRACT, "chainId": None}, "latest") == "0x"
+    for name in ("eth_call", "eth_estimateGas", "eth_createAccessList"):
+        for block in ("latest", "0x0"):
+            assert dev.error(name, {"to": CONTRACT, "chainId": "0x1"}, block) == (-32000, "Wrong chainId")
+    assert dev.error("eth_call", {"to": CONTRACT, "chainId": "x"})[0] == -32602
+
+
+def test_a_call_with_blobs_need_not_price_them(dev: Interface) -> None:
+    blobs = {"from": RICH, "to": CONTRACT, "blobVersionedHashes": ["0x01" + "00" * 31]}
+    hash_of_blob = at(bytes.fromhex("60004960005260206000f3"))
+    assert dev.ask("eth_call", blobs, "latest", hash_of_blob) == "0x01" + "00" * 31
+    assert dev.ask("eth_estimateGas", blobs) == "0x5208"
+    assert "accessList" in dev.ask("eth_createAccessList", blobs)
+
+
+def test_an_estimate_ends_where_a_transaction_ends(dev: Interface) -> None:
+    """EIP-7825, and the gas that was asked for; too little for any transaction bounds nothing."""
+    code, message = dev.error("eth_estimateGas", {"to": CONTRACT}, "latest", at(LOOP))
+    assert code == -32000
+    assert "16777216 gas do not suffice, which is the most a transaction may have (EIP-7825)" in message
+    code, message = dev.error("eth_estimateGas", {"to": CONTRACT, "gas": "0x10000"}, "latest", at(LOOP))
+    assert "65536 gas do not suffice, which is what was asked for" in message
+    assert dev.ask("eth_estimateGas", {"to": CONTRACT, "gas": "0x1"}) == "0x5208"
+    needed = int(dev.ask("eth_estimateGas", {"to": CONTRACT}, "latest", at(WRITING)), 16)
+    assert int(dev.ask("eth_estimateGas", {"to": CONTRACT, "gas": hex(needed)}, "latest", at(WRITING)), 16) <= needed
+    assert dev.error("eth_estimateGas", {"to": CONTRACT, "gas": hex(needed // 2)}, "latest", at(WRITING))[0] == -32000
+
+
 def test_a_call_returns_what_the_contract_returns(dev: Interface) -> None:
     caller = dev.ask("eth_call", {"to": CONTRACT, "from": RICH}, "latest", at(CALLER))
     assert caller == "0x" + "00" * 12 + RICH[2:]

@@ -1,0 +1,140 @@
+"""ethers and viem, unmodified: every type of transaction, the errors they recognise, and what they hear under load.
+
+The packages are those of examples/javascript-client, by its lock file. `OPHION_WATCH_SECONDS` makes the watching as
+long as one likes; a few seconds are part of every run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ckzg
+import eth_account
+import pytest
+
+from ophion.testing.process import NodeProcess
+from tests.conftest import ROOT
+from tests.integration.test_node_examples import javascript
+
+SCRIPTS = Path(__file__).parent / "javascript"
+WATCH_SECONDS = float(os.environ.get("OPHION_WATCH_SECONDS", "3"))
+LIBRARIES = pytest.mark.parametrize("library", ["ethers", "viem"])
+
+
+def told(script: str, tmp_path: Path, *options: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a script says about a fresh `ophion dev`."""
+    folder = javascript("javascript-client")
+    file = tmp_path / "given.json"
+    file.write_text(json.dumps(given or {}))
+    dev = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--logging=WARN", *options)
+    with NodeProcess(tmp_path / "data", *dev, command=("dev",)) as node:
+        ran = subprocess.run(
+            [
+                "node",
+                str(SCRIPTS / script),
+                f"http://127.0.0.1:{node.ports['json-rpc']}",
+                f"ws://127.0.0.1:{node.ports['ws-rpc']}",
+                str(folder),
+                str(file),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120 + 2 * WATCH_SECONDS,
+            check=False,
+        )
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
+    return dict(json.loads(line) for line in ran.stdout.splitlines())
+
+
+@cache
+def blob() -> dict[str, str]:
+    """A blob with commitment, proof and hash, since neither library brings the mathematics."""
+    package = Path(eth_account.__file__).parent / "typed_transactions/blob_transactions"
+    setup = ckzg.load_trusted_setup(str(package / "kzg_trusted_setup.txt"), 0)
+    data = b"\x00" + b"ophion".ljust(31, b"\x00") + bytes(131072 - 32)
+    commitment = ckzg.blob_to_kzg_commitment(data, setup)
+    proof = ckzg.compute_blob_kzg_proof(data, commitment, setup)
+    hash = b"\x01" + hashlib.sha256(commitment).digest()[1:]
+    parts = {"blob": data, "commitment": commitment, "proof": proof, "hash": hash}
+    return {name: "0x" + part.hex() for name, part in parts.items()}
+
+
+@LIBRARIES
+def test_every_type_of_transaction(library: str, tmp_path: Path) -> None:
+    said = told(f"{library}-types.mjs", tmp_path, "--dev-fork=prague", given={"blob": blob()})
+    kinds = {"ethers": [2, 0, 1, 2, 4, 3], "viem": ["eip1559", "legacy", "eip2930", "eip1559", "eip7702", "eip4844"]}
+    names = ("default", "0", "1", "2", "4", "3")
+    assert [said[name]["type"] for name in names] == kinds[library]
+    assert {said[name]["status"] for name in names} == {1 if library == "ethers" else "success"}
+    assert all(int(said[name]["price"]) >= 7 for name in names)
+    assert said["delegated"] == "0xef0100" + "00" * 19 + "d0"
+    assert said["unlocked"].lower() == "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+
+
+@LIBRARIES
+def test_the_newest_fork_too(library: str, tmp_path: Path) -> None:
+    said = told(f"{library}-types.mjs", tmp_path)
+    assert {said[name]["status"] for name in ("default", "0", "1", "2", "4")} == {
+        1 if library == "ethers" else "success"
+    }
+
+
+ETHERS_ERRORS = {
+    "nonce too low": "NONCE_EXPIRED",
+    "insufficient funds": "INSUFFICIENT_FUNDS",
+    "value above balance": "INSUFFICIENT_FUNDS",
+    "intrinsic gas": "UNKNOWN_ERROR",
+    "below base fee": "UNKNOWN_ERROR",
+    "tip above fee": "BAD_DATA",
+    "gas limit": "UNKNOWN_ERROR",
+    "other chain": "UNKNOWN_ERROR",
+    "waiting": "taken",
+    "known": "UNKNOWN_ERROR",
+    "underpriced": "REPLACEMENT_UNDERPRICED",
+    "unknown method": "UNSUPPORTED_OPERATION",
+}
+"""ethers knows four refusals by name; the others it passes on as they are."""
+VIEM_ERRORS = {
+    "nonce too low": "NonceTooLowError",
+    "insufficient funds": "InsufficientFundsError",
+    "value above balance": "InsufficientFundsError",
+    "intrinsic gas": "IntrinsicGasTooLowError",
+    "below base fee": "FeeCapTooLowError",
+    "tip above fee": "TipAboveFeeCapError",
+    "gas limit": "LimitExceededRpcError",
+    "waiting": "taken",
+    "known": "NonceTooLowError",
+    "underpriced": "InvalidInputRpcError",
+    "unknown method": "MethodNotFoundRpcError",
+}
+
+
+def test_ethers_recognises_refusals(tmp_path: Path) -> None:
+    assert told("ethers-errors.mjs", tmp_path) == ETHERS_ERRORS
+
+
+def test_viem_recognises_refusals(tmp_path: Path) -> None:
+    assert told("viem-errors.mjs", tmp_path) == VIEM_ERRORS
+
+
+def test_the_words_of_the_original_are_not_recognised(tmp_path: Path) -> None:
+    """What the option is for: the same refusals in the words of the original client."""
+    said = told("viem-errors.mjs", tmp_path, "--rpc-error-wording=original")
+    assert said["insufficient funds"] != "InsufficientFundsError"
+    assert said["waiting"] == "taken"
+
+
+@LIBRARIES
+def test_blocks_logs_and_receipts_under_load(library: str, tmp_path: Path) -> None:
+    contract = json.loads((ROOT / "examples/python-client/Counter.json").read_text())
+    given = {"abi": contract["abi"], "bytecode": contract["bytecode"], "seconds": WATCH_SECONDS}
+    said = told(f"{library}-watch.mjs", tmp_path, given=given)
+    assert said["sent"] > 0
+    assert int(said["count"]) == said["sent"] == said["logs"] == said["polled"]
+    assert said["every block in order"]
