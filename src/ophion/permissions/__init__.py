@@ -11,6 +11,7 @@
     account_contract   transactions by contract: part of what makes a block valid
     node_contract      connections by contract, at the head
     contract_genesis   our own contracts (contracts/*.sol) in a genesis file
+    explain            why somebody may or may not, by which rule, since when
     permissions        `Permissions`: both lists of a node, reload, and what others ask
 
 A list is one object for accounts and for nodes. The pool asks `Permissions.account_refusal` for each transaction and

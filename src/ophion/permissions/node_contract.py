@@ -21,10 +21,15 @@ class NodeContract:
     """Asks whether two nodes may be connected. Belongs to the event loop."""
 
     def __init__(self, chain: Chain, contract: Address, version: int = 1) -> None:
+        self.version = version
         self._chain = chain
         self._calls = ContractCalls(chain, contract)
         self._ask: Callable[[HashedHeader, State, Enode, Enode], str | None]
         self._ask = self._connection if version == 1 else self._both_ends
+
+    @property
+    def address(self) -> Address:
+        return self._calls.contract
 
     @property
     def asked(self) -> int:

@@ -132,6 +132,16 @@ class Permissions:
         return self._accounts
 
     @property
+    def listed_accounts(self) -> AllowList[Address] | None:
+        """The list of accounts, where there is one."""
+        return self._accounts
+
+    @property
+    def listed_nodes(self) -> AllowList[Enode] | None:
+        """The list of nodes, where there is one."""
+        return self._nodes
+
+    @property
     def nodes(self) -> AllowList[Enode]:
         """The permitted nodes; `RulesError` where they are not listed."""
         if self._nodes is None:

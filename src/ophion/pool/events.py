@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -65,6 +66,8 @@ class Dropped:
 
     transactions: tuple[PooledTransaction, ...]
     reason: DropReason
+    details: Mapping[Hash32, str] | None = None
+    """More about some of them, in words."""
 
 
 PoolEvent: TypeAlias = Added | Dropped

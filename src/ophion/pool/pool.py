@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from ophion.chain.events import ChainEvent, Reorged
@@ -12,6 +12,7 @@ from ophion.chain.fees import FeeFloor
 from ophion.errors import PoolRejected, StorageError
 from ophion.native.transactions import Transaction, decode_transactions
 from ophion.pool.admission import Account, Applicant, Gate, PoolHead, blobs_are_there, judge, undecodable
+from ophion.pool.departures import Departures
 from ophion.pool.events import (
     Added,
     Admission,
@@ -61,6 +62,8 @@ class TxPool:
     ) -> None:
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
+        self.departures = Departures(clock)
+        self.events.listen(self.departures.on_pool_event)
         self.version = 0
         self.hold_answer: Callable[[PooledTransaction], asyncio.Future[None] | None] | None = None
         """Asked for each caller with the last transaction it brought in: the caller is answered when the future is
@@ -284,14 +287,14 @@ class TxPool:
                     self._consider(transaction, False, now, entered)
         self._enter(entered)
 
-    def drop(self, hashes: Sequence[Hash32], reason: DropReason) -> None:
-        """Take out transactions that no block can hold as things stand."""
+    def drop(self, hashes: Sequence[Hash32], reason: DropReason, details: Mapping[Hash32, str] | None = None) -> None:
+        """Take out transactions that no block can hold as things stand; `details` says more about some."""
         dropped = tuple(item for item in map(self._queue.by_hash.get, hashes) if item is not None)
         for item in dropped:
             self._queue.remove(item)
         if dropped:
             self.version += 1
-            self.events.publish(Dropped(dropped, reason))
+            self.events.publish(Dropped(dropped, reason, details))
 
     def sweep(self) -> None:
         """Take out what has waited longer than the retention, and what another block made too old."""

@@ -94,7 +94,7 @@ class Assembler:
         for tx_hash, reason in reasons.items():
             log.info("Transaction 0x%s leaves the pool: %s", tx_hash.hex(), reason)
         if reasons:
-            self.pool.drop(tuple(reasons), kind)
+            self.pool.drop(tuple(reasons), kind, reasons)
 
     async def preview(self, deadline_s: float) -> BuiltBlock:
         """As `assemble`, for somebody who only looks: the pool stays as it is, and no block of ours waits for it."""

@@ -6,6 +6,7 @@ eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estima
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
 poa          clique_*, *_getSignerMetrics      txpool     txpool_*
 bft          ibft_*, qbft_*                    perm       perm_*
+perm_reasons  perm_explain, txpool_explain
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 eth_accounts what a node with keys can do, and filling in what a transaction lacks
@@ -26,6 +27,7 @@ from ophion.rpc.methods import (
     eth_tx,
     mining,
     perm,
+    perm_reasons,
     poa,
     simulate,
     trace,
@@ -52,6 +54,7 @@ def all_methods() -> Registry:
             eth_tx,
             mining,
             perm,
+            perm_reasons,
             poa,
             simulate,
             trace,

@@ -1,0 +1,132 @@
+"""Why somebody may or may not: what each rule in force answers, and since when.
+
+Every rule is asked, also after one has said no: whoever asks wants to know all that has to change. Blocks: call it
+through a lane, since contracts are asked about many blocks to find where an answer began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.chain.chain import Chain
+from ophion.errors import MissingStateError
+from ophion.native.executor import State
+from ophion.native.failures import MissingState
+from ophion.permissions.account_contract import AccountContract
+from ophion.permissions.node_contract import NodeContract
+from ophion.permissions.permissions import Permissions
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.enode import Enode
+from ophion.primitives.types import Address
+
+_REACH: Final = 256
+"""How many blocks are looked back for the one since which an answer holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A transaction, as far as rules look at it."""
+
+    sender: Address
+    to: Address | None = None
+    value: int = 0
+    gas_price: int = 0
+    gas_limit: int = 21_000
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAnswer:
+    """What one rule says."""
+
+    source: str
+    """file or contract"""
+    place: str
+    """File and line, or the address of the contract."""
+    is_allowed: bool
+    reason: str
+    since: int | None = None
+    """The first block after which it said so, as far as that was looked for; None: not known."""
+
+
+def explain_sending(permissions: Permissions, chain: Chain, block: HashedHeader, sending: Sending) -> list[RuleAnswer]:
+    """What the rules say about a transaction on top of a block; lists are those of now."""
+    answers = []
+    listed = permissions.listed_accounts
+    if listed is not None:
+        account = f"account 0x{sending.sender.hex()}"
+        is_listed = sending.sender in listed
+        reason = f"{account} is {'listed' if is_listed else 'not listed'}"
+        answers.append(RuleAnswer("file", listed.file.place_of(sending.sender), is_listed, reason))
+    if permissions.account_contract is not None:
+        contract = AccountContract(chain, permissions.account_contract.address)
+
+        def ask(header: HashedHeader, state: State) -> str | None:
+            return contract.refusal(
+                header,
+                state,
+                sending.sender,
+                sending.to,
+                sending.value,
+                sending.gas_price,
+                sending.gas_limit,
+                sending.payload,
+            )
+
+        answers.append(_by_contract(chain, block, contract.address, ask))
+    return answers
+
+
+def explain_connection(
+    permissions: Permissions, chain: Chain, block: HashedHeader, source: Enode, destination: Enode
+) -> list[RuleAnswer]:
+    """What the rules say about two nodes after a block; lists are those of now."""
+    answers = []
+    listed = permissions.listed_nodes
+    if listed is not None:
+        for end in (source, destination):
+            if end.node_id == permissions.node_rules.local.node_id:
+                continue
+            match = next((enode for enode in listed if enode.is_same_listener(end)), None)
+            place = str(listed.file.path) if match is None else listed.file.place_of(match)
+            reason = f"node {end.url} is {'listed' if match is not None else 'not listed'}"
+            answers.append(RuleAnswer("file", place, match is not None, reason))
+    current = permissions.node_rules.contract
+    if current is not None:
+        contract = NodeContract(chain, current.address, current.version)
+        answers.append(
+            _by_contract(
+                chain, block, contract.address, lambda header, state: contract.refusal(source, destination, header)
+            )
+        )
+    return answers
+
+
+def _by_contract(
+    chain: Chain, block: HashedHeader, contract: Address, ask: Callable[[HashedHeader, State], str | None]
+) -> RuleAnswer:
+    refusal = ask(block, chain.store.state(block.header.state_root))
+    reason = refusal or f"contract 0x{contract.hex()} at block {block.number} says yes"
+    since = _since(chain, block, lambda header, state: (ask(header, state) is None) is (refusal is None))
+    return RuleAnswer("contract", f"0x{contract.hex()}", refusal is None, reason, since)
+
+
+def _since(chain: Chain, block: HashedHeader, is_same: Callable[[HashedHeader, State], bool]) -> int | None:
+    """The first of the blocks up to this one with the same answer; None when it lies too far back."""
+    cursor = block
+    for _ in range(_REACH):
+        if cursor.number == 0:
+            return 0
+        parent = chain.header(cursor.parent_hash)
+        if parent is None:
+            return None
+        try:
+            state = chain.store.state(parent.header.state_root)
+        except (MissingState, MissingStateError):
+            return None
+        if not is_same(parent, state):
+            return cursor.number
+        cursor = parent
+    return None
