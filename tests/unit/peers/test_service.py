@@ -239,6 +239,21 @@ def test_a_port_in_use_is_one_line() -> None:
     play(story)
 
 
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
+def test_over_ipv6() -> None:
+    async def story(town: Town) -> None:
+        six = PeerSettings(host="::1", interface="::1", timing=SHORT, has_discovery=True)
+        b = await town.node(2, six)
+        assert f"@[::1]:{b.enode.tcp_port}" in b.enode.url
+        a = await town.node(1, six, bootnodes=(b.enode,))
+        await until(lambda: a.count == b.count == 1)
+        [seen_by_b] = b.service.peers
+        assert seen_by_b.remote[0] == "::1"
+        assert seen_by_b.enode == a.enode
+
+    play(story)
+
+
 @pytest.mark.parametrize("attempt", range(5))
 def test_simultaneous_dials_leave_exactly_one_connection(attempt: int) -> None:
     async def story(town: Town) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
@@ -323,3 +326,26 @@ def test_the_largest_message_of_the_transport() -> None:
 def test_pings_are_told() -> None:
     a, b = opened()
     assert deliver(b, a.seal([(PING_ID, b""), (PING_ID, EMPTY)])) == [Pinged(), Pinged()]
+
+
+@given(st.data())
+def test_a_stream_that_was_tampered_with_ends_in_one_of_two_ways(data: st.DataObject) -> None:
+    a, b = pair()
+    list(b.receive(a.take_output(), 64))
+    list(a.receive(b.take_output(), 64))
+    stream = bytearray(a.take_output() + a.seal([(0x10, b"status"), (PING_ID, EMPTY), (0x20, bytes(300))]))
+    positions = st.sets(st.integers(0, len(stream) - 1), min_size=1, max_size=4)
+    for position in data.draw(positions):
+        stream[position] ^= data.draw(st.integers(1, 255))
+    seen: list[Event] = []
+    with suppress(WireError, PeerMisbehaved):
+        for start in range(0, len(stream), 37):
+            seen += b.receive(bytes(stream[start : start + 37]), 8)
+    assert len(seen) <= 3, "not everything can have been good"
+
+
+@given(st.binary(max_size=600))
+def test_garbage_instead_of_a_handshake_ends_it_or_waits(garbage: bytes) -> None:
+    _, b = pair()
+    with suppress(WireError):
+        assert list(b.receive(garbage, 8)) == []
