@@ -69,12 +69,26 @@ def build_network(
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
     bootnodes = core.chain.spec.bootnodes
+    subprotocols = (eth, *_consensus(core, sync, clock))
     peers = build_peers(
-        config.peers, key, (eth,), data_path, clock, entropy, rules=rules, chain=_mark(eth), bootnodes=bootnodes
+        config.peers, key, subprotocols, data_path, clock, entropy, rules=rules, chain=_mark(eth), bootnodes=bootnodes
     )
     if rules is not None:
         rules.is_in_sync = sync.is_in_sync
     return Network(eth, sync, peers)
+
+
+def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotocol, ...]:
+    """The protocols of validators, where the chain has some: every node offers them (networking.md 0)."""
+    driver = core.bft
+    if driver is None:
+        return ()
+    from ophion.peers.consensus.protocol import ConsensusProtocol
+    from ophion.peers.consensus.validators import Validators
+
+    validators = Validators(driver, clock, sync.catch_up)
+    driver.join(validators)
+    return tuple(ConsensusProtocol(dialect, validators) for dialect in driver.engine.schedule.dialects)
 
 
 def _mark(eth: EthProtocol) -> ChainMark:

@@ -163,6 +163,21 @@ class BftDriver:
         return status
 
     @property
+    def dialect_name(self) -> str:
+        """The dialect of the current height."""
+        return self._dialect.name
+
+    @property
+    def validators(self) -> frozenset[Address]:
+        """Who decides the current height; nobody before the first head."""
+        committee = self._machine.committee
+        return frozenset() if committee is None else committee.members
+
+    def join(self, gossip: Gossip) -> None:
+        """Talk to other validators from now on."""
+        self._gossip = gossip
+
+    @property
     def counts(self) -> MessageCounts:
         """What has come in."""
         return self._machine.counts

@@ -69,6 +69,11 @@ class BftSchedule:
         self._only_era = self._eras[0] if len(self._eras) == 1 else None
         self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
 
+    @property
+    def dialects(self) -> tuple[Dialect, ...]:
+        """Those of the whole chain, in the order in which they are spoken."""
+        return tuple(era.dialect for era in self._eras)
+
     def era(self, number: int) -> Era:
         """The dialect and parameters of a block."""
         if self._only_era is not None:

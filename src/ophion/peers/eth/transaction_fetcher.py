@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ophion.native.crypto import keccak256
-from ophion.peers.eth.allowance import Allowance
+from ophion.peers.allowance import Allowance
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from ophion.native.crypto import keccak256
-from ophion.peers.eth.allowance import Allowance
+from ophion.peers.allowance import Allowance
 from ophion.peers.eth.exchanges import read_transactions
 from ophion.peers.eth.known import RecentHashes
 from ophion.peers.eth.peer import EthPeer

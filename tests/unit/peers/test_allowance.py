@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.peers.eth.allowance import Allowance
+from ophion.peers.allowance import Allowance
 
 
 def test_it_starts_full_and_fills_with_time() -> None:

@@ -1,0 +1,71 @@
+"""`ConsensusProtocol`: the four messages of one dialect on every connection that shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ophion.consensus.bft.messages import MessageKind, RawMessage
+from ophion.consensus.bft.scribe import Dialect
+from ophion.errors import DecodeError
+from ophion.peers.allowance import Allowance
+from ophion.peers.consensus.validators import Validators
+from ophion.peers.peer import Peer
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.rlpx.capability import Capability
+
+_MOST_MESSAGES: Final = 1000
+_MESSAGES_A_SECOND: Final = 500
+"""For a validator: each of us says a few things in a block, and everybody passes everything on."""
+_MOST_OF_STRANGERS: Final = 50
+_OF_STRANGERS_A_SECOND: Final = 5
+"""For anybody else, who has nothing to say, unless it is a validator of a height that we do not know yet."""
+
+
+class ConsensusProtocol:
+    """A sub-protocol of connections."""
+
+    def __init__(self, dialect: Dialect, validators: Validators) -> None:
+        name, version, length = dialect.subprotocol
+        first = length - len(MessageKind)
+        names = tuple(f"{code:#04x}" for code in range(first)) + tuple(kind.name.lower() for kind in MessageKind)
+        self.dialect = dialect
+        self.first_code = first
+        """The codes below are nobody's."""
+        self.validators = validators
+        self.capability = Capability(name, version, length, names)
+        self.capabilities: Sequence[Capability] = (self.capability,)
+
+    def attach(self, peer: Peer, version: int) -> ConsensusPeer:
+        """A peer speaks this dialect; nothing is said first."""
+        attached = ConsensusPeer(peer, self)
+        self.validators.came(peer, self.dialect.name, self.capability.name)
+        return attached
+
+
+class ConsensusPeer:
+    """The protocol on one connection."""
+
+    def __init__(self, peer: Peer, protocol: ConsensusProtocol) -> None:
+        self._peer = peer
+        self._protocol = protocol
+        self._trusted = Allowance(_MOST_MESSAGES, _MESSAGES_A_SECOND)
+        self._strange = Allowance(_MOST_OF_STRANGERS, _OF_STRANGERS_A_SECOND)
+
+    def received(self, code: int, payload: bytes) -> None:
+        """Hand a message to the driver. One that cannot be read is dropped (consensus.md 0.4): no reason to part."""
+        protocol, peer = self._protocol, self._peer
+        if code < protocol.first_code:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"{protocol.capability} has no message {code:#04x}")
+        validators = protocol.validators
+        allowance = self._trusted if validators.is_validator(peer.address) else self._strange
+        if not allowance.spend(1, validators.now()):
+            validators.crowded_out += 1
+            return
+        try:
+            validators.received(protocol.dialect.name, RawMessage(code, payload), peer.address)
+        except DecodeError:
+            peer.blame()
+
+    def closed(self) -> None:
+        self._protocol.validators.left(self._peer, self._protocol.dialect.name)

@@ -1,0 +1,239 @@
+"""Whole networks of real nodes on this machine: validators, followers, and links between them that can be cut.
+
+Every node is a process of the real command with a data path of its own, a published test key and the others as static
+peers. With `relayed` each connection goes through a `Relay`, so that links can be cut while processes live.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from ophion.consensus.bft.engine import MIX_HASH
+from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.qbft import Qbft
+from ophion.native.crypto import PrivateKey
+from ophion.primitives.types import Address
+from ophion.testing.process import NodeProcess
+from ophion.testing.relay import Relay
+from ophion.testing.signing import DEV_KEYS
+
+CHAIN_ID: Final = 1337
+_LOOPBACK: Final = "127.0.0.1"
+_APIS: Final = "ADMIN,ETH,NET,WEB3,IBFT,QBFT,CLIQUE,TXPOOL,DEBUG"
+
+
+def test_key(index: int) -> PrivateKey:
+    """A key that everybody knows, for one member."""
+    return PrivateKey((0xC0FFEE + index).to_bytes(32, "big"))
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind((_LOOPBACK, 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def network_genesis(
+    engine: str, members: Iterable[Address], period_s: int = 1, timeout_s: int = 2, gas_limit: int = 0x1FFFFFFFFFFFFF
+) -> dict[str, Any]:
+    """A genesis with free gas for these validators or signers, which geth and GoQuorum read as well."""
+    members = sorted(members)
+    forks = ("homestead", "eip150", "eip155", "eip158", "byzantium", "constantinople", "petersburg", "istanbul")
+    config: dict[str, Any] = {"chainId": CHAIN_ID, **{f"{fork}Block": 0 for fork in forks}, "berlinBlock": 0}
+    if engine == "clique":
+        config["clique"] = {"blockperiodseconds": period_s, "epochlength": 30000, "period": period_s, "epoch": 30000}
+        extra = bytes(32) + b"".join(members) + bytes(65)
+        mix_hash = bytes(32)
+    else:
+        config[engine] = {
+            "blockperiodseconds": period_s,
+            "epochlength": 30000,
+            "requesttimeoutseconds": timeout_s,
+        }
+        dialect = Ibft2() if engine == "ibft2" else Qbft()
+        extra = dialect.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL)
+        mix_hash = MIX_HASH
+    return {
+        "config": config,
+        "nonce": "0x0",
+        "timestamp": "0x0",
+        "gasLimit": hex(gas_limit),
+        "difficulty": "0x1",
+        "mixHash": "0x" + mix_hash.hex(),
+        "coinbase": "0x" + bytes(20).hex(),
+        "extraData": "0x" + extra.hex(),
+        "alloc": {key.address.hex(): {"balance": str(10**24)} for key in DEV_KEYS},
+    }
+
+
+class TestNetwork:
+    """Some nodes of one network; a context manager that leaves nothing behind."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        path: Path,
+        engine: str,
+        validators: int = 4,
+        followers: int = 0,
+        *,
+        period_s: int = 1,
+        timeout_s: int = 2,
+        relayed: bool = False,
+        options: Sequence[str] = (),
+    ) -> None:
+        count = validators + followers
+        self.path = path
+        self.engine = engine
+        self.timeout_s = timeout_s
+        self.keys = sorted((test_key(index) for index in range(validators)), key=lambda key: key.address)
+        """Of the validators in the order of their turns, then of the followers."""
+        self.keys += [test_key(1000 + index) for index in range(followers)]
+        self.ports = free_ports(count)
+        self.relays = {
+            (here, there): Relay(self.ports[there])
+            for here in range(count)
+            for there in range(count)
+            if relayed and here != there
+        }
+        self.genesis_file = path / "genesis.json"
+        members = [key.address for key in self.keys[:validators]]
+        self.genesis_file.write_text(json.dumps(network_genesis(engine, members, period_s, timeout_s)))
+        self._options = options
+        self.nodes = [self._node(index) for index in range(count)]
+
+    def _node(self, index: int) -> NodeProcess:
+        self.furnish(index)
+        return NodeProcess(
+            self.data_path(index),
+            f"--genesis-file={self.genesis_file}",
+            "--p2p-interface=127.0.0.1",
+            f"--p2p-port={self.ports[index]}",
+            "--discovery-enabled=false",
+            "--min-gas-price=0",
+            f"--rpc-http-api={_APIS}",
+            *self._options,
+        )
+
+    def data_path(self, index: int) -> Path:
+        return self.path / f"node{index}"
+
+    def furnish(self, index: int) -> None:
+        """Put key and static peers into a data path that may be new."""
+        path = self.data_path(index)
+        path.mkdir(exist_ok=True)
+        (path / "key").write_text(self.keys[index].secret().hex())
+        (path / "static-nodes.json").write_text(json.dumps(self.neighbours(index)))
+
+    def neighbours(self, index: int) -> list[str]:
+        """How a node finds the others: directly, or through the relays."""
+        return [
+            f"enode://{self.keys[other].public_key.hex()}@{_LOOPBACK}:{self.door(index, other)}"
+            for other in range(len(self.ports))
+            if other != index
+        ]
+
+    def door(self, here: int, there: int) -> int:
+        """The port on which one node reaches another one."""
+        relay = self.relays.get((here, there))
+        return self.ports[there] if relay is None else relay.port
+
+    # --- what tests do to it --------------------------------------------------------------------
+
+    def kill(self, *indexes: int) -> None:
+        """End nodes without any warning."""
+        for index in indexes:
+            os.kill(self.nodes[index].pid, signal.SIGKILL)
+        for index in indexes:
+            self.nodes[index].kill()
+
+    def wipe(self, index: int) -> None:
+        """Take the disk of a node that does not run away from it; its key stays."""
+        shutil.rmtree(self.data_path(index))
+        self.furnish(index)
+
+    def divide(self, *groups: Iterable[int]) -> None:
+        """Cut every link between these groups."""
+        group_of = {index: number for number, group in enumerate(groups) for index in group}
+        for (here, there), relay in self.relays.items():
+            relay.is_cut = group_of.get(here) != group_of.get(there)
+
+    def heal(self) -> None:
+        """Let every link work again."""
+        for relay in self.relays.values():
+            relay.is_cut = False
+
+    # --- what tests see -------------------------------------------------------------------------
+
+    def height(self, index: int) -> int:
+        return int(self.nodes[index].rpc("eth_blockNumber"), 16)
+
+    def heights(self, indexes: Iterable[int] | None = None) -> list[int]:
+        return [self.height(index) for index in (range(len(self.nodes)) if indexes is None else indexes)]
+
+    def block_hash(self, index: int, number: int) -> str | None:
+        block = self.nodes[index].rpc("eth_getBlockByNumber", hex(number), False)
+        return None if block is None else block["hash"]
+
+    def agrees(self, indexes: Iterable[int] | None = None, since: int = 0) -> bool:
+        """Whether these nodes have the same blocks up to the lowest of their heads."""
+        chosen = list(range(len(self.nodes)) if indexes is None else indexes)
+        lowest = min(self.heights(chosen))
+        return all(len({self.block_hash(one, number) for one in chosen}) == 1 for number in range(since, lowest + 1))
+
+    def wait(self, condition: Callable[[], bool], limit_s: float, what: str = "that") -> float:
+        """Wait for something; how long it took."""
+        began = time.monotonic()
+        while not condition():
+            if time.monotonic() > began + limit_s:
+                raise AssertionError(f"{what} did not happen within {limit_s:g} s: heights {self._known_heights()}")
+            time.sleep(0.02)
+        return time.monotonic() - began
+
+    def grow(self, blocks: int, limit_s: float, indexes: Iterable[int] | None = None) -> float:
+        """Wait until these nodes have so many more blocks than the highest of them has now."""
+        chosen = list(range(len(self.nodes)) if indexes is None else indexes)
+        goal = max(self.heights(chosen)) + blocks
+        return self.wait(lambda: min(self.heights(chosen)) >= goal, limit_s, f"block {goal}")
+
+    def _known_heights(self) -> list[str]:
+        found = []
+        for index, node in enumerate(self.nodes):
+            try:
+                found.append(str(self.height(index)) if node.is_running else "down")
+            except OSError:
+                found.append("no answer")
+        return found
+
+    def __enter__(self) -> TestNetwork:
+        for relay in self.relays.values():
+            relay.start()
+        for node in self.nodes:
+            node.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for node in self.nodes:
+            if node.is_running:
+                os.kill(node.pid, signal.SIGCONT)
+                node.kill()
+        for relay in self.relays.values():
+            relay.stop()

@@ -1,0 +1,52 @@
+"""Validators that meet over real connections in memory, all in one virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from ophion.peers.consensus.protocol import ConsensusProtocol
+from ophion.peers.consensus.validators import Validators
+from ophion.producer.bft_driver import BftDriver
+from ophion.runtime.clock import ManualClock
+from ophion.testing.core import TestCore
+from ophion.testing.meeting import Host, Meeting
+from ophion.testing.virtual_loop import run_virtually
+from tests.unit.producer.authority import KEYS, authority_genesis, open_network
+
+
+class Party:
+    """One validator with its connections."""
+
+    def __init__(self, node: TestCore, index: int, clock: ManualClock) -> None:
+        assert node.core.bft is not None
+        self.node = node
+        self.driver: BftDriver = node.core.bft
+        self.wanted: list[tuple[bytes | None, int]] = []
+        self.validators = Validators(self.driver, clock, lambda peer, height: self.wanted.append((peer, height)))
+        self.driver.join(self.validators)
+        dialects = self.driver.engine.schedule.dialects
+        self.protocols = [ConsensusProtocol(dialect, self.validators) for dialect in dialects]
+        self.host = Host(KEYS[index], self.protocols, clock, client_id=f"Ophion/{index}")
+        self.address = KEYS[index].address
+
+
+def meet(parties: list[Party]) -> list[Meeting]:
+    """Connect everybody with everybody."""
+    return [Meeting(one.host, other.host) for i, one in enumerate(parties) for other in parties[:i]]
+
+
+def told(
+    tmp_path: Path, engine: str, story: Callable[[list[Party]], Awaitable[Any]], nodes: int = 4, **parameters: Any
+) -> None:
+    """A story about validators that have not met yet."""
+    clock = ManualClock()
+    parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
+    genesis = authority_genesis(engine, [key.address for key in KEYS[:nodes]], None, None, **parameters)
+    with open_network(tmp_path, genesis, KEYS[:nodes], clock) as opened:
+
+        async def main() -> None:
+            await story([Party(node, index, clock) for index, node in enumerate(opened)])
+
+        run_virtually(main(), clock)

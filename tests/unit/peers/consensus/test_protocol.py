@@ -1,0 +1,81 @@
+"""IBF/1 and istanbul/100 on real connections: who may send what, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ophion.peers.reasons import DisconnectReason
+from tests.unit.peers.consensus.circle import Party, meet, told
+from tests.unit.producer.authority import running
+
+BOTH = pytest.mark.parametrize("engine", ["ibft2", "qbft"])
+
+
+@BOTH
+def test_validators_decide_over_connections(tmp_path: Path, engine: str) -> None:
+    async def story(parties: list[Party]) -> None:
+        async with running(*(party.driver for party in parties)):
+            meet(parties)
+            await asyncio.sleep(13)
+        heights = [party.node.queries.head_number for party in parties]
+        assert min(heights) >= 5
+        hashes = {party.node.chain.canonical(5).hash for party in parties}  # type: ignore[union-attr]
+        assert len(hashes) == 1
+
+    told(tmp_path, engine, story)
+
+
+def test_each_chain_offers_its_own_protocol(tmp_path: Path) -> None:
+    offers = {"ibft2": ("IBF", 1, 4), "qbft": ("istanbul", 100, 22)}
+    for engine, (name, version, length) in offers.items():
+
+        async def story(parties: list[Party]) -> None:
+            (protocol,) = parties[0].protocols
+            (capability,) = protocol.capabilities
+            assert (capability.name, capability.version, capability.length) == (name, version, length)  # noqa: B023
+            assert capability.message_name(length - 4) == "proposal"  # noqa: B023
+            assert capability.message_name(length - 1) == "round_change"  # noqa: B023
+
+        told(tmp_path / engine, engine, story, nodes=1)
+
+
+def test_a_code_that_nobody_uses_ends_the_connection(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        (meeting,) = meet(parties)
+        near, _ = await meeting.peers()
+        near.send("istanbul", 0x11, b"\xc0")
+        await meeting.over()
+        assert parties[0].host.endings[0].reason is DisconnectReason.BREACH
+
+    told(tmp_path, "qbft", story, nodes=2)
+
+
+@BOTH
+def test_what_cannot_be_read_is_dropped_and_counted_and_a_flood_is_not_even_looked_at(
+    tmp_path: Path, engine: str
+) -> None:
+    async def story(parties: list[Party]) -> None:
+        victim, flooder = parties
+        async with running(victim.driver):
+            (meeting,) = meet(parties)
+            near, far = await meeting.peers()
+            name, first = ("IBF", 0) if engine == "ibft2" else ("istanbul", 0x12)
+            await asyncio.sleep(0.5)
+            for number in range(1500):
+                near.send(name, first + number % 4, b"\xc3" + number.to_bytes(3, "big"), may_drop=True)
+                if number % 50 == 0:
+                    await asyncio.sleep(0.001)
+            await asyncio.sleep(0.1)
+            assert near.is_open
+            assert far.is_open, "no reason to part"
+            assert far.score < 100
+            counts = victim.driver.counts
+            assert counts.malformed > 900
+            assert victim.validators.crowded_out > 0
+            assert counts.malformed + victim.validators.crowded_out <= 1500
+        assert flooder.driver.counts.received == 0
+
+    told(tmp_path, engine, story, nodes=2)
