@@ -442,6 +442,7 @@ class PeerService:
 
     def judge(self, peer: Peer) -> None:
         """Whether somebody who has said Hello may stay."""
+        peer.enode = self._listener_of(peer)
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:
             log.info("peer refused enode=%s reason=%s", peer.enode, refusal)
@@ -459,6 +460,15 @@ class PeerService:
             connection = self._by_peer[replaced]
             connection.disconnect(DisconnectReason.ALREADY_CONNECTED, "another connection with this node stays")
             connection.finish_now()
+
+    def _listener_of(self, peer: Peer) -> Enode:
+        """Where a peer listens: some clients do not say so in Hello, but it may be known otherwise."""
+        if peer.enode.tcp_port:
+            return peer.enode
+        found = None if self.discovery is None else self.discovery.buckets.get(peer.id)
+        known = (*self.plan.statics, *(() if found is None else (found,)))
+        same = (one for one in known if (one.node_id, one.ip) == (peer.id, peer.enode.ip))
+        return next(same, peer.enode)
 
     def joined(self, connection: Connection, peer: Peer) -> None:
         """Somebody has become a peer."""

@@ -309,6 +309,21 @@ def test_add_and_remove() -> None:
     play(story)
 
 
+def test_where_a_peer_listens_that_does_not_say_so() -> None:
+    async def story(town: Town) -> None:
+        known = Enode(key(99).public_key, "127.0.0.1", 40_404, 40_404)
+        a = await town.node(1, static=(known,))
+        silent = await Stranger.dial(a, 99)
+        await silent.greet()
+        await until(lambda: a.count == 1)
+        [peer] = a.service.peers
+        assert peer.hello.listen_port == 0
+        assert peer.enode == known
+        silent.close()
+
+    play(story)
+
+
 def test_a_peer_becomes_static_while_it_is_here() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
