@@ -93,10 +93,7 @@ def test_a_router_is_found_and_maps_ports() -> None:
 def test_nobody_answers() -> None:
     async def story(router: Router, address: tuple[str, int]) -> None:
         router.udp.close()
-        loop = asyncio.get_running_loop()
-        begin = loop.time()
         assert await find_gateway("127.0.0.1", address, 0.2) is None
-        assert loop.time() - begin < 5
         assert await find_gateway("192.0.2.1", address, 0.2) is None, "no such address here"
 
     play(story)
