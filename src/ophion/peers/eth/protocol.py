@@ -80,9 +80,12 @@ class EthProtocol:
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Run what outlives connections."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._tell_range_at_times(), name="block range")
-            await self._tasks.run(ready)
+
+        def begin() -> None:
+            self._tasks.spawn(self._tell_range_at_times())
+            ready()
+
+        await self._tasks.run(begin)
 
     # --- Subprotocol ----------------------------------------------------------------------------
 

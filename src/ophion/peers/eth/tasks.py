@@ -17,16 +17,20 @@ class Tasks:
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run tasks until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            try:
-                ready()
-                await asyncio.get_running_loop().create_future()
-            finally:
-                self._group = None
-                for task in tuple(self._running):
-                    task.cancel()
+        """Run tasks until cancelled; raises what a task raised, as it is."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                try:
+                    ready()
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    self._group = None
+                    for task in tuple(self._running):
+                        task.cancel()
+        except BaseExceptionGroup as failures:
+            # several may fail for one reason, a full disk: the operator is told once
+            raise failures.exceptions[0] from None
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         """Begin a task; False, and the work is closed, when there are too many or the service has stopped."""
