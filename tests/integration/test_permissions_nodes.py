@@ -140,6 +140,9 @@ def test_a_stranger_is_refused_let_in_after_one_add_and_closed_after_remove(
         assert f"{stranger_url} is permitted from block" in done.out
         dial_again(stranger, net.enodes[0])
         until(lambda: peers(validator) == {node_id(1), node_id(2)})
+        done = net.command(validator, "remove", stranger_url, "--dry-run").succeeded()
+        assert f"The connection with {stranger_url} would close." in done.out
+        assert peers(validator) == {node_id(1), node_id(2)}, "nothing was changed"
         done = net.command(validator, "remove", stranger_url).succeeded()
         assert f"{stranger_url} is no longer permitted from block" in done.out
         until(lambda: peers(validator) == {node_id(1)}, limit_s=5.0)

@@ -88,7 +88,12 @@ class ChangeOptions(NetworkOptions):
     wait_s: int = option(
         "--wait", default=60, check=at_least(1), metavar="SECONDS", help="How long to wait for the block of a change."
     )
-    is_dry: bool = option("--dry-run", default=False, help="Say what would be changed, and change nothing.")
+    is_dry: bool = option(
+        "--dry-run", default=False, help="Say what would be changed and what would follow, and change nothing."
+    )
+    is_forced: bool = option(
+        "--force", default=False, help="Also make a change that leaves the node with too few validators for a decision."
+    )
 
 
 def genesis(options: GenesisOptions, session: Session) -> int:
@@ -182,7 +187,36 @@ def _change(options: ChangeOptions, session: Session, verb: str, nothing: str, d
             print(f"{words} {nothing}.")
         else:
             steps.append(_Step(words, rules, call))
+    if steps:
+        changed = {step.words for step in steps}
+        kinds = [
+            (f"{verb}Nodes", [item.url for item in items if isinstance(item, Enode)]),
+            (f"{verb}Accounts", [f"0x{item.hex()}" for item in items if not isinstance(item, Enode)]),
+        ]
+        _rehearse(options, contracts.node, {name: [one for one in texts if one in changed] for name, texts in kinds})
     return _send(options, contracts, steps, lambda step, number: f"{step.words} is {done} from block {number} on.")
+
+
+def _rehearse(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]) -> None:
+    """Tell what would follow from a change; one that stops consensus is only made when that is really meant."""
+    try:
+        found = node.ask("perm_rehearse", change)
+    except CommandError as error:
+        print(f"What would follow cannot be told: the node does not offer perm_rehearse ({error}).")
+        return
+    for enode in found["connectionsClosed"]:
+        print(f"The connection with {enode} would close.")
+    for account, count in found["sendersShutOut"].items():
+        print(f"{account} would be shut out; {count} of its transactions wait in the pool.")
+    validators = found["validators"]
+    if validators["losesQuorum"]:
+        words = (
+            f"this node would reach {validators['reachableAfter']} of {validators['total']} validators,"
+            f" and {validators['quorum']} are needed"
+        )
+        if not options.is_dry and not options.is_forced:
+            raise CommandError(f"Nothing was changed: {words}. --force makes the change all the same.")
+        print(f"Consensus would stop: {words}.")
 
 
 def admins(options: ChangeOptions, session: Session) -> int:

@@ -32,6 +32,8 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store
 from ophion.node.config import NodeConfig
 from ophion.node.validator_contract import read_contracts
+from ophion.permissions.audit import NAME as AUDIT_NAME
+from ophion.permissions.audit import AuditLog
 from ophion.permissions.permissions import Permissions
 from ophion.pool.admission import PoolHead
 from ophion.pool.journal import Journal
@@ -95,6 +97,8 @@ def build_core(
     is_authority = _is_authority(spec)
     keeps_revert_data = config.access.revert_reason_enabled
     permissions.use_contracts(config.permissions, chain)
+    if data_path is not None and config.permissions.is_used:
+        permissions.record_changes(AuditLog(data_path / AUDIT_NAME, clock), chain)
     importer = Importer(chain, lanes, clock, keeps_revert_data, permissions.sender_check)
     read_contracts(chain, importer.state_after)
     floor = FeeFloor(config.miner.min_gas_price, config.miner.min_priority_fee)

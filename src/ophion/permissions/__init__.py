@@ -12,6 +12,8 @@
     node_contract      connections by contract, at the head
     contract_genesis   our own contracts (contracts/*.sol) in a genesis file
     explain            why somebody may or may not, by which rule, since when
+    rehearsal          what a change would do, before anybody makes it
+    audit              a record of every change: who, when, what
     permissions        `Permissions`: both lists of a node, reload, and what others ask
 
 A list is one object for accounts and for nodes. The pool asks `Permissions.account_refusal` for each transaction and

@@ -50,15 +50,20 @@ class AllowList(Generic[T]):
 
     def add(self, items: Sequence[T]) -> None:
         """Permit more; none of them may be listed already."""
-        if any(item in self.entries for item in items):
-            raise RulesError(f"Cannot add an existing {self._one} to whitelist")
+        self.check(items, ())
         self._change(items, ())
 
     def remove(self, items: Sequence[T]) -> None:
         """Permit less; all of them must be listed."""
-        if any(item not in self.entries for item in items):
-            raise RulesError(f"Cannot remove an absent {self._one} from whitelist")
+        self.check((), items)
         self._change((), items)
+
+    def check(self, added: Sequence[T], removed: Sequence[T]) -> None:
+        """`RulesError` when a change makes no sense for this list."""
+        if any(item in self.entries for item in added):
+            raise RulesError(f"Cannot add an existing {self._one} to whitelist")
+        if any(item not in self.entries for item in removed):
+            raise RulesError(f"Cannot remove an absent {self._one} from whitelist")
 
     def replace(self, entries: dict[T, None]) -> None:
         """Another list is in force: what a file was found to hold."""

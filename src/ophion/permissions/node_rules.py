@@ -35,7 +35,7 @@ _INWARD = frozenset({Action.ACCEPT_PING, Action.ANSWER_FIND_NODE, Action.ACCEPT,
 
 _NEIGHBOURS = frozenset({Action.SEND_FIND_NODE, Action.ANSWER_FIND_NODE})
 
-_Listener: TypeAlias = tuple[bytes, str, int]
+Listener: TypeAlias = tuple[bytes, str, int]
 
 
 class NodeRules:
@@ -56,7 +56,7 @@ class NodeRules:
         """Who is connected."""
         self._bootnodes = bootnodes
         self._listed = listed
-        self._listeners: frozenset[_Listener] = frozenset()
+        self._listeners: frozenset[Listener] = frozenset()
         if listed is not None:
             self._learn(listed)
             listed.changed.listen(lambda change: self._on_change(listed))
@@ -68,9 +68,15 @@ class NodeRules:
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
         """Why this node and another may not do something together; None: they may."""
-        if action in _INWARD:
-            return self.refusal(remote, self.local, action)
-        return self.refusal(self.local, remote, action)
+        return self.refusal(*self._ends(remote, action), action)
+
+    def contract_refusal_of(self, remote: Enode, action: Action) -> str | None:
+        """As `refusal_of`, by the contract alone."""
+        return None if self.contract is None else self._by_contract(self.contract, *self._ends(remote, action), action)
+
+    def _ends(self, remote: Enode, action: Action) -> tuple[Enode, Enode]:
+        """Source and destination."""
+        return (remote, self.local) if action in _INWARD else (self.local, remote)
 
     def refusal(self, source: Enode, destination: Enode, action: Action) -> str | None:
         """As `refusal_of`, for any two nodes."""
@@ -81,15 +87,23 @@ class NodeRules:
 
     def _by_contract(self, contract: NodeContract, source: Enode, destination: Enode, action: Action) -> str | None:
         """What the head says, unless this node is behind it: then bootnodes show the way."""
-        ids = {source.node_id, destination.node_id}
-        is_with_bootnode = self.local.node_id in ids and not self._bootnodes.isdisjoint(ids)
+        is_with_bootnode = self.local.node_id in (source.node_id, destination.node_id) and (
+            source.node_id in self._bootnodes or destination.node_id in self._bootnodes
+        )
         if self._bootnodes and not self.is_in_sync():
             if action in _NEIGHBOURS:
                 return "neighbours are not asked for before this node has caught up with the chain"
             return None if is_with_bootnode else "only bootnodes are permitted before this node has caught up"
-        if is_with_bootnode and self._bootnodes.issuperset(self.peer_ids()):
+        if is_with_bootnode and self._has_only_bootnodes():
             return None
         return contract.refusal(source, destination)
+
+    def is_exempt(self, remote: Enode) -> bool:
+        """Whether a contract does not matter for connections with this node now: bootnodes show the way."""
+        return remote.node_id in self._bootnodes and (not self.is_in_sync() or self._has_only_bootnodes())
+
+    def _has_only_bootnodes(self) -> bool:
+        return self._bootnodes.issuperset(self.peer_ids())
 
     def _by_list(self, source: Enode, destination: Enode) -> str | None:
         listed = self._listed
@@ -97,7 +111,7 @@ class NodeRules:
             return None
         for end in (source, destination):
             # this node is always permitted, wherever it listens
-            if end.node_id != self.local.node_id and _listener(end) not in self._listeners:
+            if end.node_id != self.local.node_id and listener(end) not in self._listeners:
                 return f"node {end.url} is not in the list of permitted nodes ({listed.file.path})"
         return None
 
@@ -106,9 +120,9 @@ class NodeRules:
         self.changed.publish(None)
 
     def _learn(self, listed: AllowList[Enode]) -> None:
-        self._listeners = frozenset(map(_listener, listed))
+        self._listeners = frozenset(map(listener, listed))
 
 
-def _listener(enode: Enode) -> _Listener:
+def listener(enode: Enode) -> Listener:
     """What two enodes must have in common to be the same: the discovery port does not count."""
     return enode.node_id, enode.ip, enode.tcp_port

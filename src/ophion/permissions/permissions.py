@@ -15,8 +15,9 @@ from ophion.native.executor import State
 from ophion.native.transactions import Transaction
 from ophion.permissions.account_contract import AccountContract
 from ophion.permissions.allow_list import AllowList
+from ophion.permissions.audit import AuditLog
 from ophion.permissions.node_contract import NodeContract
-from ophion.permissions.node_rules import Action, NodeRules
+from ophion.permissions.node_rules import Action, NodeRules, listener
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
 from ophion.permissions.requests import ACCOUNTS, NODES
 from ophion.permissions.rules_file import RulesFile, Vocabulary
@@ -93,6 +94,19 @@ class Permissions:
         """Connections are judged again in a turn of the loop of their own: no block waits for that."""
         asyncio.get_running_loop().call_soon(self.node_rules.changed.publish, None)
 
+    def record_changes(self, audit: AuditLog, chain: Chain) -> None:
+        """Keep a record of every change of these rules, of lists and of contracts."""
+        for kind, listed in (("accounts", self._accounts), ("nodes", self._nodes)):
+            if listed is not None:
+                audit.follow_list(kind, listed)
+        contracts = {}
+        if self.account_contract is not None:
+            contracts["accounts"] = self.account_contract.address
+        if self.node_rules.contract is not None:
+            contracts["nodes"] = self.node_rules.contract.address
+        if contracts:
+            chain.events.listen(audit.follow_contracts(chain.store, contracts))
+
     # --- who may ----------------------------------------------------------------------------------------
 
     def account_refusal(self, sender: Address) -> str | None:
@@ -150,10 +164,13 @@ class Permissions:
 
     def remove_nodes(self, nodes: Sequence[Enode]) -> None:
         """Permit fewer nodes, but always those that this node was told to connect to."""
-        fixed = {(enode.node_id, enode.ip, enode.tcp_port) for enode in self._fixed}
-        if any((enode.node_id, enode.ip, enode.tcp_port) in fixed for enode in nodes):
-            raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
+        self.check_fixed(nodes)
         self.nodes.remove(nodes)
+
+    def check_fixed(self, nodes: Sequence[Enode]) -> None:
+        """`RulesError` when one of these nodes must stay permitted."""
+        if not set(map(listener, self._fixed)).isdisjoint(map(listener, nodes)):
+            raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 
     def reload(self) -> None:
         """Read the files anew, both before either counts; on any error the lists stay as they are."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from ophion.rpc.auth.permissions import allows, permitted_table, refusing_table
@@ -22,6 +22,7 @@ from ophion.rpc.errors import UNAUTHORIZED, failure
 from ophion.rpc.language.registry import Bound, Caller
 from ophion.rpc.transport.replies import Answer, Reply
 from ophion.runtime.clock import Clock
+from ophion.runtime.subject import SUBJECT
 
 _MAX_SESSIONS: Final = 256
 _MAX_TABLES: Final = 64
@@ -67,9 +68,8 @@ class Gate:
         claims = self._reader.read(authorization[len(_BEARER) :].strip(), self._now())
         if claims is None:
             return self._forger
-        session = Session(
-            claims, self._left_s, self._dispatcher(claims.permissions).handle, self._refusing.handle, self._loop
-        )
+        handle = named(claims.username, self._dispatcher(claims.permissions).handle)
+        session = Session(claims, self._left_s, handle, self._refusing.handle, self._loop)
         if not session.is_trusted:
             return self._forger  # it ended while its signature was looked at
         if len(self._sessions) >= _MAX_SESSIONS:
@@ -118,6 +118,19 @@ class Gate:
             del self._sessions[header]
         if len(self._sessions) >= _MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
+
+
+def named(username: str, handle: Callable[..., Reply]) -> Callable[..., Reply]:
+    """A dispatcher whose requests are made in somebody's name (runtime/subject.py)."""
+
+    def handle_named(body: bytes, caller: Caller | None = None) -> Reply:
+        before = SUBJECT.set(username)
+        try:
+            return handle(body, caller)
+        finally:
+            SUBJECT.reset(before)
+
+    return handle_named
 
 
 def _has_token(authorization: bytes) -> bool:

@@ -6,7 +6,7 @@ eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estima
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
 poa          clique_*, *_getSignerMetrics      txpool     txpool_*
 bft          ibft_*, qbft_*                    perm       perm_*
-perm_reasons  perm_explain, txpool_explain
+perm_reasons  perm_explain, perm_rehearse, txpool_explain
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 eth_accounts what a node with keys can do, and filling in what a transaction lacks

@@ -1,11 +1,14 @@
-"""perm_explain and txpool_explain: why not? (methods of Ophion's own)"""
+"""perm_explain, perm_rehearse and txpool_explain: why not, and what if? (methods of Ophion's own)"""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeAlias
 
+from ophion.native.crypto import address_of
 from ophion.permissions.explain import RuleAnswer, Sending, explain_connection, explain_sending
+from ophion.permissions.rehearsal import Change, Connection, reachable, rehearse
 from ophion.permissions.requests import read_node
 from ophion.pool.events import DropReason
 from ophion.pool.queue import PooledTransaction
@@ -197,3 +200,76 @@ async def _waiting(ctx: RpcContext, item: PooledTransaction) -> dict[str, Any]:
             "reason": f"it pays at most {item.max_fee} wei for a unit of gas; the next block takes {needed}",
         }
     return {"state": "waiting", "reason": "it can be in the next block"}
+
+
+_CHANGES = ("addAccounts", "removeAccounts", "addNodes", "removeNodes")
+
+
+def _decode_change(value: object) -> Change:
+    if not isinstance(value, dict) or not value or set(value) - set(_CHANGES):
+        raise invalid_params(f"an object with some of {', '.join(_CHANGES)} is expected")
+    texts = {name: value.get(name, []) for name in _CHANGES}
+    if not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in texts.values()):
+        raise invalid_params("arrays of strings are expected")
+    return Change(
+        [decode_address(text) for text in texts["addAccounts"]],
+        [decode_address(text) for text in texts["removeAccounts"]],
+        [_node(text) for text in texts["addNodes"]],
+        [_node(text) for text in texts["removeNodes"]],
+    )
+
+
+ChangeParam = Annotated[
+    Change,
+    Wire(
+        "change",
+        "additions and removals",
+        {
+            "type": "object",
+            "properties": {name: {"type": "array", "items": {"type": "string"}} for name in _CHANGES},
+            "additionalProperties": False,
+        },
+        _decode_change,
+    ),
+]
+RehearsalResult = Annotated[dict[str, Any], object_result("rehearsal", "what would change", {"type": "object"})]
+
+
+@method("perm_rehearse", needs={"chain", "pool"})
+async def rehearse_change(ctx: RpcContext, change: ChangeParam) -> RehearsalResult:
+    """What a change of rules would do: nothing is changed.
+
+    Which connections of this node would close, whether it would still reach enough validators for a decision, and which
+    senders with pooled transactions would be shut out. The change is thought of in the lists of this node where it has
+    them, else in the contracts of the network. `problem` says why it would be refused as a whole.
+    """
+    queries, peers = ctx.queries, ctx.peers
+    connections = [Connection(one.enode, one.address, one.is_inbound) for one in peers.peers] if peers else []
+    pooled = Counter(item.sender for item in ctx.pool.transactions())
+    head, state = queries.head, queries.head_state
+    found = rehearse(ctx.permissions, change, connections, pooled, head, state)
+    members = await ctx.lanes.read.run(lambda: queries.engine.members(head, queries.chain))
+    own = address_of(ctx.node.node_id)
+    staying = [one.address for one in connections if one not in found.closed]
+    before = reachable(members, own, (one.address for one in connections))
+    after = reachable(members, own, staying)
+    quorum = _quorum(ctx, len(members))
+    return {
+        "problem": found.problem,
+        "connectionsClosed": [one.enode.url for one in found.closed],
+        "validators": {
+            "total": len(members),
+            "quorum": quorum,
+            "reachable": before,
+            "reachableAfter": after,
+            "losesQuorum": before >= quorum > after,
+        },
+        "sendersShutOut": {data(sender): pooled[sender] for sender in found.shut_out},
+    }
+
+
+def _quorum(ctx: RpcContext, count: int) -> int:
+    """How many must work together for a block: two thirds where they vote, more than half where they take turns."""
+    if not count:
+        return 0
+    return (2 * count + 2) // 3 if ctx.ibft is not None or ctx.qbft is not None else count // 2 + 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ophion.rpc.auth.gate import Gate
+from ophion.rpc.auth.gate import Gate, named
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.language.registry import HTTP, Registry
@@ -19,6 +19,7 @@ from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.replies import Answer
 from ophion.runtime.clock import ManualClock
+from ophion.runtime.subject import SUBJECT
 from tests.unit.rpc.wire import Context, MemoryTransport, block_number
 
 BODY = b'{"jsonrpc":"2.0","id":7,"method":"eth_blockNumber","params":[]}'
@@ -281,3 +282,15 @@ def test_an_expired_token_permits_nothing_to_other_interfaces(service: Guarded) 
     assert service.gate.may(token, "eth_graphql")
     service.clock.advance(301)
     assert not service.gate.may(token, "eth_graphql")
+
+
+def test_requests_with_a_token_are_made_in_the_name_of_its_user() -> None:
+    heard: list[str | None] = []
+
+    def handle(body: bytes, caller: object = None) -> bytes:
+        heard.append(SUBJECT.get())
+        return body
+
+    assert named("ali", handle)(b"x") == b"x"
+    assert heard == ["ali"]
+    assert SUBJECT.get() is None

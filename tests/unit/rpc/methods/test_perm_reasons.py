@@ -188,3 +188,33 @@ def test_a_sender_that_is_not_permitted(ruled: Interface) -> None:
     answer = ruled.ask("txpool_explain", hash)
     assert (answer["state"], answer["kind"]) == ("dropped", "not permitted")
     assert f"account {hexed(OTHER.address)} may not send this transaction" in answer["reason"]
+
+
+# --- perm_rehearse --------------------------------------------------------------------------------
+
+
+def test_a_rehearsal_tells_who_would_be_shut_out_and_changes_nothing(listed: Interface, path: Path) -> None:
+    sent(listed, legacy_transaction(LISTED, 0))
+    sent(listed, legacy_transaction(LISTED, 1))
+    before = path.read_bytes()
+    answer = listed.ask("perm_rehearse", {"removeAccounts": [hexed(LISTED.address)], "removeNodes": [N1.url]})
+    assert answer == {
+        "problem": None,
+        "connectionsClosed": [],
+        "validators": {"total": 0, "quorum": 0, "reachable": 0, "reachableAfter": 0, "losesQuorum": False},
+        "sendersShutOut": {hexed(LISTED.address): 2},
+    }
+    assert path.read_bytes() == before
+    assert hexed(LISTED.address) in listed.ask("perm_getAccountsWhitelist")
+
+
+def test_a_rehearsal_tells_why_a_change_would_be_refused(listed: Interface) -> None:
+    answer = listed.ask("perm_rehearse", {"addNodes": [N1.url]})
+    assert answer["problem"] == "Cannot add an existing node to whitelist"
+
+
+@pytest.mark.parametrize(
+    "change", [None, [], {}, {"add": []}, {"addNodes": "x"}, {"addNodes": ["x"]}, {"addAccounts": [5]}]
+)
+def test_other_changes_are_refused(dev: Interface, change: Any) -> None:
+    assert dev.error("perm_rehearse", change)[0] == -32602

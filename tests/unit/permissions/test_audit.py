@@ -1,0 +1,101 @@
+"""Records of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.permissions.audit import NAME, AuditLog, in_bloom
+from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES
+from ophion.permissions.options import PermissionConfig
+from ophion.runtime.clock import ManualClock
+from ophion.runtime.subject import SUBJECT
+from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.permissioned import calldata, permissioned_genesis
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+
+ADMIN, LISTED, OTHER = DEV_KEYS
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_changes_of_a_list_with_whoever_made_them(tmp_path: Path) -> None:
+    file = tmp_path / "permissions_config.toml"
+    file.write_text(f'accounts-whitelist=["0x{ADMIN.address.hex()}"]')
+    config = replace(DEV_CONFIG, permissions=PermissionConfig(accounts_file_enabled=True))
+    with open_core(tmp_path, config) as core:
+        permissions = core.core.permissions
+        before = SUBJECT.set("ali")
+        permissions.accounts.add([LISTED.address])
+        SUBJECT.reset(before)
+        file.write_text("accounts-whitelist=[]")
+        permissions.reload()
+    first, second = records(tmp_path / NAME)
+    assert first.pop("time").endswith("Z")
+    assert first == {
+        "rules": "accounts",
+        "source": "file",
+        "file": str(file),
+        "by": "ali",
+        "added": [f"0x{LISTED.address.hex()}"],
+        "removed": [],
+        "before": 1,
+        "after": 2,
+    }
+    assert (second["by"], second["before"], second["after"], len(second["removed"])) == (None, 2, 0, 2)
+
+
+def test_changes_by_transactions(tmp_path: Path) -> None:
+    rules = PermissionConfig(accounts_contract_enabled=True, accounts_contract=ACCOUNT_INGRESS)
+
+    def change(nonce: int, method: str) -> bytes:
+        call = calldata(f"{method}(address)", OTHER.address)
+        return legacy_transaction(ADMIN, nonce, to=ACCOUNT_RULES, data=call, gas=500_000)
+
+    async def story(core: TestCore) -> list[bytes]:
+        await core.mine(legacy_transaction(LISTED, 0))
+        _, first = await core.mine(change(0, "addAccount"))
+        await core.mine(change(1, "addAccount"))  # changes nothing
+        _, second = await core.mine(change(2, "removeAccount"))
+        return [*first, *second]
+
+    genesis = permissioned_genesis([ADMIN.address], [LISTED.address])
+    with open_core(tmp_path, replace(DEV_CONFIG, permissions=rules), genesis) as core:
+        hashes = asyncio.run(story(core))
+    found = records(tmp_path / NAME)
+    assert [record["transaction"] for record in found] == ["0x" + hash.hex() for hash in hashes]
+    assert [record["block"] for record in found] == [2, 4]
+    assert {record["by"] for record in found} == {f"0x{ADMIN.address.hex()}"}
+    account = f"0x{OTHER.address.hex()}"
+    assert [(record["added"], record["removed"]) for record in found] == [([account], []), ([], [account])]
+
+
+def test_size_is_bounded_by_turning_over(tmp_path: Path) -> None:
+    audit = AuditLog(tmp_path / "log", ManualClock(), most_bytes=200, kept=2)
+    for number in range(50):
+        audit.record(number=number)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1", "log.2"]
+    assert all(path.stat().st_size <= 200 for path in tmp_path.iterdir())
+    kept = [record["number"] for name in ("log.2", "log.1", "log") for record in records(tmp_path / name)]
+    assert kept == list(range(kept[0], 50))
+
+
+def test_a_record_that_cannot_be_written_is_an_error_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        AuditLog(tmp_path / "none" / "log", ManualClock()).record(number=1)
+    assert "could not be recorded" in caplog.text
+
+
+def test_bloom() -> None:
+    assert not in_bloom(bytes(256), ACCOUNT_INGRESS)
+    assert in_bloom(b"\xff" * 256, ACCOUNT_INGRESS)
