@@ -16,12 +16,15 @@ from ophion.chain.events import ChainBlock
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
+from ophion.peers.reasons import DisconnectReason
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
 WAIT_S: Final = 0.5
 MOST_TRACKED: Final = 256
 """Announcements of one peer."""
+MOST_PASSED_OVER: Final = 1024
+"""Announcements of one peer without room for them, before the peer is left: each costs a look into the database."""
 _MOST_ANNOUNCERS: Final = 8
 
 
@@ -47,6 +50,7 @@ class BlockFetcher:
         self._is_wanted = is_wanted
         self._wanted: dict[Hash32, _Wanted] = {}
         self._tracked: dict[EthPeer, int] = {}
+        self._passed_over: dict[EthPeer, int] = {}
 
     def __contains__(self, hash: Hash32) -> bool:
         return hash in self._wanted
@@ -57,6 +61,9 @@ class BlockFetcher:
     def want(self, hash: Hash32, number: int, peer: EthPeer, wait_s: float = WAIT_S) -> None:
         """A peer has a block that this node does not have."""
         if self._tracked.get(peer, 0) >= MOST_TRACKED:
+            self._passed_over[peer] = passed_over = self._passed_over.get(peer, 0) + 1
+            if passed_over > MOST_PASSED_OVER:
+                peer.peer.disconnect(DisconnectReason.USELESS, "more blocks announced than anybody can look at")
             return
         wanted = self._wanted.get(hash)
         if wanted is None:
@@ -78,6 +85,7 @@ class BlockFetcher:
 
     def left(self, peer: EthPeer) -> None:
         """A peer is gone."""
+        self._passed_over.pop(peer, None)
         if self._tracked.pop(peer, None) is None:
             return
         for hash, wanted in tuple(self._wanted.items()):

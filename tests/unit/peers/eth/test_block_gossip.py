@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ophion.chain.block import decode_block, encode_block
 from ophion.native.crypto import PrivateKey
+from ophion.peers.eth.block_fetcher import MOST_PASSED_OVER, MOST_TRACKED
 from ophion.peers.eth.block_gossip import MOST_HELD
 from ophion.peers.eth.messages import Code, decode_new_hashes, encode_new_block, encode_new_hashes
 from ophion.peers.reasons import DisconnectReason
@@ -49,6 +50,22 @@ def test_a_new_block_reaches_everybody_and_nobody_twice(tmp_path: Path) -> None:
         assert not any(code == Code.GET_BLOCK_BODIES for wire in wires for code in wire[1].codes())
 
     told(tmp_path, 3, story)
+
+
+def test_a_peer_that_announces_without_end_is_left(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        most = MOST_TRACKED + MOST_PASSED_OVER
+        hashes = [(number.to_bytes(32, "big"), 1) for number in range(most + 1)]
+        there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes(hashes[:most]))
+        assert there.ended is None
+        there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes(hashes[most:]))
+        assert there.ended == (DisconnectReason.USELESS, "more blocks announced than anybody can look at")
+        fetcher = other.eth.blocks._fetcher
+        assert (len(fetcher), len(fetcher._passed_over)) == (0, 0)
+
+    told(tmp_path, 2, story)
 
 
 def test_a_block_announced_by_hash_is_fetched_after_a_moment(tmp_path: Path) -> None:
