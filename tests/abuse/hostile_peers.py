@@ -1,0 +1,503 @@
+"""Everything hostile that a peer can do to a node, and whether blocks and honest peers notice.
+
+    python -m tests.abuse.hostile_peers --enode=enode://…@127.0.0.1:30303 --http=127.0.0.1:8545 [--pid=PID] [--scale=1]
+        [--period=1] [--only=NAME ...]
+
+Runs each attack against a running node that makes a block each `period` seconds. Who attacks must be cut off. During
+and after each attack an honest peer connects anew and asks for a header: it must have it within a second (the middle of
+three). Blocks must go on at their pace, and the node's memory must not grow. Exits with 1 otherwise. `--scale=0.01` is
+what the test suite runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import resource
+import socket
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from ophion.native import wire
+from ophion.native.crypto import PrivateKey
+from ophion.primitives import rlp
+from ophion.primitives.enode import Enode
+from ophion.testing.signing import legacy_transaction
+from tests.abuse import abuse
+from tests.abuse.raw_peer import ETH, HELLO, RawPeer, dialled, greeted, hello, is_closed, joined, shaken
+
+SERVED_LIMIT_S = 1.0
+MEMORY_LIMIT_MB = 200
+CUT_OFF_LIMIT_S = 90.0
+LATE_LIMIT_S = 1
+"""A block may be later than its period by this much: times are whole seconds."""
+
+STATUS, NEW_HASHES, TRANSACTIONS, GET_HEADERS, HEADERS, GET_BODIES, BODIES, NEW_BLOCK = range(ETH, ETH + 8)
+NEW_POOLED, GET_POOLED, POOLED = range(ETH + 8, ETH + 11)
+RECEIPTS = ETH + 16
+FAR_AHEAD = 2**60
+"""A total difficulty that makes the node ask."""
+
+
+@dataclass
+class Target:
+    """A node under attack."""
+
+    enode: Enode
+    http: tuple[str, int]
+    pid: int | None = None
+    scale: float = 1.0
+    period_s: int = 1
+    failures: list[str] = field(default_factory=list)
+    served: list[float] = field(default_factory=list)
+    """Seconds of honest peers until their answer."""
+
+    def count(self, full: int, least: int = 4) -> int:
+        """How many of something, at the scale that was asked for."""
+        return max(least, int(full * self.scale))
+
+    def memory_mb(self) -> float:
+        if self.pid is None:
+            return 0.0
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+def expect(truth: bool, what: str) -> None:
+    if not truth:
+        raise abuse.Unanswered(what)
+
+
+# --- honest peers --------------------------------------------------------------------------------
+
+
+async def served(target: Target) -> float:
+    """Seconds until an honest newcomer has the header it asked for."""
+    began = time.perf_counter()
+    async with joined(target.enode) as peer:
+        await peer.send(GET_HEADERS, rlp.encode([7, [0, 1, 0, 0]]))
+        answer = rlp.decode_list(await peer.expect(HEADERS))
+        expect(answer[0] == b"\x07" and len(answer[1]) == 1, "an honest peer got no header")
+    return time.perf_counter() - began
+
+
+async def probe(target: Target, when: str) -> None:
+    """Notes what is wrong with honest peers now."""
+    try:
+        times = [await served(target) for _ in range(3)]
+    except (OSError, EOFError, TimeoutError) as error:
+        target.failures.append(f"{when}: an honest peer was not served: {type(error).__name__} {error}")
+        return
+    target.served += times
+    middle = statistics.median(times)
+    if middle > SERVED_LIMIT_S:
+        target.failures.append(f"{when}: an honest peer waited {middle:.2f} s")
+
+
+async def head(target: Target) -> int:
+    """Number of the last block."""
+    answer = await abuse.ask(abuse.Target(target.http, target.http), "eth_blockNumber")
+    return int(answer["result"], 16)
+
+
+async def longest_gap(target: Target, since: int) -> int:
+    """Most seconds between two blocks, by their own times: this script may be busier than the node."""
+    view = abuse.Target(target.http, target.http)
+    times = []
+    for number in range(since, await head(target) + 1):
+        block = await abuse.ask(view, "eth_getBlockByNumber", hex(number), False)
+        times.append(int(block["result"]["timestamp"], 16))
+    return max((later - earlier for earlier, later in pairwise(times)), default=0)
+
+
+# --- attacks -------------------------------------------------------------------------------------
+
+
+async def wrong_handshakes(target: Target) -> None:
+    """2,000 connections that say something else than a handshake, or nothing after it."""
+    other = PrivateKey(os.urandom(32))
+    foreign = wire.Handshake.initiate(os.urandom(32), other.public_key, os.urandom(wire.HANDSHAKE_ENTROPY)).auth
+    openings = (
+        os.urandom(307),
+        b"\x01\x33" + os.urandom(307),
+        b"\xff\xff" + os.urandom(3000),
+        b"\x00\x00",
+        b"\x01\xb3\x04" + bytes(434),
+        foreign,
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20,
+    )
+
+    async def one(number: int) -> None:
+        async with dialled(target.enode) as (reader, writer):
+            writer.write(openings[number % len(openings)])
+            expect(await is_closed(reader), "still open")
+
+    await in_turns(target.count(2000, 28), one)
+
+
+async def wrong_hellos(target: Target) -> None:
+    """Handshakes by the book, and then nonsense."""
+
+    async def one(number: int) -> None:
+        async with shaken(target.enode) as peer:
+            own = hello(peer.key)
+            stranger = PrivateKey(os.urandom(32))
+            match number % 9:
+                case 0:
+                    peer.writer.write(os.urandom(600))
+                case 1:
+                    await peer.send(HELLO, hello(stranger))
+                case 2:
+                    await peer.send(HELLO, hello(peer.key, capabilities=[[b"abc", 1]]))
+                case 3:
+                    await peer.send(HELLO, hello(peer.key, name=bytes(2 * 2**20)))
+                case 4:
+                    await peer.send(STATUS, own)
+                case 5:
+                    await peer.send(HELLO, own[:-1])
+                case 6:
+                    await peer.send(HELLO, rlp.encode([5, b"", [[b"eth", 68]], 0, bytes(64)]))
+                case 7:
+                    await peer.send(HELLO, b"")
+                case 8:
+                    await peer.send(HELLO, rlp.encode([5, b"", [[b"eth", 68]] * 300, 0, peer.key.public_key]))
+            expect(await peer_is_cut_off(peer), "still open")
+
+    await in_turns(target.count(900, 18), one)
+
+
+async def wrong_statuses(target: Target) -> None:
+    """Peers of other chains, and statuses that are none."""
+
+    async def one(number: int) -> None:
+        async with greeted(target.enode) as peer:
+            match number % 7:
+                case 0:
+                    await peer.join(network=999_999)
+                case 1:
+                    await peer.join(genesis=os.urandom(32))
+                case 2:
+                    await peer.join(fork=[b"abcd", 0])
+                case 3:
+                    await peer.join(difficulty=b"\x01" + bytes(2 * 2**20))
+                case 4:
+                    await peer.send(STATUS, b"\xc0")
+                case 5:
+                    await peer.send(GET_HEADERS, rlp.encode([1, [0, 1, 0, 0]]))
+                case 6:
+                    await peer.join()
+                    await peer.send(STATUS, b"\xc0")
+            expect(await peer_is_cut_off(peer), f"still open ({number % 7})")
+
+    await in_turns(target.count(700, 14), one)
+
+
+async def half_open(target: Target) -> None:
+    """2,000 connections that begin a handshake and leave it at that."""
+    async with contextlib.AsyncExitStack() as held:
+        readers = []
+        for number in range(target.count(2000, 60)):
+            try:
+                reader, writer = await held.enter_async_context(dialled(target.enode))
+            except ConnectionError:
+                continue  # not let in is as good as cut off
+            writer.write(b"\x01\xb3" + os.urandom(number % 400))
+            readers.append(reader)
+        await probe(target, "while handshakes are half open")
+        await asyncio.gather(*map(is_closed, readers))
+
+
+async def large_frames(target: Target) -> None:
+    """Frames of nearly 16 MiB, some in place of Hello."""
+    noise = os.urandom(2**24 - 1000)
+
+    async def one(number: int) -> None:
+        code = (HELLO, NEW_BLOCK, TRANSACTIONS, STATUS, 0x60)[number % 5]
+        async with (shaken if code == HELLO else joined)(target.enode) as peer:
+            with contextlib.suppress(ConnectionError):
+                await peer.send(code, noise)
+            expect(await peer_is_cut_off(peer), f"still open after 16 MiB of {code:#x}")
+
+    await in_turns(target.count(50, 5), one, width=5)
+
+
+async def dripping_frames(target: Target) -> None:
+    """Frames of 16 MiB, a few bytes at a time."""
+
+    async def one(_: int) -> None:
+        async with joined(target.enode) as peer:
+            frame = peer.session.seal([(TRANSACTIONS, os.urandom(2**20 * 9))])
+            dripping = asyncio.create_task(drip(peer.writer, frame))
+            try:
+                expect(await peer_is_cut_off(peer), "still open")
+            finally:
+                dripping.cancel()
+
+    await in_turns(target.count(20, 3), one)
+
+
+async def drip(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    """Just enough to seem alive."""
+    with contextlib.suppress(ConnectionError):
+        for start in range(0, len(frame), 100):
+            writer.write(frame[start : start + 100])
+            await writer.drain()
+            await asyncio.sleep(0.2)
+
+
+async def endless_zeros(target: Target) -> None:
+    """Messages that decompress to nothing but zeros."""
+    # of messages that are just not too long, hundreds are dropped unread before the peer is
+    for size in (2**24 - 1, 2**20, 10 * 2**20)[: 2 if target.scale < 1 else 3]:
+        async with joined(target.enode) as peer:
+            with contextlib.suppress(ConnectionError):
+                for _ in range(1000):
+                    await peer.send(TRANSACTIONS, bytes(size))
+            expect(await peer_is_cut_off(peer), f"still open after zeros of {size} bytes")
+
+
+async def announced_transactions(target: Target) -> None:
+    """A million hashes of transactions that nobody has."""
+    async with joined(target.enode) as peer:
+        reading = asyncio.create_task(peer_is_cut_off(peer))
+        try:
+            with contextlib.suppress(ConnectionError):
+                for _ in range(target.count(1_000_000, 50_000) // 4096):
+                    count = 4096
+                    hashes = [os.urandom(32) for _ in range(count)]
+                    await peer.send(NEW_POOLED, rlp.encode([b"\x02" * count, [150] * count, hashes]))
+            await probe(target, "after a million announcements")
+            expect(await reading, "still open")
+        finally:
+            reading.cancel()
+
+
+async def announced_blocks(target: Target) -> None:
+    """A million hashes of blocks that nobody has."""
+    last = await head(target)
+    async with joined(target.enode) as peer:
+        reading = asyncio.create_task(peer_is_cut_off(peer))
+        try:
+            with contextlib.suppress(ConnectionError):
+                for number in range(target.count(1_000_000, 20_000) // 1000):
+                    pairs: list[rlp.Encodable] = [[os.urandom(32), last + 1 + number % 5] for _ in range(1000)]
+                    await peer.send(NEW_HASHES, rlp.encode(pairs))
+            await probe(target, "after a million announcements")
+            expect(await reading, "still open")
+        finally:
+            reading.cancel()
+
+
+async def worthless_transactions(target: Target) -> None:
+    """Transactions that can never be included, by the thousand, and some that are none."""
+    for make in (
+        lambda: [legacy_transaction(PrivateKey(os.urandom(32)), 10**6 + nonce) for nonce in range(20)],
+        lambda: [b"\x02" + os.urandom(120) for _ in range(100)],
+        lambda: [rlp.encode([0, 1, 21_000, bytes(20), 0, b"", 27, 0, 0])] * 100,
+    ):
+        async with joined(target.enode) as peer:
+            reading = asyncio.create_task(peer_is_cut_off(peer))
+            with contextlib.suppress(ConnectionError):
+                for _ in range(target.count(500, 10)):
+                    await peer.send(TRANSACTIONS, wire.join_transactions(make()))
+                    await asyncio.sleep(0)
+            await probe(target, "during worthless transactions")
+            reading.cancel()
+
+
+def false_header(number: int) -> list[rlp.Encodable]:
+    """A header that belongs nowhere."""
+    empty = b"\x00" * 32
+    return [
+        os.urandom(32), bytes.fromhex("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"), bytes(20),
+        empty, empty, empty, bytes(256), 1, number, 30_000_000, 0, 1_700_000_000 + number, bytes(97), empty, bytes(8),
+    ]  # fmt: skip
+
+
+async def headers_that_never_link(target: Target) -> None:
+    """A peer with the best chain of all, whose headers lead nowhere."""
+    async with joined(target.enode, difficulty=FAR_AHEAD, best=os.urandom(32)) as peer:
+        for _ in range(target.count(1000, 200)):
+            message = await peer.receive()
+            if message is None:
+                return
+            code, payload = message
+            if code != GET_HEADERS:
+                continue
+            request, query = rlp.decode_list(payload)
+            start, limit = query[0], rlp.decode_int(query[1])
+            first = rlp.decode_int(start) if len(start) < 32 else 10_000_000
+            headers: list[rlp.Encodable] = [false_header(first + place) for place in range(min(limit, 200))]
+            await peer.send(HEADERS, rlp.encode([request, headers]))
+        expect(False, "still asked after 200 answers")
+
+
+async def no_answers(target: Target) -> None:
+    """A peer with the best chain of all that never answers."""
+    async with joined(target.enode, difficulty=FAR_AHEAD, best=os.urandom(32)) as peer:
+        expect(await peer_is_cut_off(peer), "still open")
+
+
+async def wrong_answers(target: Target) -> None:
+    """Answers that nobody asked for."""
+    codes = (HEADERS, BODIES, POOLED, RECEIPTS, ETH + 0x0B, ETH + 0x40)
+
+    async def one(number: int) -> None:
+        code = codes[number % len(codes)]
+        async with joined(target.enode) as peer:
+            await peer.send(code, rlp.encode([12345, []]))
+            expect(await peer_is_cut_off(peer), f"still open after a message {code:#x}")
+
+    await in_turns(target.count(300, 12), one)
+
+
+async def unread_answers(target: Target) -> None:
+    """Requests for everything, and nobody reads the answers."""
+
+    async def one(_: int) -> None:
+        async with joined(target.enode) as peer:
+            peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            with contextlib.suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(40):
+                    for number in range(target.count(200_000, 5000)):
+                        await peer.send(GET_HEADERS, rlp.encode([number, [0, 1024, 0, 0]]))
+
+    attackers = asyncio.gather(*(one(number) for number in range(4)))
+    await asyncio.sleep(1)
+    await probe(target, "while nobody reads answers")
+    await attackers
+
+
+async def packet_flood(target: Target) -> None:
+    """Datagrams: noise, and pings of nodes that never were."""
+    if not target.enode.udp_port:
+        return
+    place = (target.enode.ip, target.enode.udp_port)
+    keys = [os.urandom(32) for _ in range(50)]
+    endpoint: list[rlp.Encodable] = [socket.inet_aton("127.0.0.1"), 30303, 30303]
+    ping = rlp.encode([4, endpoint, endpoint, int(time.time()) + 60])
+    packets = [wire.seal_packet(key, 1, ping) for key in keys]
+    packets += [wire.seal_packet(key, 3, rlp.encode([os.urandom(64), int(time.time()) + 60])) for key in keys]
+    packets += [os.urandom(size) for size in (10, 98, 200, 1280, 1400)]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.bind(("127.0.0.1", 0))
+        for number in range(target.count(100_000, 3000)):
+            sender.sendto(packets[number % len(packets)], place)
+            if number % 50 == 0:
+                await asyncio.sleep(0)
+    await probe(target, "during a flood of packets")
+
+
+ATTACKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
+    wrong_handshakes,
+    wrong_hellos,
+    wrong_statuses,
+    half_open,
+    large_frames,
+    dripping_frames,
+    endless_zeros,
+    announced_transactions,
+    announced_blocks,
+    worthless_transactions,
+    headers_that_never_link,
+    no_answers,
+    wrong_answers,
+    unread_answers,
+    packet_flood,
+)
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+async def peer_is_cut_off(peer: RawPeer) -> bool:
+    """Whether the node closes, which it may have done at any point. A minute is what a message may take to arrive."""
+    with contextlib.suppress(ConnectionError, wire.WireError):
+        async with asyncio.timeout(CUT_OFF_LIMIT_S):
+            await peer.is_cut_off()
+    return True
+
+
+async def in_turns(count: int, one: Callable[[int], Awaitable[None]], width: int = 40) -> None:
+    """So many connections, a few at a time. Not to be let in is as good as being cut off."""
+    numbers = iter(range(count))
+
+    async def worker() -> None:
+        for number in numbers:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                await one(number)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(width):
+            tasks.create_task(worker())
+
+
+async def run(target: Target, names: list[str]) -> list[str]:
+    """Every attack in turn; the failures."""
+    raise_file_limit()
+    await served(target)
+    before = target.memory_mb()
+    for attack in ATTACKS:
+        name = attack.__name__
+        if names and name not in names:
+            continue
+        found, target.failures, target.served = target.failures, [], []
+        began, first = time.perf_counter(), await head(target)
+        try:
+            await attack(target)
+        except* (abuse.Unanswered, OSError, EOFError, TimeoutError) as group:
+            target.failures += [f"{type(error).__name__}: {error}" for error in flat(group)]
+        await probe(target, "afterwards")
+        grown = target.memory_mb() - before
+        if grown > MEMORY_LIMIT_MB:
+            target.failures.append(f"memory grew by {grown:.0f} MB")
+        gap = await longest_gap(target, first)
+        if gap > target.period_s + LATE_LIMIT_S:
+            target.failures.append(f"a block was {gap - target.period_s} s late")
+        verdict = "; ".join(target.failures[:5]) or "ok"
+        slowest = max(target.served, default=float("nan"))
+        took = time.perf_counter() - began
+        figures = f"{took:6.1f} s   memory {grown:+6.0f} MB   served in {slowest:5.2f} s   longest gap {gap} s"
+        print(f"{name:24} {figures}   {verdict}", flush=True)
+        target.failures = found + [f"{name}: {failure}" for failure in target.failures]
+    return target.failures
+
+
+def flat(group: BaseExceptionGroup[Exception]) -> list[BaseException]:
+    """The errors inside, without their groups."""
+    members: list[BaseException] = []
+    for error in group.exceptions:
+        members += flat(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return members
+
+
+def raise_file_limit() -> None:
+    """Thousands of connections are thousands of files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 8192 if hard == resource.RLIM_INFINITY else min(8192, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--enode", type=Enode.parse, required=True)
+    parser.add_argument("--http", type=abuse.place, default=("127.0.0.1", 8545))
+    parser.add_argument("--pid", type=int)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--period", type=int, default=1)
+    parser.add_argument("--only", action="append", default=[])
+    chosen = parser.parse_args()
+    target = Target(chosen.enode, chosen.http, chosen.pid, chosen.scale, chosen.period)
+    return 1 if asyncio.run(run(target, chosen.only)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""A peer that says whatever it is told to: the honest part of a connection, made by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from ophion.native import wire
+from ophion.native.crypto import PrivateKey
+from ophion.primitives import rlp
+from ophion.primitives.enode import Enode
+
+HELLO, DISCONNECT, PING, PONG = range(4)
+ETH = 0x10
+"""Where eth begins when it is the only thing shared."""
+PATIENCE_S = 40.0
+
+
+def new_key() -> PrivateKey:
+    """Somebody nobody has seen."""
+    return PrivateKey(os.urandom(32))
+
+
+def hello(key: PrivateKey, *, name: bytes = b"raw", capabilities: rlp.Encodable = ((b"eth", 68),)) -> bytes:
+    """The first message of a peer."""
+    return rlp.encode([5, name, capabilities, 0, key.public_key])
+
+
+@asynccontextmanager
+async def dialled(enode: Enode) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A bare connection."""
+    opening = asyncio.open_connection(enode.ip, enode.tcp_port, limit=2**25)
+    reader, writer = await asyncio.wait_for(opening, PATIENCE_S)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    """Whether the other side closes; what it still says does not matter."""
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(PATIENCE_S):
+            while await reader.read(1 << 16):
+                pass
+    return True
+
+
+@dataclass
+class RawPeer:
+    """One connection after the handshake."""
+
+    key: PrivateKey
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    session: wire.Session
+    waiting: deque[tuple[int, bytes]] = field(default_factory=deque)
+    reason: bytes | None = None
+    """The payload of the Disconnect that came, if one came."""
+
+    async def receive(self) -> tuple[int, bytes] | None:
+        """The next message; None when the node has closed. Pings are answered."""
+        while True:
+            while self.waiting:
+                code, payload = self.waiting.popleft()
+                if code == DISCONNECT:
+                    self.reason = payload
+                elif code == PING:
+                    await self.send(PONG, b"\xc0")
+                elif code != PONG:
+                    return code, payload
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    data = await self.reader.read(1 << 18)
+            except ConnectionError:
+                return None
+            if not data:
+                return None
+            self.waiting.extend(self.session.feed(data))
+
+    async def send(self, code: int, payload: bytes) -> None:
+        """Say something, as fast as it is taken; `ConnectionError` when nobody is there any more."""
+        self.writer.write(self.session.seal([(code, payload)]))
+        await self.writer.drain()
+
+    async def expect(self, code: int) -> bytes:
+        """The payload of the next message with this id."""
+        while True:
+            message = await self.receive()
+            if message is None:
+                raise ConnectionError(f"closed while {code:#x} was awaited, with {(self.reason or b'').hex()}")
+            if message[0] == code:
+                return message[1]
+
+    async def is_cut_off(self) -> bool:
+        """Reads until the node has closed; `TimeoutError` when it does not."""
+        while await self.receive() is not None:
+            pass
+        return True
+
+    async def join(self, **changes: rlp.Encodable) -> list[rlp.Item]:
+        """Exchange Status: say what the node says, but for some fields. Returns the node's."""
+        payload = await self.expect(ETH)
+        status = rlp.decode_list(payload)
+        names = ("version", "network", "difficulty", "best", "genesis", "fork")
+        said = dict(zip(names, status, strict=True)) | changes
+        await self.send(ETH, rlp.encode([said[name] for name in names]))
+        return status
+
+
+@asynccontextmanager
+async def shaken(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[RawPeer]:
+    """A connection before the Hellos."""
+    key = key or new_key()
+    async with dialled(enode) as (reader, writer):
+        handshake = wire.Handshake.initiate(key.secret(), enode.node_id, os.urandom(wire.HANDSHAKE_ENTROPY))
+        writer.write(handshake.auth)
+        async with asyncio.timeout(PATIENCE_S):
+            size = await reader.readexactly(2)
+            ack = size + await reader.readexactly(int.from_bytes(size, "big"))
+        yield RawPeer(key, reader, writer, handshake.finish(ack))
+
+
+@asynccontextmanager
+async def greeted(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[RawPeer]:
+    """A connection after the Hellos."""
+    async with shaken(enode, key) as peer:
+        await peer.send(HELLO, hello(peer.key))
+        await peer.expect(HELLO)
+        peer.session.is_compressed = True
+        peer.session.max_message = 2**24 - 1
+        peer.waiting.extend(peer.session.feed(b""))
+        yield peer
+
+
+@asynccontextmanager
+async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPeer]:
+    """A connection after Status."""
+    async with greeted(enode) as peer:
+        await peer.join(**changes)
+        yield peer

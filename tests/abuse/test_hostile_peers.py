@@ -1,0 +1,52 @@
+"""Hostile peers at a small scale, against a validator of its own that makes a block each second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from ophion.primitives.enode import Enode
+from ophion.testing.process import NodeProcess
+from tests.abuse import hostile_peers
+from tests.conftest import ROOT
+
+EXAMPLE = ROOT / "examples" / "ibft2"
+OPTIONS = (
+    f"--genesis-file={EXAMPLE / 'genesis.json'}",
+    f"--node-private-key-file={EXAMPLE / 'key.priv'}",
+    "--p2p-enabled",
+    "--p2p-interface=127.0.0.1",
+    "--p2p-port=0",
+    "--bootnodes",
+    "--rpc-http-api=ETH,NET",
+    "--durable-commits=false",
+)
+LONGER = {"dripping_frames"}
+"""Takes the minute that a message may take to arrive; the script runs it."""
+ELSEWHERE = {"announced_transactions", "headers_that_never_link", "no_answers", "unread_answers"}
+"""In their short form: tests/integration/test_hostile_eth.py."""
+NAMES = [attack.__name__ for attack in hostile_peers.ATTACKS]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    with NodeProcess(tmp_path_factory.mktemp("hostile") / "data", *OPTIONS) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in LONGER | ELSEWHERE])
+def test_a_node_stands(name: str, node: NodeProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the machine of a test run is busy with other tests: this guards against minutes, the script against milliseconds
+    monkeypatch.setattr(hostile_peers, "SERVED_LIMIT_S", 20.0)
+    monkeypatch.setattr(hostile_peers, "LATE_LIMIT_S", 20)
+    enode = Enode.parse(node.rpc("net_enode"))
+    target = hostile_peers.Target(enode, ("127.0.0.1", node.ports["json-rpc"]), node.pid, scale=0.01)
+    assert asyncio.run(hostile_peers.run(target, [name])) == []
+    assert node.is_running
+
+
+def test_the_node_has_said_nothing_it_should_not(node: NodeProcess) -> None:
+    assert "Traceback" not in node.output()
+    assert node.stop() == 0
