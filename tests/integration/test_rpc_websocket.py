@@ -13,6 +13,7 @@ import pytest
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, CloseConnection, Ping, Request, TextMessage
 
+from ophion.native.crypto import keccak256
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import LOGGING, deploying
@@ -105,6 +106,13 @@ def test_a_transaction_is_heard_of_pending_mined_and_with_its_logs(node: NodePro
     assert node.receipt(sent)["blockHash"] == heard[heads]["hash"]
     assert client.ask("eth_unsubscribe", heads)["result"] is True
     assert client.ask("eth_unsubscribe", heads)["error"]["code"] == -32000
+
+
+def test_a_message_of_the_size_of_six_blobs_is_one_frame(node: NodeProcess) -> None:
+    client = WebSocket(node)
+    blobs = "0x" + "ab" * (6 * 131_072 + 100_000)
+    assert client.ask("web3_sha3", blobs)["result"] == "0x" + keccak256(bytes.fromhex(blobs[2:])).hex()
+    assert not client.is_closed
 
 
 def test_subscriptions_die_with_their_connection(node: NodeProcess) -> None:

@@ -123,12 +123,13 @@ class WebSocketConfig(RpcConfig):
     }
 
     port: int = listening_port(8546)
-    max_frame_size: int = option(
+    max_frame_size: int | None = option(
         "--{service}-max-frame-size",
-        default=MEBIBYTE,
+        default=None,
         check=at_least(125),
         needs="--{service}-enabled",
-        help="Bytes of the longest frame; a message may have four times as many.",
+        help="Bytes of the longest frame; a message may have four times as many, though no more than a request over "
+        "HTTP. (default: as many as that)",
     )
 
 

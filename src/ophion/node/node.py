@@ -134,7 +134,8 @@ def _network(
     return build_network(config, core, key, data_path, lanes, clock, entropy, permissions.node_rules)
 
 
-def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:
+async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:
+    await interface.open()
     write_ports(data_path, interface.ports())
     if interface.enode is not None:
         log.info("Enode URL %s", interface.enode)

@@ -65,7 +65,7 @@ class Interface:
     """The services of a node that clients talk to."""
 
     services: tuple[Service, ...]
-    listening: Mapping[str, HttpService | WebSocketService]
+    listening: dict[str, HttpService | WebSocketService]
     """Those with a port, by the name `net_services` uses."""
     peers: PeerService | None = None
     """Connections with other nodes, where the node has any."""
@@ -74,6 +74,11 @@ class Interface:
     def enode(self) -> Enode | None:
         """Where other nodes find this one."""
         return None if self.peers is None else self.peers.local_enode
+
+    async def open(self) -> None:
+        """Let clients in everywhere at once; JSON-RPC last, so that who reaches it reaches everything."""
+        for service in reversed(self.listening.values()):
+            await service.open()
 
     def ports(self) -> dict[str, int]:
         """Actual ports by the names of the ports file."""
@@ -205,6 +210,8 @@ def build_interface(
         services.append(graphql)
     if config.metrics.is_on:
         services.append(_metrics(config, metrics(), listening))
+    for one in listening.values():
+        one.waits_to_open = True
     return Interface(tuple(services), listening, peers)
 
 
@@ -301,6 +308,7 @@ def _graphql(config: NodeConfig, context: RpcContext, door: Door | None) -> Http
 
 def _websocket(config: NodeConfig, context: RpcContext, measured: RequestMetrics | None) -> WebSocketService:
     websocket, access, limits = config.websocket, config.access, config.limits
+    frame = websocket.max_frame_size or config.http.max_content_length
     settings = WebSocketSettings(
         host=websocket.host,
         port=websocket.port,
@@ -310,8 +318,8 @@ def _websocket(config: NodeConfig, context: RpcContext, measured: RequestMetrics
         timeout_s=limits.timeout_s,
         limits=WebSocketLimits(
             max_connections=websocket.max_connections,
-            max_frame_bytes=websocket.max_frame_size,
-            max_message_bytes=_MESSAGE_FRAMES * websocket.max_frame_size,
+            max_frame_bytes=frame,
+            max_message_bytes=max(frame, min(_MESSAGE_FRAMES * frame, config.http.max_content_length)),
             max_unread_bytes=limits.max_unread_bytes,
             write_timeout_s=limits.write_timeout_s,
         ),

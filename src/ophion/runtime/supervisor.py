@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 log = logging.getLogger(__name__)
@@ -46,14 +46,16 @@ class Supervisor:
         """Ask for an orderly end; `run` returns when all services are down."""
         self._stop.set()
 
-    async def run(self, started: Callable[[], None] = lambda: None) -> None:
-        """Start every service, call `started`, wait for `stop`; raises what a service raised."""
+    async def run(self, started: Callable[[], Awaitable[None] | None] = lambda: None) -> None:
+        """Start every service, call `started` (and wait for it), wait for `stop`; raises what a service raised."""
         stopping = asyncio.create_task(self._stop.wait(), name="stop")
         try:
             for service in self._services:
                 if not await self._start(service, stopping):
                     return
-            started()
+            last_step = started()
+            if last_step is not None:
+                await last_step
             await self._wait(stopping)
         finally:
             stopping.cancel()

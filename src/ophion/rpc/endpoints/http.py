@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import parse_qs
 
 from ophion.rpc.endpoints.guarded import Guarded
 from ophion.rpc.endpoints.health import Health
+from ophion.rpc.endpoints.page import page, wants_page
+from ophion.rpc.questions.context import Endpoint
 from ophion.rpc.transport.http.policy import Guard, Result
 from ophion.rpc.transport.http.wire import JSON, Request, Response
 from ophion.rpc.transport.replies import Reply
@@ -19,13 +21,16 @@ _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
 class RpcApplication:
     """`POST /` to the dispatcher, or with a door to that of a token; `GET /` and health for load balancers."""
 
-    def __init__(self, guarded: Guarded, health: Health) -> None:
+    def __init__(
+        self, guarded: Guarded, health: Health, endpoints: Callable[[], Mapping[str, Endpoint]] = dict
+    ) -> None:
         gate = guarded.gate
         self.plain: Callable[..., Reply] | None = guarded.dispatcher.handle if gate is None else None
         self.token_guard: Guard | None = gate
         self.close = guarded.close
         self._door = guarded.door
         self._health = health
+        self._endpoints = endpoints
 
     def respond(self, request: Request) -> Result:
         """Everything but `POST /`."""
@@ -40,7 +45,7 @@ class RpcApplication:
         if request.path != b"/":
             return Response(404)
         if request.method == b"GET":
-            return Response(201)
+            return page(request, self._endpoints()) if wants_page(request) else Response(201)
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 
     def _is_ready(self, query: bytes) -> bool:

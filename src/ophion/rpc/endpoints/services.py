@@ -99,7 +99,7 @@ def http_service(
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
         table = method_table(context, settings.groups, HTTP, measured)
-        return RpcApplication(settings.guarded(table, loop, limits), health)
+        return RpcApplication(settings.guarded(table, loop, limits), health, context.endpoints)
 
     return HttpService(
         "JsonRPC service",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ophion.chain.block import decode_block
 from ophion.errors import DecodeError
-from ophion.native.tracing import TraceStream, trace_block, trace_call, trace_transaction
+from ophion.native.tracing import TraceKind, TraceStream, trace_block, trace_call, trace_transaction
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import BlockTag
@@ -20,7 +20,7 @@ from ophion.rpc.questions.tracing import (
     TraceOptions,
     TraceOptionsParam,
     TraceResult,
-    streamed,
+    traced,
     traced_block,
     transaction_at,
 )
@@ -33,11 +33,11 @@ async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam
     Without a `tracer` the answer has a row for each instruction; null for a transaction that is not mined.
     """
 
-    def start() -> TraceStream:
+    def start(kind: TraceKind) -> TraceStream:
         block, index = transaction_at(ctx, hash)
-        return trace_transaction(block, index, (options or PLAIN).kind, ctx.limits.timeout_s)
+        return trace_transaction(block, index, kind, ctx.limits.timeout_s)
 
-    return await streamed(ctx, start)
+    return await traced(ctx, options or PLAIN, start)
 
 
 @method("debug_traceBlockByNumber", needs={"state"})
@@ -96,10 +96,10 @@ async def _trace_block(
     if options.is_named and header is not None and header.number == 0:
         raise GENESIS_NOT_TRACEABLE()
 
-    def start() -> TraceStream:
-        return trace_block(traced_block(ctx, header, body), options.kind, options.is_named, ctx.limits.timeout_s)
+    def start(kind: TraceKind) -> TraceStream:
+        return trace_block(traced_block(ctx, header, body), kind, options.is_named, ctx.limits.timeout_s)
 
-    return await streamed(ctx, start)
+    return await traced(ctx, options, start, is_list=True)
 
 
 @method("debug_traceCall", needs={"state"})
@@ -116,12 +116,12 @@ async def trace_a_call(
     overrides = () if accounts is None else decode_state_overrides(accounts)
     env_overrides = None if fields is None else decode_block_overrides(fields)
 
-    def start() -> TraceStream:
+    def start(kind: TraceKind) -> TraceStream:
         view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
         if view is None:
             raise BLOCK_NOT_FOUND()
         env = view.env if env_overrides is None else view.env_with(env_overrides)
         request = call.request(gas_for(ctx, call, view.header.gas_limit), strict=False)
-        return trace_call(view.state, env, request, overrides, wanted.kind, ctx.limits.timeout_s)
+        return trace_call(view.state, env, request, overrides, kind, ctx.limits.timeout_s)
 
-    return await streamed(ctx, start)
+    return await traced(ctx, wanted, start)

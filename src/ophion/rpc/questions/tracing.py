@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
+import orjson
+
 from ophion.chain.block import ommers_of
 from ophion.chain.environment import block_env
 from ophion.errors import InvalidBlock, MissingStateError, RpcError
@@ -46,6 +48,34 @@ async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes |
         raise refused(str(error)) from error
     except (InvalidBody, InvalidBlock) as error:
         raise RpcError(SERVER_ERROR_CODE, str(error)) from error
+
+
+async def traced(
+    ctx: RpcContext, options: TraceOptions, start: Callable[[TraceKind], TraceStream], is_list: bool = False
+) -> bytes | Streamed | None:
+    """The answer that a tracer makes; of several, one after the other, each under its name.
+
+    `is_list`: the answer has an entry `{txHash, result}` for each transaction.
+    """
+    if options.several is None:
+        return await streamed(ctx, lambda: start(options.kind))
+    parts: dict[str, Any] = {}
+    for name, kind in (options.several or {_NOOP: options.kind}).items():
+        found = await streamed(ctx, lambda kind=kind: start(kind))  # type: ignore[misc]
+        if found is None:
+            return None
+        parts[name] = orjson.loads(found if isinstance(found, bytes) else await found.whole())
+    return orjson.dumps(_together(parts, options.several, is_list))
+
+
+def _together(parts: Mapping[str, Any], wanted: Mapping[str, TraceKind], is_list: bool) -> Any:
+    if not is_list:
+        return {name: parts[name] for name in wanted}
+    entries = next(iter(parts.values()))
+    return [
+        {**entry, "result": {name: parts[name][index]["result"] for name in wanted}}
+        for index, entry in enumerate(entries)
+    ]
 
 
 def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None = None) -> TracedBlock:
@@ -103,9 +133,12 @@ class TraceOptions:
     """How to trace; `is_named` when a tracer was asked for by its name."""
 
     kind: TraceKind
+    """Where there are several, the first; where there is none, one whose result nobody sees."""
     is_named: bool
     members: Mapping[str, Any]
     """The options object itself, for the members that belong to one method alone."""
+    several: Mapping[str, TraceKind] | None = None
+    """The tracers of `muxTracer` by name; empty for `noopTracer`, which runs and shows nothing."""
 
 
 def decode_trace_options(value: object) -> TraceOptions:
@@ -118,10 +151,20 @@ def decode_trace_options(value: object) -> TraceOptions:
     config = value.get("tracerConfig") or {}
     if type(config) is not dict:
         raise invalid_params("tracerConfig: an object is expected")
+    if name == _MUX:
+        return TraceOptions(_NOTHING, True, value, {one: _tracer(one, part or {}) for one, part in config.items()})
+    if name == _NOOP:
+        return TraceOptions(_NOTHING, True, value, {})
+    return TraceOptions(_tracer(name, config), True, value)
+
+
+def _tracer(name: object, config: object) -> TraceKind:
     make = _TRACERS.get(name) if type(name) is str else None
     if make is None:
         raise invalid_params(f"tracer: {name} is not known")
-    return TraceOptions(make(config), True, value)
+    if type(config) is not dict:
+        raise invalid_params("tracerConfig: an object is expected")
+    return make(config)
 
 
 def _flag(members: Mapping[str, Any], name: str) -> bool:
@@ -167,6 +210,8 @@ _TRACERS: Final[Mapping[str, Callable[[Mapping[str, Any]], TraceKind]]] = {
     "4byteTracer": lambda config: TraceKind.selectors(),
 }
 
+_MUX, _NOOP = "muxTracer", "noopTracer"
+_NOTHING: Final = TraceKind.selectors()
 PLAIN: Final = decode_trace_options({})
 TraceOptionsParam = Annotated[
     TraceOptions,
@@ -183,7 +228,7 @@ TraceOptionsParam = Annotated[
                 "enableReturnData": {"type": "boolean"},
                 "limit": {"type": "integer"},
                 "opcodes": {"type": "array", "items": {"type": "string"}},
-                "tracer": {"enum": ["", *_TRACERS]},
+                "tracer": {"enum": ["", *_TRACERS, _MUX, _NOOP]},
                 "tracerConfig": {"type": "object"},
             },
         },

@@ -61,7 +61,10 @@ class Listener(ABC, Generic[ConnectionT]):
         self.port = port
         """The configured port; once the service is ready, the actual one."""
         self.places: Places[ConnectionT] = Places(name, max_connections)
+        self.waits_to_open = False
+        """Whether clients are let in when `open` says so and not before: several services open at the same moment."""
         self._tls = tls
+        self._server: asyncio.Server | None = None
 
     @property
     def is_encrypted(self) -> bool:
@@ -72,9 +75,10 @@ class Listener(ABC, Generic[ConnectionT]):
         """Serve; cancelling stops listening, closes every connection and drops waiting requests."""
         loop = asyncio.get_running_loop()
         application, newcomer = self._begin(loop)
-        server = await self._listen(loop, newcomer)
+        server = self._server = await self._bind(loop, newcomer)
         self.port = server.sockets[0].getsockname()[1]
-        logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
+        if not self.waits_to_open:
+            await self.open()
         ready()
         try:
             while True:
@@ -87,20 +91,29 @@ class Listener(ABC, Generic[ConnectionT]):
                 connection.close()
             application.close()
 
+    async def open(self) -> None:
+        """Let clients in; the port is taken already."""
+        assert self._server is not None, "a service is opened once it is ready"
+        try:
+            await self._server.start_serving()
+        except OSError as error:
+            raise ListenError(self.name, self.host, self.port, error.strerror or str(error)) from error
+        logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
+
     @abstractmethod
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
         """What the service does, and what makes a connection to it."""
 
-    async def _listen(
+    async def _bind(
         self, loop: asyncio.AbstractEventLoop, newcomer: Callable[[], asyncio.BaseProtocol]
     ) -> asyncio.Server:
-        """A listening socket; `ListenError` says in one line why there is none."""
+        """A port of one's own that lets nobody in yet; `ListenError` says in one line why there is none."""
         try:
             if self._tls is not None:
                 # loads the ssl module, which other services are spared
                 from ophion.rpc.transport.tls.handshakes import Handshakes
 
                 newcomer = Handshakes(self._tls, newcomer).newcomer
-            return await loop.create_server(newcomer, self.host, self.port, backlog=_BACKLOG)
+            return await loop.create_server(newcomer, self.host, self.port, backlog=_BACKLOG, start_serving=False)
         except OSError as error:
             raise ListenError(self.name, self.host, self.port, error.strerror or str(error)) from error

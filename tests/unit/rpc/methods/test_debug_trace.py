@@ -218,3 +218,36 @@ def test_a_traced_call_need_not_be_affordable(dev: Interface) -> None:
 def test_a_call_on_a_block_that_is_not_there_is_an_error(dev: Interface) -> None:
     assert dev.error("debug_traceCall", {"to": FIRST}, "0x99999") == (-32000, "Block not found")
     assert dev.error("debug_traceCall", {"to": FIRST}, NOWHERE) == (-32000, "Block not found")
+
+
+# --- tracers of tracers --------------------------------------------------------------------------
+
+
+def test_the_mux_tracer_shows_several_traces_under_their_names(dev: Interface) -> None:
+    _, (hash,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0, value=5)))
+    name = "0x" + hash.hex()
+    parts = {"callTracer": {"onlyTopCall": True}, "prestateTracer": {"diffMode": True}, "4byteTracer": None}
+    options = {"tracer": "muxTracer", "tracerConfig": parts}
+    expected = {
+        one: dev.ask("debug_traceTransaction", name, {"tracer": one, "tracerConfig": config or {}})
+        for one, config in parts.items()
+    }
+    assert dev.ask("debug_traceTransaction", name, options) == expected
+    assert dev.ask("debug_traceBlockByNumber", "0x1", options) == [{"txHash": name, "result": expected}]
+    call = {"to": "0x" + "d0" * 20, "value": "0x1"}
+    assert set(dev.ask("debug_traceCall", call, "latest", options)) == set(parts)
+    assert dev.ask("debug_traceTransaction", "0x" + "ab" * 32, options) is None
+
+
+def test_the_noop_tracer_runs_and_shows_nothing(dev: Interface) -> None:
+    _, (hash,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0)))
+    name, options = "0x" + hash.hex(), {"tracer": "noopTracer"}
+    assert dev.ask("debug_traceTransaction", name, options) == {}
+    assert dev.ask("debug_traceBlockByNumber", "0x1", options) == [{"txHash": name, "result": {}}]
+    assert dev.ask("debug_traceTransaction", "0x" + "ab" * 32, options) is None
+
+
+def test_a_mux_of_unknown_tracers_is_refused(dev: Interface) -> None:
+    for config in ({"noTracer": {}}, {"muxTracer": {}}, {"callTracer": 5}):
+        options = {"tracer": "muxTracer", "tracerConfig": config}
+        assert dev.error("debug_traceTransaction", "0x" + "ab" * 32, options)[0] == -32602
