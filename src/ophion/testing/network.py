@@ -97,7 +97,9 @@ class TestNetwork:
         timeout_s: int = 2,
         relayed: bool = False,
         options: Sequence[str] = (),
+        clocks: dict[int, float] | None = None,
     ) -> None:
+        """`clocks`: by how many seconds the clocks of some nodes are ahead."""
         count = validators + followers
         self.path = path
         self.engine = engine
@@ -116,6 +118,7 @@ class TestNetwork:
         members = [key.address for key in self.keys[:validators]]
         self.genesis_file.write_text(json.dumps(network_genesis(engine, members, period_s, timeout_s)))
         self._options = options
+        self._clocks = clocks or {}
         self.nodes = [self._node(index) for index in range(count)]
 
     def _node(self, index: int) -> NodeProcess:
@@ -129,6 +132,7 @@ class TestNetwork:
             "--min-gas-price=0",
             f"--rpc-http-api={_APIS}",
             *self._options,
+            clock_ahead_s=self._clocks.get(index, 0.0),
         )
 
     def data_path(self, index: int) -> Path:

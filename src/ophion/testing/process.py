@@ -20,6 +20,10 @@ from ophion.node.ports_file import NAME as PORTS_FILE
 COMMAND = (sys.executable, "-m", "ophion")
 _START_LIMIT_S = 30.0
 _STOP_LIMIT_S = 15.0
+_WRONG_CLOCK = (
+    "import runpy, time; right = time.time; time.time = lambda: right() + %g;"
+    "runpy.run_module('ophion', None, '__main__')"
+)
 _ALONE = ("--p2p-interface=127.0.0.1", "--p2p-port=0", "--discovery-enabled=false")
 """Peers on this machine only and on a free port; `ophion dev` has none unless asked."""
 
@@ -46,8 +50,16 @@ class NodeProcess:
     HTTP and WebSocket take free ports, which the ports file names. Output goes to `log` in the data path's parent.
     """
 
-    def __init__(self, data_path: Path, *options: str, command: Sequence[str] = (), has_http: bool = True) -> None:
+    def __init__(
+        self,
+        data_path: Path,
+        *options: str,
+        command: Sequence[str] = (),
+        has_http: bool = True,
+        clock_ahead_s: float = 0.0,
+    ) -> None:
         self.data_path = data_path
+        self._launcher = COMMAND if not clock_ahead_s else (sys.executable, "-c", _WRONG_CLOCK % clock_ahead_s)
         self.log = data_path.with_name(data_path.name + ".log")
         self._arguments = [
             *command,
@@ -65,7 +77,7 @@ class NodeProcess:
         (self.data_path / PORTS_FILE).unlink(missing_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*COMMAND, *self._arguments], stdout=log, stderr=subprocess.STDOUT, env=environment()
+                [*self._launcher, *self._arguments], stdout=log, stderr=subprocess.STDOUT, env=environment()
             )
         deadline = time.monotonic() + _START_LIMIT_S
         while not (self.data_path / PORTS_FILE).exists():

@@ -1,0 +1,160 @@
+"""Load and faults on networks of this checkout: python bench/network.py [ibft2 qbft] [--seconds 20] [--kill]
+
+Starts that many validators as processes on this machine (period 1 s, request time-out 2 s), floods the first one with
+signed zero-value transfers at gas price 0, one a request, sent by wrk from 64 senders, and prints one JSON line per
+network: memory of each node idle and after, transactions per second between the second and the last block of the
+flood, gaps between blocks, processor time per transaction over all nodes, and whether all have the same chain.
+
+--kill instead ends the validator whose turn is next with SIGKILL, right after a block, prints the gaps between the next
+twelve blocks, starts it again and prints the gaps after that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+from ophion.native.crypto import PrivateKey
+from ophion.testing.network import CHAIN_ID, TestNetwork
+from ophion.testing.signing import legacy_transaction
+
+SENDERS = 64
+LUA = """local lines = {}
+for line in io.lines("%s") do lines[#lines + 1] = line end
+local next = 0
+request = function()
+  next = next %% #lines + 1
+  local body = '{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x' .. lines[next] .. '"]}'
+  return wrk.format("POST", "/", {["Content-Type"] = "application/json"}, body)
+end
+"""
+
+
+def memory_mb(network: TestNetwork) -> list[int]:
+    """Resident memory of each node."""
+    found = []
+    for node in network.nodes:
+        text = Path(f"/proc/{node.pid}/status").read_text()
+        found.append(next(int(line.split()[1]) for line in text.splitlines() if line.startswith("VmRSS")) // 1024)
+    return found
+
+
+def processor_s(network: TestNetwork) -> float:
+    """Processor time of all nodes."""
+    ticks = 0
+    for node in network.nodes:
+        fields = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def watch(
+    network: TestNetwork, until: Callable[[list[tuple[float, int]]], bool], index: int = 0
+) -> list[tuple[float, int]]:
+    """When the first node had which block."""
+    seen: list[tuple[float, int]] = []
+    height = network.height(index)
+    while not until(seen):
+        now = network.height(index)
+        if now > height:
+            seen.append((time.perf_counter(), now))
+            height = now
+        time.sleep(0.005)
+    return seen
+
+
+def gaps_of(seen: list[tuple[float, int]]) -> list[float]:
+    return [round(later[0] - before[0], 2) for before, later in pairwise(seen)]
+
+
+def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> dict[str, object]:
+    """What the network makes of as many transactions as it takes."""
+    idle = memory_mb(network)
+    seed = time.time_ns() % 2**60
+    keys = [PrivateKey((seed * 1000 + number + 1).to_bytes(32, "big")) for number in range(SENDERS)]
+    lines = network.path / "transactions"
+    with lines.open("w") as file:
+        for nonce in range(most // SENDERS):
+            for key in keys:
+                raw = legacy_transaction(
+                    key, nonce, gas_price=0, value=0, to=b"\0" * 18 + b"\xde\xad", chain_id=CHAIN_ID
+                )
+                file.write(raw.hex() + "\n")
+    script = network.path / "load.lua"
+    script.write_text(LUA % lines)
+    before = processor_s(network)
+    url = f"http://127.0.0.1:{network.nodes[0].ports['json-rpc']}/"
+    load = subprocess.Popen(
+        ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script), url], stdout=subprocess.PIPE, text=True
+    )
+    seen = watch(network, lambda _seen: load.poll() is not None)
+    used = processor_s(network) - before
+    assert load.stdout is not None
+    sent = next((line.split()[1] for line in load.stdout.read().splitlines() if "Requests/sec" in line), "0")
+    count = lambda number: int(network.nodes[0].rpc("eth_getBlockTransactionCountByNumber", hex(number)), 16)  # noqa: E731
+    (began, first), (ended, last) = seen[1], seen[-1]
+    made = [count(number) for number in range(first + 1, last + 1)]
+    time.sleep(3)
+    return {
+        "idle_mb": idle,
+        "tps": round(sum(made) / (ended - began)),
+        "cpu_us_per_tx": round(used / max(1, sum(made) + count(first) + count(seen[0][1])) * 1e6),
+        "largest": max(made),
+        "gaps_s": gaps_of(seen),
+        "longest_gap_s": max(gaps_of(seen)),
+        "submitted_rps": round(float(sent)),
+        "after_mb": memory_mb(network),
+        "same_chain": network.agrees(since=max(0, last - 30)),
+    }
+
+
+def kill(network: TestNetwork) -> dict[str, object]:
+    """What the death of the next proposer costs, then and at its later turns, and after it is back."""
+    miner = lambda number: network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False)["miner"]  # noqa: E731
+    places = {"0x" + key.address.hex(): index for index, key in enumerate(network.keys)}
+    network.grow(6, 30)
+    victim = 0
+    while victim == 0:
+        height = network.height(0)
+        while network.height(0) == height:
+            time.sleep(0.002)
+        victim = (places[miner(height + 1)] + 1) % len(network.keys)
+    died_at, height = time.perf_counter(), network.height(0)
+    os.kill(network.nodes[victim].pid, 9)
+    seen = [(died_at, height), *watch(network, lambda seen: len(seen) >= 12)]
+    network.nodes[victim].kill()
+    network.nodes[victim].start()
+    time.sleep(6)
+    back = watch(network, lambda seen: len(seen) >= 9)
+    return {"killed": victim, "gaps_s": gaps_of(seen), "gaps_after_return_s": gaps_of(back), "same": network.agrees()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("engines", nargs="*", default=["ibft2", "qbft"])
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--conns", type=int, default=32)
+    parser.add_argument("--most", type=int, default=120_000)
+    parser.add_argument("--validators", type=int, default=4)
+    parser.add_argument("--kill", action="store_true")
+    chosen = parser.parse_args()
+    for engine in chosen.engines:
+        with (
+            tempfile.TemporaryDirectory(prefix="ophion-network-") as path,
+            TestNetwork(Path(path), engine, chosen.validators, options=("--tx-pool-max-size=200000",)) as network,
+        ):
+            network.wait(lambda: min(network.heights()) >= 3, 30, "the third block")
+            time.sleep(3)
+            found = kill(network) if chosen.kill else flood(network, chosen.seconds, chosen.conns, chosen.most)
+            print(json.dumps({"engine": engine, "validators": chosen.validators, **found}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
