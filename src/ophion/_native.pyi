@@ -104,6 +104,12 @@ class Transaction:
     def intrinsic_gas(self, fork: str, /) -> int:
         """Gas that must at least be offered under that fork (floor of EIP-7623 included)."""
 
+    def terms(
+        self, fork: str, /
+    ) -> tuple[bytes, bytes, int, int | None, int, int, int, int, int, int, int, bool]:
+        """What admission asks about, in one crossing: hash, sender, type, chain id, nonce, gas limit, max fee, max tip
+        (the last two the gas price of old transactions), cost, bytes in a block, intrinsic gas under the fork, is_low_s."""
+
     def json(self, /) -> bytes:
         """The JSON-RPC transaction object of a pending transaction (block members null)."""
 
@@ -111,6 +117,17 @@ def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
     """Decode, hash and recover many at once on all cores; a str says why that one is malformed.
 
     Blob transactions may come in the network form with side-car; the side-car is verified and dropped."""
+
+@final
+class Decoder:
+    """`decode_transactions` in a thread of the extension: submissions come back in their order, by number."""
+
+    def __new__(cls) -> Decoder: ...
+    fd: int
+    """Readable when something is finished."""
+    def submit(self, number: int, raws: Sequence[bytes], /) -> None: ...
+    def collect(self) -> list[tuple[int, list[Transaction | str]]]:
+        """Everything that is finished, in the order of submission; never waits."""
 
 @final
 class Withdrawal:
@@ -138,6 +155,9 @@ class Body:
     transactions: list[Transaction]
     """Recovers the senders when that has not been done yet."""
     blob_gas: int
+    def parties(self) -> tuple[list[bytes], list[bytes]]:
+        """(hash of each transaction, address of each sender once); recovers the senders where that is not done yet."""
+
     def recover(self, /) -> None:
         """Recover all senders in parallel and keep them; InvalidBody when one has none."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
 
-_LANES = ("write", "build", "admit", "read", "trace", "peers", "mine")
+_LANES = ("write", "build", "read", "trace", "peers", "mine")
 
 
 def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> None:

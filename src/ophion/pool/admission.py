@@ -17,9 +17,6 @@ from ophion.native.executor import State
 from ophion.native.transactions import Transaction
 from ophion.primitives.types import Address
 
-BLOB_GAS = 2**17
-"""Gas of one blob (EIP-4844)."""
-
 TRANSACTION_GAS_CAP = 2**24
 """Most gas a transaction may ask for from Osaka on (EIP-7825)."""
 
@@ -102,31 +99,28 @@ class Gate:
 
 @dataclass(slots=True, eq=False)
 class Applicant:
-    """A transaction at the gate. Its members are read from the extension once, because each read costs a crossing."""
+    """A transaction at the gate: plain values, read from the extension in one crossing."""
 
     transaction: Transaction
+    is_local: bool
     hash: bytes
     sender: Address
     type: int
+    chain_id: int | None
     nonce: int
     gas_limit: int
     max_fee: int
     max_tip: int
-    is_local: bool
+    cost: int
+    """Most the sender may have to pay: gas, value and blobs."""
+    size: int
+    """Bytes it takes in a block."""
+    intrinsic_gas: int
+    is_low_s: bool
 
     @classmethod
-    def of(cls, transaction: Transaction, is_local: bool) -> Applicant:
-        return cls(
-            transaction,
-            transaction.hash,
-            transaction.sender,
-            transaction.type,
-            transaction.nonce,
-            transaction.gas_limit,
-            transaction.max_fee_per_gas,
-            transaction.max_priority_fee_per_gas,
-            is_local,
-        )
+    def of(cls, transaction: Transaction, fork: str, is_local: bool) -> Applicant:
+        return cls(transaction, is_local, *transaction.terms(fork))
 
 
 Account: TypeAlias = tuple[int, int]
@@ -157,7 +151,7 @@ def type_is_active(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 def signature_names_a_chain(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     """Chain ids begin with 1: `v` of an old transaction is 27, 28 or at least 37."""
-    if not applicant.type and applicant.transaction.chain_id == 0:
+    if not applicant.type and applicant.chain_id == 0:
         return PoolRejected("malformed", "v of a signature is 27, 28 or at least 37")
     return None
 
@@ -200,7 +194,7 @@ def tip_is_within_fee(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 def chain_id_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     """A transaction without a chain id (before EIP-155) is valid everywhere, unless this node is told to be strict."""
-    chain_id = applicant.transaction.chain_id
+    chain_id = applicant.chain_id
     if chain_id is None and gate.needs_chain_id and applicant.is_local and gate.head.chain_id is not None:
         return PoolRejected("chain-id-required", "ChainId is required")
     if chain_id is None or chain_id == gate.head.chain_id:
@@ -212,13 +206,13 @@ def chain_id_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 def signature_is_low(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     """EIP-2: from Homestead on, s lies in the lower half."""
-    if gate.rank and not applicant.transaction.is_low_s:
+    if gate.rank and not applicant.is_low_s:
         return PoolRejected("invalid-signature", "Invalid signature")
     return None
 
 
 def gas_covers_intrinsic(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    if applicant.transaction.intrinsic_gas(gate.head.fork) > applicant.gas_limit:
+    if applicant.intrinsic_gas > applicant.gas_limit:
         return PoolRejected("intrinsic-gas", "Intrinsic gas exceeds gas limit")
     return None
 
@@ -268,7 +262,7 @@ def sender_is_permitted(applicant: Applicant, gate: Gate) -> PoolRejected | None
 
 
 def sender_can_pay(applicant: Applicant, account: Account) -> PoolRejected | None:
-    if upfront_cost(applicant) > account[1]:
+    if applicant.cost > account[1]:
         return PoolRejected("upfront-cost", "Upfront cost exceeds account balance")
     return None
 
@@ -312,12 +306,3 @@ def judge(applicant: Applicant, gate: Gate, account_of: Callable[[Address], Acco
         if refusal is not None:
             return refusal
     return sender_is_permitted(applicant, gate)
-
-
-def upfront_cost(applicant: Applicant) -> int:
-    """Most the sender may have to pay: gas, value and blobs."""
-    transaction = applicant.transaction
-    cost = applicant.gas_limit * applicant.max_fee + transaction.value
-    if applicant.type == _BLOB_TYPE and transaction.max_fee_per_blob_gas is not None:
-        cost += transaction.max_fee_per_blob_gas * BLOB_GAS * len(transaction.blob_hashes)
-    return cost

@@ -25,12 +25,13 @@ from ophion.pool.events import (
     PoolStatistics,
     Rejected,
 )
-from ophion.pool.intake import Arrival, Decoded, Intake
+from ophion.pool.intake import Arrival, Intake
 from ophion.pool.journal import Entry, Journal
 from ophion.pool.options import PoolConfig
 from ophion.pool.queue import PooledTransaction, Queue
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
+from ophion.runtime.decoding import Decoded
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.topic import Topic
 
@@ -77,7 +78,7 @@ class TxPool:
         self._accounts: dict[Address, Account] = {}
         self._gate = Gate.at(head, floor, refusal_of, config.fee_cap, config.needs_chain_id)
         self._sequence = 0
-        self._intake = Intake(lanes.admit, self._admit_all)
+        self._intake = Intake(lanes.decoding, self._admit_all)
 
     # --- admission ------------------------------------------------------------------------------
 
@@ -118,7 +119,7 @@ class TxPool:
     def _consider(
         self, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
     ) -> Admission:
-        applicant = Applicant.of(transaction, is_local)
+        applicant = Applicant.of(transaction, self._gate.head.fork, is_local)
         if applicant.hash in self._queue.by_hash:
             return Rejected(PoolRejected("known", "Known transaction"), applicant.hash)
         refusal = judge(applicant, self._gate, self._account)
@@ -136,7 +137,7 @@ class TxPool:
             applicant.gas_limit,
             applicant.max_fee,
             applicant.max_tip,
-            len(transaction.raw),
+            applicant.size,
             is_local,
             added_at,
             self._sequence,
@@ -258,12 +259,12 @@ class TxPool:
         senders: set[Address] = set()
         for block in added:
             if block.body.transaction_count:
-                for transaction in block.body.transactions:
-                    mined.add(transaction.hash)
-                    senders.add(transaction.sender)
+                hashes, its_senders = block.body.parties()
+                mined.update(hashes)
+                senders.update(its_senders)
         if isinstance(event, Reorged):
             for block in event.removed:
-                senders.update(transaction.sender for transaction in block.body.transactions)
+                senders.update(block.body.parties()[1])
         stale: list[PooledTransaction] = []
         for sender in senders:
             stale.extend(item for item in self._queue.move(sender, self._account(sender)[0]) if item.hash not in mined)

@@ -74,7 +74,11 @@ class SenderQueue:
 
     def move(self, start: int) -> list[PooledTransaction]:
         """The account has another nonce now: the transactions below it, which are taken out."""
-        stale = [item for nonce, item in self.by_nonce.items() if nonce < start] if start > self.start else []
+        # nothing lies below the old start, so this follows what was mined; where the account has leapt, what waits
+        if start - self.start <= len(self.by_nonce):
+            stale = [item for nonce in range(self.start, start) if (item := self.by_nonce.get(nonce)) is not None]
+        else:
+            stale = [item for nonce, item in self.by_nonce.items() if nonce < start]
         for item in stale:
             del self.by_nonce[item.nonce]
         if start < self.start or start > self.end:

@@ -2,19 +2,19 @@
 
     write   one thread, first come first served: execute and commit. The database has one writer, and so do we.
     build   one thread: build and check blocks on a snapshot, beside the writer.
-    admit   one thread: decode transactions and recover their senders, many in one call that uses all cores itself. It
-            is apart from `read` so that a client with heavy calls does not delay another's transactions.
     read    some threads: calls, proofs, log searches.
     trace   few threads: a trace needs far more memory than a call.
     peers   few threads: reads for the requests of other nodes, and what they send decoded and checked. A peer has one
             job in it at a time, so none waits for another's long list.
     mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
 
-A lane admits a limited number of jobs. `write`, `build`, `admit` and `peers` are used by the node itself, which waits;
+A lane admits a limited number of jobs. `write`, `build` and `peers` are used by the node itself, which waits;
 `read` and `trace` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see
 the end of. A deadline given with a job covers the time in the queue too; the running Rust call is not stopped by it and
 takes its own. A job of `read` or `trace` that is cancelled while it runs (its client went away) ends soon after: the
 extension looks for that where it looks at its deadline.
+
+Beside them stands `decoding` (decoding.py): a thread of the extension that decodes transactions and recovers senders.
 
 `InlineLanes` runs everything at once in the calling thread: the same interface for tests without threads.
 """
@@ -30,6 +30,7 @@ from typing import Protocol, TypeVar
 
 from ophion.errors import OphionError
 from ophion.native.cancellation import Cancellation
+from ophion.runtime.decoding import Decoding, InlineDecoding, ThreadDecoding
 
 T = TypeVar("T")
 
@@ -149,7 +150,7 @@ class Lanes(Protocol):
     @property
     def build(self) -> Lane: ...
     @property
-    def admit(self) -> Lane: ...
+    def decoding(self) -> Decoding: ...
     @property
     def read(self) -> Lane: ...
     @property
@@ -168,7 +169,7 @@ class ThreadLanes:
         cores = os.cpu_count() or 2
         self.write = ThreadLane("write", 1, None)
         self.build = ThreadLane("build", 1, None)
-        self.admit = ThreadLane("admit", 1, None)
+        self.decoding = ThreadDecoding()
         self.read = ThreadLane("read", read_threads or max(2, cores), read_limit, is_abortable=True)
         self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit, is_abortable=True)
         self.peers = ThreadLane("peers", 2, None)
@@ -176,7 +177,8 @@ class ThreadLanes:
 
     def close(self) -> None:
         """Stop taking jobs and wait for the running ones: a commit is never cut short."""
-        for lane in (self.mine, self.peers, self.trace, self.read, self.admit, self.build, self.write):
+        self.decoding.close()
+        for lane in (self.mine, self.peers, self.trace, self.read, self.build, self.write):
             lane.close()
 
 
@@ -186,7 +188,7 @@ class InlineLanes:
     def __init__(self) -> None:
         self.write = InlineLane("write")
         self.build = InlineLane("build")
-        self.admit = InlineLane("admit")
+        self.decoding = InlineDecoding()
         self.read = InlineLane("read")
         self.trace = InlineLane("trace")
         self.peers = InlineLane("peers")

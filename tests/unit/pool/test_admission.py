@@ -55,7 +55,7 @@ def verdict(
         found = head.state.account(sender)
         return (0, 0) if found is None else (found[0], found[1])
 
-    refusal = judge(Applicant.of(decoded(raw), is_local), gate, account)
+    refusal = judge(Applicant.of(decoded(raw), head.fork, is_local), gate, account)
     return None if refusal is None else (refusal.reason, refusal.message)
 
 

@@ -1,17 +1,13 @@
-"""Arrivals: what comes together is decoded together, in order, and everybody hears something."""
+"""Arrivals: each is decoded beside the loop, admitted in order, and everybody hears something."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
-from ophion.native.transactions import decode_transactions
-from ophion.pool import intake as intake_module
-from ophion.pool.intake import Arrival, Decoded, Intake
-from ophion.runtime.lanes import InlineLanes, ThreadLane
+from ophion.pool.intake import Arrival, Intake
+from ophion.runtime.decoding import Decoded, InlineDecoding, ThreadDecoding
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(20)]
@@ -29,60 +25,52 @@ class Desk:
             arrival.answer(len(arrival.raws))
 
 
-def test_callers_of_one_loop_turn_share_one_crossing(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-
-    def counted(raws: Sequence[bytes]) -> Any:
-        sizes.append(len(raws))
-        return decode_transactions(raws)
-
-    monkeypatch.setattr(intake_module, "decode_transactions", counted)
+def test_callers_of_one_loop_turn_are_admitted_together() -> None:
+    desk = Desk()
 
     async def story() -> list[int]:
-        intake = Intake(InlineLanes().admit, Desk().admit)
+        intake = Intake(InlineDecoding(), desk.admit)
         return await asyncio.gather(*(intake.submit([raw], True) for raw in RAWS))
 
     assert asyncio.run(story()) == [1] * 20
-    assert sizes == [20]
+    assert desk.batches == [list(range(20))]
 
 
-def test_what_arrives_while_a_batch_is_decoded_forms_the_next() -> None:
+def test_arrivals_keep_their_order_whatever_their_size() -> None:
     desk = Desk()
 
     async def story() -> None:
-        lane = ThreadLane("admit", 1, None)
-        intake = Intake(lane, desk.admit)
+        decoding = ThreadDecoding()
+        intake = Intake(decoding, desk.admit)
         first = intake.submit(RAWS[:12], True)
-        await asyncio.sleep(0)
-        later = [intake.submit([raw], True) for raw in RAWS[12:20]]
+        later = [intake.submit([raw], True) for raw in RAWS[12:]]
         assert await asyncio.gather(first, *later) == [12, *[1] * 8]
-        lane.close()
+        decoding.close()
 
     asyncio.run(story())
-    assert desk.batches == [list(range(12)), list(range(12, 20))]
+    assert [nonce for batch in desk.batches for nonce in batch] == list(range(20))
 
 
-def test_one_that_is_decoded_at_once_does_not_overtake_a_batch() -> None:
-    desk = Desk()
-
+def test_nobody_waits_for_what_was_submitted_later() -> None:
     async def story() -> None:
-        lane = ThreadLane("admit", 1, None)
-        intake = Intake(lane, desk.admit)
-        batch = intake.submit(RAWS[:12], True)
-        await asyncio.sleep(0)
-        await asyncio.gather(batch, intake.submit(RAWS[12:13], True))
-        lane.close()
+        decoding = ThreadDecoding()
+        intake = Intake(decoding, Desk().admit)
+        first = intake.submit(RAWS[:1], True)
+        last = intake.submit(RAWS * 500, True)
+        await first
+        assert not last.done()
+        assert await last == 10_000
+        decoding.close()
 
     asyncio.run(story())
-    assert desk.batches == [list(range(12)), [12]]
 
 
-def test_a_single_transaction_needs_no_thread_and_a_closed_lane_is_an_error() -> None:
+def test_decoding_that_has_ended_is_an_error() -> None:
     async def story() -> None:
-        lane = ThreadLane("admit", 1, None)
-        lane.close()  # nothing can be handed over any more
-        intake = Intake(lane, Desk().admit)
+        decoding = ThreadDecoding()
+        intake = Intake(decoding, Desk().admit)
         assert await intake.submit(RAWS[:1], True) == 1
+        decoding.close()
         with pytest.raises(RuntimeError):
             await intake.submit(RAWS, True)
 
@@ -95,7 +83,7 @@ def test_a_failure_at_the_desk_reaches_all_who_wait() -> None:
         raise OSError("no room")
 
     async def story() -> list[int | BaseException]:
-        intake = Intake(InlineLanes().admit, admit)
+        intake = Intake(InlineDecoding(), admit)
         return await asyncio.gather(*(intake.submit([raw], True) for raw in RAWS[:3]), return_exceptions=True)
 
     answers = asyncio.run(story())
@@ -107,7 +95,7 @@ def test_bytes_that_are_no_transaction_come_with_a_reason() -> None:
     desk = Desk()
 
     async def story() -> None:
-        await Intake(InlineLanes().admit, desk.admit).submit([b"\xc0"], False)
+        await Intake(InlineDecoding(), desk.admit).submit([b"\xc0"], False)
 
     asyncio.run(story())
     assert desk.batches == [["input too short"]]

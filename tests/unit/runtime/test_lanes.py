@@ -108,7 +108,7 @@ def test_inline_lanes_run_in_the_calling_thread() -> None:
         assert await lanes.read.run(threading.get_ident) == caller
         assert await lanes.build.submit(threading.get_ident) == caller
         with pytest.raises(ZeroDivisionError):
-            await lanes.admit.submit(lambda: 1 // 0)
+            await lanes.write.submit(lambda: 1 // 0)
         lanes.close()
 
     asyncio.run(story())

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use alloy_consensus::transaction::Transaction as _;
 use alloy_eips::eip4895::Withdrawal as WithdrawalData;
+use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Bytes, TxKind, U256};
 use ophion_execution::block::rules;
 use ophion_execution::evm::env::Fork;
 use ophion_primitives::errors::{Error, Result};
 use ophion_rendering::objects;
 use ophion_storage::chain::body::{self, BodyData, Known, Tx};
+use ophion_storage::chain::decoder::{self, Decoded};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyString};
-use rayon::prelude::*;
 
 use crate::values::convert::{Addr, Raw, to_bytes, to_int};
 use crate::values::errors::Answer;
@@ -119,6 +120,43 @@ impl Transaction {
         to_int(py, &gas.saturating_add(blobs).saturating_add(envelope.value()))
     }
 
+    /// What admission asks about, in one crossing.
+    #[pyo3(signature = (fork, /))]
+    #[expect(clippy::type_complexity)]
+    fn terms<'py>(
+        &self,
+        py: Python<'py>,
+        fork: &str,
+    ) -> Answer<(
+        Bound<'py, PyBytes>,
+        Bound<'py, PyBytes>,
+        u8,
+        Option<u64>,
+        u64,
+        u64,
+        u128,
+        u128,
+        Bound<'py, PyAny>,
+        usize,
+        u64,
+        bool,
+    )> {
+        Ok((
+            self.hash(py),
+            self.sender(py),
+            self.r#type(),
+            self.chain_id(),
+            self.nonce(),
+            self.gas_limit(),
+            self.max_fee_per_gas(),
+            self.max_priority_fee_per_gas(),
+            self.cost(py)?,
+            self.tx.raw.len(),
+            self.intrinsic_gas(fork)?,
+            self.is_low_s(),
+        ))
+    }
+
     fn json<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let mut out = Vec::with_capacity(800);
         objects::write_transaction(&mut out, &self.tx.envelope, &self.known, None);
@@ -133,22 +171,49 @@ impl Transaction {
 
 #[pyfunction]
 #[pyo3(signature = (raws, /))]
-fn decode_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> Answer<Bound<'py, PyList>> {
-    let one = |raw: &PyBackedBytes| -> Result<Transaction> {
-        let tx = body::decode_submitted(raw)?;
-        let sender = tx.recover()?;
-        Ok(Transaction { known: Known { hash: tx.hash(), sender }, tx: Arc::new(tx) })
-    };
-    let decoded: Vec<Result<Transaction>> =
-        py.detach(|| if raws.len() <= 8 { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() });
+fn decode_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> PyResult<Bound<'py, PyList>> {
+    let decoded = py.detach(|| decoder::decode_all(&raws));
+    listed(py, decoded)
+}
+
+/// Each transaction, or as text why its bytes are none.
+fn listed(py: Python<'_>, decoded: Vec<Result<Decoded>>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for result in decoded {
         match result {
-            Ok(transaction) => list.append(Py::new(py, transaction)?)?,
+            Ok(Decoded { tx, known }) => list.append(Py::new(py, Transaction { tx, known })?)?,
             Err(cause) => list.append(PyString::new(py, &cause.to_string()))?,
         }
     }
     Ok(list)
+}
+
+/// The desk in front of a thread that decodes.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct Decoder {
+    desk: decoder::Decoder,
+}
+
+#[pymethods]
+impl Decoder {
+    #[new]
+    fn new() -> PyResult<Self> {
+        Ok(Decoder { desk: decoder::Decoder::new()? })
+    }
+
+    #[getter]
+    fn fd(&self) -> i32 {
+        self.desk.fd()
+    }
+
+    #[pyo3(signature = (number, raws, /))]
+    fn submit(&self, number: u64, raws: Vec<Raw>) {
+        self.desk.submit(number, raws.into_iter().map(|raw| raw.0).collect());
+    }
+
+    fn collect<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Bound<'py, PyList>)>> {
+        self.desk.collect().into_iter().map(|(number, decoded)| Ok((number, listed(py, decoded)?))).collect()
+    }
 }
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -262,6 +327,14 @@ impl Body {
         self.data.txs.iter().map(Tx::blob_count).sum::<u64>() * alloy_eips::eip4844::DATA_GAS_PER_BLOB
     }
 
+    /// Hashes of the transactions and their senders, each sender once.
+    fn parties<'py>(&self, py: Python<'py>) -> Answer<(Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>)> {
+        let known = py.detach(|| self.data.known())?;
+        let senders: AddressSet = known.iter().map(|one| one.sender).collect();
+        let hashes = known.iter().map(|one| to_bytes(py, one.hash)).collect();
+        Ok((hashes, senders.into_iter().map(|sender| to_bytes(py, sender)).collect()))
+    }
+
     fn recover(&self, py: Python<'_>) -> Answer<()> {
         py.detach(|| self.data.known())?;
         Ok(())
@@ -284,6 +357,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transaction>()?;
     module.add_class::<Withdrawal>()?;
     module.add_class::<Body>()?;
+    module.add_class::<Decoder>()?;
     module.add_function(wrap_pyfunction!(decode_transactions, module)?)?;
     module.add_function(wrap_pyfunction!(decode_block, module)?)
 }

@@ -1,4 +1,5 @@
 //! Transactions, bodies and receipts.
 
 pub mod body;
+pub mod decoder;
 pub mod receipts;
