@@ -265,7 +265,7 @@ class Simulator:
             return simulate_block(
                 self._state,
                 env,
-                [_with_open_ends(call) for call in block.calls],
+                [_with_open_ends(self._priced(call, draft)) for call in block.calls],
                 overrides=block.accounts,
                 withdrawals=None if draft.withdrawals_root is None else block.withdrawals,
                 rewards=self._ctx.queries.engine.rewards(HashedHeader(draft, self._parent_hash), ()),
@@ -279,6 +279,12 @@ class Simulator:
             raise RpcError(_REFUSALS.get(code, SERVER_ERROR_CODE), f"err: {text}") from error
         except TimedOut as error:
             raise TIMEOUT_EXPIRED() from error
+
+    def _priced(self, call: Call, draft: Header) -> Call:
+        """A call with blobs that does not price them pays what they cost, unless the rules are enforced."""
+        if not call.blob_hashes or call.max_fee_per_blob_gas is not None or self._simulation.is_validating:
+            return call
+        return replace(call, max_fee_per_blob_gas=self._ctx.queries.blob_base_fee(draft) or 1)
 
     def _shown(self, header: Header, block_hash: Hash32, done: SimulatedBlock) -> dict[str, Any]:
         rendered = done.render(block_hash, header.number, header.timestamp, header.base_fee_per_gas)

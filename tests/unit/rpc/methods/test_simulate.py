@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ophion.testing.signing import DEV_KEYS
+from ophion.wallet.unsigned import signed_authorization
 from tests.unit.rpc.interface import Interface
 
 RICH, POOR = "0x" + "c0" * 20, "0x" + "c1" * 20
@@ -117,3 +118,30 @@ def test_full_transactions_have_no_signature(dev: Interface) -> None:
     (transaction,) = shown["transactions"]
     assert (transaction["from"], transaction["r"], transaction["s"]) == (RICH, "0x0", "0x0")
     assert transaction["gas"] == hex(50_000_000) or int(transaction["gas"], 16) == int(shown["gasLimit"], 16)
+
+
+def test_logs_are_counted_through_the_block_transfers_included(dev: Interface) -> None:
+    logging = {POOR: {"code": "0x60aa60006000a160bb60006000a100"}}
+    calls = [{"from": RICH, "to": POOR}, {"from": RICH, "to": IDENTITY, "value": "0x1"}, {"from": RICH, "to": POOR}]
+    (block,) = simulate(dev, {"stateOverrides": FUNDED | logging, "calls": calls}, traceTransfers=True)
+    indexes = [log["logIndex"] for call in block["calls"] for log in call["logs"]]
+    assert indexes == ["0x0", "0x1", "0x2", "0x3", "0x4"]
+
+
+def test_calls_with_blobs_and_authorizations(dev: Interface) -> None:
+    key = DEV_KEYS[1]
+    fields = zip(
+        ("chainId", "address", "nonce", "yParity", "r", "s"),
+        signed_authorization(key, 2018, bytes.fromhex(POOR[2:]), 0),
+        strict=True,
+    )
+    permit = {name: "0x" + value.hex() if isinstance(value, bytes) else hex(value) for name, value in fields}
+    returning = {POOR: {"code": "0x60004960005260206000f3"}}  # the hash of the first blob
+    blobs = {"from": RICH, "to": POOR, "blobVersionedHashes": ["0x01" + "22" * 31]}
+    delegated = {"from": RICH, "to": "0x" + key.address.hex(), "authorizationList": [permit]}
+    (block,) = simulate(
+        dev, {"stateOverrides": FUNDED | returning, "calls": [blobs, delegated]}, returnFullTransactions=True
+    )
+    assert [one["type"] for one in block["transactions"]] == ["0x3", "0x4"]
+    assert [call["returnData"] for call in block["calls"]] == ["0x01" + "22" * 31, "0x" + "00" * 32]
+    assert block["blobGasUsed"] == hex(2**17)
