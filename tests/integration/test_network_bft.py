@@ -8,6 +8,7 @@ import pytest
 
 from ophion.testing.network import TestNetwork
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.integration.command import ophion
 
 PREFIX = {"ibft2": "ibft", "qbft": "qbft"}
 
@@ -25,10 +26,19 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
         network.grow(4, 20)
         builders = {nodes[0].rpc("eth_getBlockByNumber", hex(n), False)["miner"] for n in range(2, network.height(0))}
         assert builders == {"0x" + key.address.hex() for key in network.keys[:4]}
+        asked = ",".join(f"http://127.0.0.1:{node.ports['json-rpc']}" for node in nodes)
+        assert "The network makes blocks." in ophion("doctor", f"--rpc={asked}", "--wait=20").succeeded().out
         # one is killed, and comes back
         network.kill(1)
         rest = (0, 2, 3, 4)
         network.grow(5, 30, rest)
+        (gone,) = [
+            member
+            for member in nodes[0].rpc(f"{PREFIX[engine]}_getStatus")["members"]
+            if member["address"] == "0x" + network.keys[1].address.hex()
+        ]
+        assert (gone["isConnected"], gone["isPassedOver"], gone["client"]) == (False, True, None)
+        assert "passed over" in ophion("doctor", f"--rpc={asked}", "--wait=20").succeeded().out
         nodes[1].start()
         network.wait(lambda: network.height(1) >= network.height(0) - 1, 20, "the killed one catching up")
         network.grow(4, 20)

@@ -11,6 +11,7 @@ FAMILIES: dict[str, Family] = {
     for family in (
         Family("dev", "Start a development node with everything switched on.", "ophion.cli.dev"),
         Family("blocks", "Import and export chains of blocks.", "ophion.cli.blocks"),
+        Family("doctor", "Ask the nodes of a network whether it can make blocks.", "ophion.cli.doctor"),
         Family("evm", "Run the public Ethereum test vectors.", "ophion.cli.evm"),
         Family("operator", "Prepare a new network: keys and genesis.", "ophion.cli.operator"),
         Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),

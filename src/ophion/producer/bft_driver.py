@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -50,10 +50,10 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.inbox import MessageCounts
 from ophion.consensus.bft.machine import BftMachine
 from ophion.consensus.bft.memory import Memory
-from ophion.consensus.bft.messages import Candidate, RawMessage
+from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
 from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile
 from ophion.consensus.bft.scribe import Dialect, KeyScribe
-from ophion.consensus.bft.status import BftStatus, status_of
+from ophion.consensus.bft.status import BftStatus, MemberView, status_of
 from ophion.consensus.bft.timing import Timing
 from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.voting import LocalProposals
@@ -77,6 +77,8 @@ MEMORY_KEY: Final = "bft-memory"
 _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
 _RETRY_S: Final = 5.0
+_MOST_LEADS: Final = 256
+"""Validators whose clocks are remembered."""
 _MOST_KEPT: Final = 8
 """Blocks of a height that wait for their seals. One that had to go is executed again when it is decided after all."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
@@ -150,6 +152,7 @@ class BftDriver:
         self._problem: str | None = None
         self._was_validator: bool | None = None
         self._timing: Timing | None = None
+        self._leads: dict[Address, float] = {}
         self._dialect = engine.dialect(self._chain.head.number + 1)
         self._scribe, self._machine = self._enter(self._dialect, self._recall(self._dialect))
 
@@ -158,9 +161,35 @@ class BftDriver:
     def status(self) -> BftStatus:
         """What consensus is doing and what it waits for, in plain words."""
         status = status_of(self._machine, self._clock.now(), self._gossip.connected())
+        status = replace(status, members=tuple(self._views(status.validators)))
         if self._problem is not None:
             status = replace(status, explanation=(self._problem, *status.explanation))
         return status
+
+    def _views(self, validators: Iterable[Address]) -> Iterator[MemberView]:
+        """What is known of the other validators."""
+        presence, committee = self._machine.presence, self._machine.committee
+        connected, now, me = self._gossip.connected(), self._clock.now(), self._signer.address
+        absent = frozenset() if committee is None else presence.absent(committee, me)
+        for address in validators:
+            if address != me:
+                heard_at = presence.heard_at.get(address)
+                yield MemberView(
+                    address,
+                    address in connected,
+                    self._gossip.client_of(address),
+                    None if heard_at is None else now - heard_at,
+                    address in absent,
+                    self._leads.get(address),
+                )
+
+    def _note_clock(self, proposal: Proposal) -> None:
+        """A block of round 0 is proposed the moment it is due, so its timestamp tells its proposer's time."""
+        if proposal.round == 0 and proposal.author in self.validators:
+            header = Header.decode(rlp.split_list(proposal.block.encoded)[0])
+            self._leads[proposal.author] = header.timestamp - self._clock.now()
+            if len(self._leads) > _MOST_LEADS:
+                del self._leads[next(iter(self._leads))]
 
     @property
     def dialect_name(self) -> str:
@@ -200,6 +229,8 @@ class BftDriver:
             except DecodeError:
                 machine.counts.malformed += 1
                 raise
+            if isinstance(message, Proposal):
+                self._note_clock(message)
             self._post(Received(message, peer))
 
     def connected(self, peer: Address) -> None:

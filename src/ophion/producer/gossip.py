@@ -30,6 +30,9 @@ class Gossip(Protocol):
     def clients(self) -> Iterable[str]:
         """What connected validators call themselves."""
 
+    def client_of(self, address: Address) -> str | None:
+        """What one of them calls itself; None when it is not connected."""
+
 
 class NoPeers:
     """A node that is alone."""
@@ -51,3 +54,6 @@ class NoPeers:
 
     def clients(self) -> Iterable[str]:
         return ()
+
+    def client_of(self, address: Address) -> str | None:
+        return None

@@ -85,6 +85,9 @@ class Wire:
     def clients(self) -> Iterable[str]:
         return ["ophion/v1"]
 
+    def client_of(self, address: Address) -> str | None:
+        return "ophion/v1" if address in self.connected() else None
+
 
 def driver_of(node: TestCore) -> BftDriver:
     assert node.core.bft is not None

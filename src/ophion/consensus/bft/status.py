@@ -44,6 +44,33 @@ class Ballot:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberView:
+    """What this node knows of another validator."""
+
+    address: Address
+    is_connected: bool
+    client: str | None
+    """What it calls itself, where it is connected."""
+    heard_s_ago: float | None
+    """Since something new of it has come in, directly or relayed; None when nothing ever has."""
+    is_passed_over: bool
+    """Whether its turns are not waited for."""
+    clock_ahead_s: float | None
+    """How far its clock is ahead of ours, going by its last proposal; None when there was none."""
+
+    def as_object(self) -> dict[str, object]:
+        """Plain values, for JSON."""
+        return {
+            "address": _hex(self.address),
+            "isConnected": self.is_connected,
+            "client": self.client,
+            "lastHeardSecondsAgo": _rounded(self.heard_s_ago),
+            "isPassedOver": self.is_passed_over,
+            "clockAheadSeconds": _rounded(self.clock_ahead_s),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class BftStatus:
     """One look at the machine."""
 
@@ -77,6 +104,8 @@ class BftStatus:
     """What blocks progress, one sentence each, the most telling one first."""
     notes: tuple[str, ...] = ()
     """Messages and blocks that were refused lately, and why."""
+    members: tuple[MemberView, ...] = ()
+    """The other validators, where peers are known."""
 
     def as_object(self) -> dict[str, object]:
         """The status as plain values with hexadecimal addresses, for people and for JSON."""
@@ -109,6 +138,7 @@ class BftStatus:
             "quorumReachable": self.is_quorum_reachable,
             "explanation": list(self.explanation),
             "notes": list(self.notes),
+            "members": [member.as_object() for member in self.members],
         }
 
 
@@ -135,6 +165,7 @@ def status_of(machine: BftMachine, now: float, connected: Collection[Address] | 
             committee.height,
             validators=committee.validators,
             quorum=committee.quorum,
+            disconnected=None if connected is None else _unconnected(committee, machine.address, connected),
             explanation=(why,),
         )
     return _running(machine, height, now, connected)
@@ -145,7 +176,7 @@ def _running(machine: BftMachine, height: Height, now: float, connected: Collect
     me = machine.address
     others = [address for address in committee.validators if address != me]
     silent = tuple(address for address in others if address not in height.reached)
-    disconnected = None if connected is None else tuple(address for address in others if address not in connected)
+    disconnected = None if connected is None else _unconnected(committee, me, connected)
     phase = _phase(height)
     asked = max(height.current, 1)
     status = BftStatus(
@@ -239,6 +270,10 @@ def _lacking(ballot: Ballot, one: str, many: str) -> str:
     return f"Waiting for {count} more {one if count == 1 else many}; none from: {_names(ballot.missing)}."
 
 
+def _unconnected(committee: Committee, me: Address, connected: Collection[Address]) -> tuple[Address, ...]:
+    return tuple(address for address in committee.validators if address != me and address not in connected)
+
+
 def _is_reachable(
     committee: Committee, silent: tuple[Address, ...], disconnected: tuple[Address, ...] | None, current: int
 ) -> bool | None:
@@ -264,6 +299,10 @@ def _rest(at: float | None, now: float) -> float | None:
 
 def _names(addresses: Iterable[Address]) -> str:
     return ", ".join(_hex(address) for address in addresses) or "nobody"
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 2)
 
 
 def _hex(value: bytes) -> str:

@@ -105,10 +105,9 @@ class Validators:
         validators = self._driver.validators
         return [line.peer.hello.client_id for (_, address), line in self._lines.items() if address in validators]
 
-    def peer(self, address: Address) -> Peer | None:
-        """The connection with a validator, for those who want to know more about it."""
+    def client_of(self, address: Address) -> str | None:
         line = self._lines.get((self._driver.dialect_name, address))
-        return None if line is None else line.peer
+        return None if line is None else line.peer.hello.client_id
 
     # --- pieces ---------------------------------------------------------------------------------
 

@@ -309,6 +309,18 @@ ConsensusStatusResult = Annotated[
                 "quorumReachable": _or_null(_BOOLEAN),
                 "explanation": _array(_TEXT),
                 "notes": _array(_TEXT),
+                "members": _array(
+                    _object(
+                        {
+                            "address": _ADDRESS,
+                            "isConnected": _BOOLEAN,
+                            "client": _or_null(_TEXT),
+                            "lastHeardSecondsAgo": _SECONDS,
+                            "isPassedOver": _BOOLEAN,
+                            "clockAheadSeconds": _SECONDS,
+                        }
+                    )
+                ),
             }
         ),
     ),

@@ -26,13 +26,13 @@ def test_connections_are_known_by_address_and_client(tmp_path: Path, engine: str
                 await meeting.peers()
             assert set(first.validators.connected()) == {party.address for party in parties[1:]}
             assert sorted(first.validators.clients()) == ["Ophion/1", "Ophion/2", "Ophion/3"]
-            peer = first.validators.peer(parties[1].address)
+            assert first.validators.client_of(parties[1].address) == "Ophion/1"
+            peer = first.host.peers.by_address(parties[1].address)
             assert peer is not None
-            assert peer.hello.client_id == "Ophion/1"
             peer.disconnect(DisconnectReason.REQUESTED)
             await asyncio.sleep(3)
             assert set(first.validators.connected()) == {party.address for party in parties[2:]}
-            assert first.validators.peer(parties[1].address) is None
+            assert first.validators.client_of(parties[1].address) is None
 
     told(tmp_path, engine, story)
 

@@ -1,0 +1,205 @@
+"""`ophion doctor`: ask the nodes of a network how they are, and say in plain words whether it can make blocks."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ophion.cli.command import Command, Session
+from ophion.errors import ConfigError
+from ophion.runtime.clock import SystemClock
+from ophion.runtime.options import at_least, option, problems_of
+
+_ANSWER_LIMIT_S: Final = 5.0
+_LARGEST_ANSWER: Final = 4 * 2**20
+_CLOCK_OFF_S: Final = 1.0
+_STATUS: Final = ("qbft_getStatus", "ibft_getStatus")
+
+
+def _urls(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(f"expected http://HOST:PORT but was '{text}'")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorOptions:
+    """Options."""
+
+    urls: tuple[str, ...] = option(
+        "--rpc", default=(), metavar="URL", parse=_urls, help="JSON-RPC of the nodes to ask, as many as there are."
+    )
+    wait_s: float = option(
+        "--wait", default=4.0, check=at_least(0), metavar="SECONDS", help="How long to wait for a new block."
+    )
+
+    def problems(self) -> Iterator[str]:
+        if not self.urls:
+            yield "Missing required option: '--rpc=URL[,URL...]'"
+
+
+@dataclass(slots=True)
+class Patient:
+    """One node, and what it answered."""
+
+    url: str
+    client: str = ""
+    height: int = -1
+    head: str = ""
+    age_s: float = 0.0
+    peers: int = 0
+    is_syncing: bool = False
+    status: dict[str, Any] | None = None
+    """What consensus waits for; None where the node does not tell."""
+    problem: str | None = None
+    """Why there is no answer."""
+    grown: int = field(default=0)
+    """Blocks while we waited."""
+
+
+def ask(url: str, method: str, *params: Any) -> Any:
+    """The result of a method; `OSError` or `ValueError` when there is none."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 8545, timeout=_ANSWER_LIMIT_S)
+    try:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        connection.request("POST", parts.path or "/", body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = json.loads(response.read(_LARGEST_ANSWER))
+    except http.client.HTTPException as error:
+        raise ValueError(f"no answer in HTTP: {error}") from error
+    finally:
+        connection.close()
+    if not isinstance(answer, dict) or "result" not in answer:
+        raise ValueError(f"{method}: {answer.get('error') if isinstance(answer, dict) else answer}")
+    return answer["result"]
+
+
+def examine(url: str, now: float) -> Patient:
+    """Ask one node everything."""
+    patient = Patient(url)
+    try:
+        patient.client = str(ask(url, "web3_clientVersion"))
+        block = ask(url, "eth_getBlockByNumber", "latest", False)
+        patient.height, patient.head = int(block["number"], 16), str(block["hash"])
+        patient.age_s = now - int(block["timestamp"], 16)
+        patient.peers = int(ask(url, "net_peerCount"), 16)
+        patient.is_syncing = ask(url, "eth_syncing") is not False
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        patient.problem = str(error) or type(error).__name__
+        return patient
+    for method in _STATUS:
+        try:
+            patient.status = ask(url, method)
+            break
+        except (OSError, ValueError):
+            continue
+    return patient
+
+
+def verdict(patients: Sequence[Patient]) -> tuple[bool, list[str]]:
+    """Whether the network makes progress, and what to say about it."""
+    lines: list[str] = []
+    there = [patient for patient in patients if patient.problem is None]
+    lines += [f"{patient.url} does not answer: {patient.problem}" for patient in patients if patient.problem]
+    if not there:
+        return False, [*lines, "Nobody answers. Start the nodes, or check the addresses and --rpc-http-enabled."]
+    heads = {patient.height: {other.head for other in there if other.height == patient.height} for patient in there}
+    forked = [height for height, hashes in heads.items() if len(hashes) > 1]
+    if forked:
+        lines.append(
+            f"Nodes have different blocks {forked[0]}: they are of different networks, or the chain has forked."
+        )
+    for patient in there:
+        if patient.is_syncing:
+            lines.append(f"{patient.url} is synchronising and takes no part until it has caught up.")
+        elif patient.peers == 0 and len(patients) > 1:
+            lines.append(f"{patient.url} has no peers: check static-nodes.json, --bootnodes and firewalls.")
+    lines += _about_validators(there)
+    if any(patient.grown for patient in there) and not forked:
+        return True, [*lines, "The network makes blocks."]
+    newest = min(there, key=lambda patient: patient.age_s)
+    lines.append(f"No new block came; the latest is number {newest.height}, {newest.age_s:.0f} s old.")
+    return False, [*lines, *_what_to_do(there)]
+
+
+def _about_validators(there: Sequence[Patient]) -> Iterator[str]:
+    """What the nodes say about the validators, each thing once."""
+    said: set[str] = set()
+    for patient in there:
+        for member in (patient.status or {}).get("members") or ():
+            address, lead = member["address"], member.get("clockAheadSeconds")
+            if lead is not None and abs(lead) > _CLOCK_OFF_S:
+                word = "ahead of" if lead > 0 else "behind"
+                line = f"The clock of validator {address} is about {abs(lead):.0f} s {word} others: set it right."
+            elif member.get("isPassedOver"):
+                line = f"Validator {address} is silent and passed over until it is heard again."
+            else:
+                continue
+            if line not in said:
+                said.add(line)
+                yield line
+
+
+def _what_to_do(there: Sequence[Patient]) -> Iterator[str]:
+    """Where nothing happens: what each validator waits for."""
+    statuses = [(patient, patient.status) for patient in there if patient.status is not None]
+    if not statuses:
+        yield "These nodes do not tell what consensus waits for: enable the API group IBFT or QBFT (--rpc-http-api)."
+        return
+    for patient, status in statuses:
+        for sentence in status.get("explanation") or ():
+            yield f"{patient.url}: {sentence}"
+    _, status = statuses[0]
+    missing = set(status["validators"])
+    for _, each in statuses:
+        if each.get("disconnected") is not None:
+            missing -= set(each["validators"]) - set(each["disconnected"])
+    present = len(status["validators"]) - len(missing)
+    if present < status["quorum"]:
+        yield (
+            f"{status['quorum']} of {len(status['validators'])} validators are needed and {present} can be reached. "
+            f"Start or connect at least {status['quorum'] - present} of: {', '.join(sorted(missing))}."
+        )
+    else:
+        yield "Enough validators are connected: look again after a request time-out."
+
+
+def doctor(options: DoctorOptions, session: Session) -> int:
+    """Ask everybody twice; 0 when the network makes blocks."""
+    if problems := problems_of(options):
+        raise ConfigError(problems)
+    clock = SystemClock()
+    before = {patient.url: patient.height for patient in (examine(url, clock.now()) for url in options.urls)}
+    deadline = clock.monotonic() + options.wait_s
+    while True:
+        patients = [examine(url, clock.now()) for url in options.urls]
+        for patient in patients:
+            patient.grown = max(0, patient.height - before[patient.url]) if before[patient.url] >= 0 else 0
+        if any(patient.grown for patient in patients) or clock.monotonic() >= deadline:
+            break
+        time.sleep(0.2)
+    for patient in patients:
+        if patient.problem is None:
+            phase = "" if patient.status is None else f", {patient.status['phase']}"
+            print(f"{patient.url}: {patient.client}, block {patient.height}, {patient.peers} peers{phase}")
+    is_well, lines = verdict(patients)
+    print("\n".join(lines))
+    return 0 if is_well else 1
+
+
+COMMANDS = (
+    Command(
+        "doctor",
+        "Ask nodes how they are and say whether their network can make blocks; exit code 1 when it cannot.",
+        doctor,
+        DoctorOptions,
+        examples=("ophion doctor --rpc=http://127.0.0.1:8545,http://127.0.0.1:8546",),
+    ),
+)
