@@ -1,0 +1,126 @@
+"""Four validators that admit only each other, by files or by a contract, and a fifth node that would like to join."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from ophion.permissions.contract_genesis import NODE_INGRESS, node_contracts
+from ophion.primitives.enode import Enode
+from ophion.testing import network as networks
+from ophion.testing.process import NodeProcess
+from ophion.testing.signing import DEV_KEYS
+from tests.integration.command import ophion
+from tests.integration.test_permissions_nodes import peers, until
+
+ADMIN = DEV_KEYS[0]
+KEYS = [networks.test_key(index) for index in range(5)]
+STRANGER = 4
+
+
+class Guarded:
+    """Four validators and a stranger, who find each other by discovery."""
+
+    def __init__(self, folder: Path, by_contract: bool) -> None:
+        self.folder = folder
+        self.by_contract = by_contract
+        self.ports = networks.free_ports(len(KEYS))
+        self.enodes = [
+            f"enode://{key.public_key.hex()}@127.0.0.1:{port}" for key, port in zip(KEYS, self.ports, strict=True)
+        ]
+        genesis = networks.network_genesis("qbft", [key.address for key in KEYS[:STRANGER]])
+        if by_contract:
+            permitted = [Enode.parse(url) for url in self.enodes[:STRANGER]]
+            for address, account in node_contracts([ADMIN.address], permitted).items():
+                genesis["alloc"][address.hex()] = account
+        (folder / "genesis.json").write_text(json.dumps(genesis))
+        (folder / "admin.key").write_text(ADMIN.secret().hex())
+        self.nodes = [self._node(index) for index in range(len(KEYS))]
+
+    def _node(self, index: int) -> NodeProcess:
+        (self.folder / f"{index}.key").write_text(KEYS[index].secret().hex())
+        return NodeProcess(
+            self.folder / f"node{index}",
+            f"--genesis-file={self.folder}/genesis.json",
+            f"--node-private-key-file={self.folder}/{index}.key",
+            "--p2p-interface=127.0.0.1",
+            f"--p2p-port={self.ports[index]}",
+            f"--bootnodes={self.enodes[0] if index else ''}",
+            "--remote-connections-limit-enabled=false",
+            "--min-gas-price=0",
+            "--rpc-http-api=ADMIN,NET,ETH,PERM,DEBUG",
+            *(() if index == STRANGER else self._rules(index)),
+        )
+
+    def _rules(self, index: int) -> tuple[str, ...]:
+        if self.by_contract:
+            address = f"--permissions-nodes-contract-address=0x{NODE_INGRESS.hex()}"
+            return ("--permissions-nodes-contract-enabled", address)
+        file = self.folder / f"{index}.toml"
+        file.write_text(f"nodes-whitelist={json.dumps(self.enodes[:STRANGER])}")
+        return ("--permissions-nodes-config-file-enabled", f"--permissions-nodes-config-file={file}")
+
+    def change(self, verb: str) -> None:
+        """Let the stranger in, or put it out: one command where there is a contract, else one call to each node."""
+        url = self.enodes[STRANGER]
+        if self.by_contract:
+            rpc = f"--rpc=http://127.0.0.1:{self.nodes[1].ports['json-rpc']}"
+            ophion("permissions", verb, url, rpc, f"--key-file={self.folder}/admin.key").succeeded()
+            return
+        method = "perm_addNodesToWhitelist" if verb == "add" else "perm_removeNodesFromWhitelist"
+        for node in self.nodes[:STRANGER]:
+            assert node.rpc(method, [url]) == "Success"
+
+    def knows(self, index: int) -> set[int]:
+        """Which of the five a node is connected with."""
+        ids = {"0x" + key.public_key.hex(): number for number, key in enumerate(KEYS)}
+        return {ids[one] for one in peers(self.nodes[index])}
+
+    def height(self, index: int) -> int:
+        return int(self.nodes[index].rpc("eth_blockNumber"), 16)
+
+    def are_complete(self) -> bool:
+        everybody = set(range(STRANGER))
+        return all(self.knows(index) - {STRANGER} == everybody - {index} for index in range(STRANGER))
+
+
+@pytest.mark.parametrize("by_contract", [False, True], ids=["file", "contract"])
+def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_other(
+    tmp_path: Path, by_contract: bool
+) -> None:
+    network = Guarded(tmp_path, by_contract)
+    stranger = network.nodes[STRANGER]
+    with ExitStack() as running:
+        for node in network.nodes:
+            running.enter_context(node)
+        until(network.are_complete)
+        until(lambda: network.height(0) >= 2)
+        stranger.rpc("admin_addPeer", network.enodes[1])
+        until(lambda: "peer refused" in network.nodes[1].output())
+        assert all(STRANGER not in network.knows(index) for index in range(STRANGER)), "refused on TCP"
+        until(lambda: network.knows(STRANGER) == set())  # it hears their Hello before their refusal
+        found = stranger.rpc("debug_metrics")["network"]
+        assert sum(found["discovery_messages_outbound_total"].values()) > 0
+        assert found["discovery_nodes_current"] == 0, "refused in discovery: nobody answers it"
+        network.change("add")
+        stranger.rpc("admin_removePeer", network.enodes[1])
+        stranger.rpc("admin_addPeer", network.enodes[1])
+        until(lambda: 1 in network.knows(STRANGER))
+        goal = network.height(0) + 1
+        until(lambda: network.height(STRANGER) >= goal)
+        # one validator is killed and comes back: the others are permitted before it has caught up, and after
+        network.nodes[3].kill()
+        network.nodes[3].start()
+        until(network.are_complete)
+        network.change("remove")
+        until(lambda: all(STRANGER not in network.knows(index) for index in range(STRANGER)), limit_s=20)
+        goal = network.height(0) + 2
+        until(lambda: min(network.height(index) for index in range(STRANGER)) >= goal)
+        assert network.are_complete()
+        for node in network.nodes[:STRANGER]:
+            lines = node.output().splitlines()
+            refusals = [line for line in lines if "peer refused" in line or "no longer permitted" in line]
+            assert all(KEYS[STRANGER].public_key.hex() in line for line in refusals), "validators never lost each other"
