@@ -16,6 +16,15 @@ _CONNECTION_ALLOWED: Final = bytes.fromhex("3620b1df")
 _NODE_ALLOWED: Final = bytes.fromhex("45a59e5b")
 """connectionAllowed(string,string,uint16), of the second interface"""
 
+_ADD_ACCOUNT: Final = bytes.fromhex("e89b0e1e")
+"""addAccount(address)"""
+_REMOVE_ACCOUNT: Final = bytes.fromhex("c4740a95")
+"""removeAccount(address)"""
+_ADD_NODE: Final = bytes.fromhex("3600f60d")
+"""addEnode(bytes32,bytes32,bytes16,uint16)"""
+_REMOVE_NODE: Final = bytes.fromhex("aab2f5eb")
+"""removeEnode(bytes32,bytes32,bytes16,uint16)"""
+
 _YES: Final = (1).to_bytes(32, "big")
 _NO: Final = bytes(32)
 _CONNECTION_YES: Final = b"\xff" * 32
@@ -63,6 +72,27 @@ def node_question(enode: Enode) -> bytes:
     node_id, host = _bytes(enode.node_id.hex().encode()), _bytes(enode.ip.encode())
     offsets = _number(96) + _number(96 + len(node_id)) + _number(enode.tcp_port)
     return _NODE_ALLOWED + offsets + node_id + host
+
+
+def read_account_change(call: bytes) -> tuple[bool, Address] | None:
+    """What a call to account rules would change: (added, account); None for any other call."""
+    selector, words = call[:4], call[4:]
+    if len(words) != 32 or any(words[:12]):
+        return None
+    for is_added, known in ((True, _ADD_ACCOUNT), (False, _REMOVE_ACCOUNT)):
+        if selector == known:
+            return is_added, words[12:]
+    return None
+
+
+def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
+    """What a call to node rules of the first interface would change: (added, node); None for any other call."""
+    selector, words = call[:4], call[4:]
+    if len(words) != 128 or any(words[80:126]) or selector not in (_ADD_NODE, _REMOVE_NODE):
+        return None
+    address = ipaddress.IPv6Address(words[64:80])
+    port = int.from_bytes(words[126:], "big")
+    return selector == _ADD_NODE, Enode(words[:64], str(address.ipv4_mapped or address), port, port)
 
 
 def read_yes_or_no(answer: bytes) -> bool:

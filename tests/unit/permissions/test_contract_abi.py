@@ -14,7 +14,9 @@ from ophion.permissions.contract_abi import (
     connection_question,
     node_question,
     packed_ip,
+    read_account_change,
     read_connection,
+    read_node_change,
     read_yes_or_no,
     sending_question,
     transaction_question,
@@ -63,6 +65,26 @@ def test_nodes_of_the_second_interface() -> None:
         expected = encode(["string", "string", "uint16"], [end.node_id.hex(), end.ip, end.tcp_port])
         assert node_question(end) == bytes.fromhex("45a59e5b") + expected
     assert node_question(A)[:4] == selector("connectionAllowed(string,string,uint16)")
+
+
+@pytest.mark.parametrize("end", [A, B])
+def test_calls_that_change_rules_are_understood(end: Enode) -> None:
+    ends = ["bytes32", "bytes32", "bytes16", "uint16"]
+    words = encode(ends, [end.node_id[:32], end.node_id[32:], packed_ip(end.ip), end.tcp_port])
+    node = Enode(end.node_id, end.ip, end.tcp_port, end.tcp_port)
+    account = encode(["address"], ["0x" + "11" * 20])
+    for verb, is_added in (("add", True), ("remove", False)):
+        assert read_node_change(selector(f"{verb}Enode({','.join(ends)})") + words) == (is_added, node)
+        assert read_account_change(selector(f"{verb}Account(address)") + account) == (is_added, b"\x11" * 20)
+
+
+@given(st.binary(max_size=200))
+def test_other_calls_are_not(call: bytes) -> None:
+    for selected in (call, selector("addAccount(address)") + call, b"" + call):
+        read_account_change(selected)
+        read_node_change(selected)
+    assert read_account_change(call) is None
+    assert read_node_change(call) is None
 
 
 def test_answers() -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, TypeAlias
 
 from ophion.native.crypto import address_of
+from ophion.permissions.contract_abi import read_account_change, read_node_change
 from ophion.permissions.explain import RuleAnswer, Sending, explain_connection, explain_sending
 from ophion.permissions.rehearsal import Change, Connection, reachable, rehearse
 from ophion.permissions.requests import read_node
@@ -206,8 +207,10 @@ _CHANGES = ("addAccounts", "removeAccounts", "addNodes", "removeNodes")
 
 
 def _decode_change(value: object) -> Change:
+    if isinstance(value, dict) and "data" in value and set(value) <= {"to", "data"}:
+        return _called(decode_data(value["data"]))
     if not isinstance(value, dict) or not value or set(value) - set(_CHANGES):
-        raise invalid_params(f"an object with some of {', '.join(_CHANGES)} is expected")
+        raise invalid_params(f"an object with some of {', '.join(_CHANGES)}, or a call with data, is expected")
     texts = {name: value.get(name, []) for name in _CHANGES}
     if not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in texts.values()):
         raise invalid_params("arrays of strings are expected")
@@ -219,14 +222,25 @@ def _decode_change(value: object) -> Change:
     )
 
 
+def _called(call: bytes) -> Change:
+    """The change that a call to a rules contract would make."""
+    account, node = read_account_change(call), read_node_change(call)
+    if account is not None:
+        return Change(add_accounts=[account[1]]) if account[0] else Change(remove_accounts=[account[1]])
+    if node is not None:
+        return Change(add_nodes=[node[1]]) if node[0] else Change(remove_nodes=[node[1]])
+    raise invalid_params("data: not a call of addAccount, removeAccount, addEnode or removeEnode")
+
+
 ChangeParam = Annotated[
     Change,
     Wire(
         "change",
-        "additions and removals",
+        "additions and removals, or a call to a rules contract",
         {
             "type": "object",
-            "properties": {name: {"type": "array", "items": {"type": "string"}} for name in _CHANGES},
+            "properties": {name: {"type": "array", "items": {"type": "string"}} for name in _CHANGES}
+            | {"to": {"type": "string"}, "data": {"type": "string"}},
             "additionalProperties": False,
         },
         _decode_change,

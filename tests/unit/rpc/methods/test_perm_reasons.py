@@ -208,13 +208,22 @@ def test_a_rehearsal_tells_who_would_be_shut_out_and_changes_nothing(listed: Int
     assert hexed(LISTED.address) in listed.ask("perm_getAccountsWhitelist")
 
 
+def test_a_call_to_a_rules_contract_is_rehearsed(ruled: Interface) -> None:
+    sent(ruled, legacy_transaction(LISTED, 0))
+    call = {"to": hexed(ACCOUNT_RULES), "data": hexed(calldata("removeAccount(address)", LISTED.address))}
+    assert ruled.ask("perm_rehearse", call)["sendersShutOut"] == {hexed(LISTED.address): 1}
+    call["data"] = hexed(calldata("addAccount(address)", LISTED.address))
+    assert ruled.ask("perm_rehearse", call)["sendersShutOut"] == {}
+
+
 def test_a_rehearsal_tells_why_a_change_would_be_refused(listed: Interface) -> None:
     answer = listed.ask("perm_rehearse", {"addNodes": [N1.url]})
     assert answer["problem"] == "Cannot add an existing node to whitelist"
 
 
 @pytest.mark.parametrize(
-    "change", [None, [], {}, {"add": []}, {"addNodes": "x"}, {"addNodes": ["x"]}, {"addAccounts": [5]}]
+    "change",
+    [None, [], {}, {"add": []}, {"addNodes": "x"}, {"addNodes": ["x"]}, {"addAccounts": [5]}, {"data": "0x12345678"}],
 )
 def test_other_changes_are_refused(dev: Interface, change: Any) -> None:
     assert dev.error("perm_rehearse", change)[0] == -32602
