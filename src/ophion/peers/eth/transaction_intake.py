@@ -32,8 +32,9 @@ _ON_THE_LOOP: Final = 128 * 1024
 _MOST_WORTHLESS: Final = 8_192
 _WORTHLESS_PER_S: Final = 512.0
 """A transaction costs some 50 microseconds before anything is known against it."""
-_HARMLESS: Final = frozenset({"known", "underpriced", "nonce-too-low", "syncing"})
-"""Reasons for a refusal that say nothing against whoever passed the transaction on: it came late, or twice."""
+_HARMLESS: Final = frozenset({"known", "underpriced", "nonce-too-low", "not-authorized", "syncing"})
+"""Reasons for a refusal that say nothing against whoever passed the transaction on: it came late, or twice, or its
+sender is permitted there and not here."""
 _MOST_UNREAD: Final = 256
 """Messages dropped in a row before the peer is."""
 

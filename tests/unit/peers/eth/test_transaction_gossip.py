@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from math import isqrt
 from pathlib import Path
 
@@ -224,6 +225,26 @@ def test_a_flood_of_worthless_transactions_is_not_read_to_its_end(tmp_path: Path
             await asyncio.sleep(0)
         assert judged <= 200
         assert there.ended[0] is DisconnectReason.USELESS
+
+    told(tmp_path, 2, story)
+
+
+def test_transactions_of_senders_that_are_not_permitted_are_dropped_silently(tmp_path: Path) -> None:
+    """Lists of accounts are a matter of each node: whoever passes such transactions on is not to blame."""
+
+    async def story(one: EthNode, other: EthNode) -> None:
+        _, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        other.pool._gate = replace(other.pool._gate, refusal_of=lambda sender: "not listed")
+        intake = next(iter(other.eth.transactions._intakes.values()))
+        intake._worthless.spend(transaction_intake._MOST_WORTHLESS - 10, asyncio.get_running_loop().time())
+        for nonce in range(0, 6000, 20):
+            there.deliver(
+                Code.TRANSACTIONS, message(*(legacy_transaction(DEV_KEYS[1], nonce + at) for at in range(20)))
+            )
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert (len(other.pool), there.ended) == (0, None)
 
     told(tmp_path, 2, story)
 
