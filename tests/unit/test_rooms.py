@@ -36,7 +36,6 @@ ELSEWHERE = {
     "native/simulation.py": "names of the extension, passed on; used by the tests of eth_simulateV1",
     "native/store.py": "names of the extension, passed on; used by the tests of chain and node",
     "native/tracing.py": "names of the extension, passed on; used by the tests of debug_* and trace_*",
-    "native/transactions.py": "names of the extension, passed on; used by the tests of chain and pool",
     "native/vectors.py": "tests/integration/test_cli_evm.py",
     "peers/subprotocol.py": "two protocols without code; what they promise is tested with connections",
     "peers/eth/block_fetcher.py": "tests/unit/peers/eth/test_block_gossip.py",

@@ -12,6 +12,7 @@ use ophion_primitives::errors::{Error, Result};
 use ophion_rendering::objects;
 use ophion_storage::chain::body::{self, BodyData, Known, Tx};
 use ophion_storage::chain::decoder::{self, Decoded};
+use ophion_storage::chain::senders;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -188,6 +189,11 @@ fn listed(py: Python<'_>, decoded: Vec<Result<Decoded>>) -> PyResult<Bound<'_, P
     Ok(list)
 }
 
+#[pyfunction]
+fn senders_recovered() -> u64 {
+    senders::recovered()
+}
+
 /// The desk in front of a thread that decodes.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Decoder {
@@ -359,5 +365,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Body>()?;
     module.add_class::<Decoder>()?;
     module.add_function(wrap_pyfunction!(decode_transactions, module)?)?;
+    module.add_function(wrap_pyfunction!(senders_recovered, module)?)?;
     module.add_function(wrap_pyfunction!(decode_block, module)?)
 }

@@ -13,6 +13,8 @@ use ophion_primitives::errors::{Error, Result};
 use ophion_primitives::keys::recover_signer;
 use rayon::prelude::*;
 
+use crate::chain::senders::sender_of;
+
 pub type Envelope = EthereumTxEnvelope<TxEip4844>;
 
 /// Blob side-cars are verified where they enter; blocks hold transactions without them.
@@ -75,6 +77,13 @@ pub struct Known {
     pub sender: Address,
 }
 
+impl Known {
+    pub fn of(tx: &Tx) -> Result<Self> {
+        let hash = tx.hash();
+        Ok(Known { hash, sender: sender_of(hash, || tx.recover())? })
+    }
+}
+
 pub struct BodyData {
     pub txs: Vec<Tx>,
     pub ommers: Vec<Bytes>,
@@ -98,8 +107,7 @@ impl BodyData {
             return Ok(known);
         }
         let one = |(index, tx): (usize, &Tx)| -> Result<Known> {
-            let sender = tx.recover().map_err(|cause| Error::InvalidBody(format!("transaction {index}: {cause}")))?;
-            Ok(Known { hash: tx.hash(), sender })
+            Known::of(tx).map_err(|cause| Error::InvalidBody(format!("transaction {index}: {cause}")))
         };
         let known = if self.txs.len() < 4 {
             self.txs.iter().enumerate().map(one).collect::<Result<Vec<_>>>()?

@@ -30,11 +30,10 @@ pub struct Decoded {
     pub known: Known,
 }
 
-/// Decode one transaction as it was submitted and recover its sender.
+/// Decode one transaction as it was submitted, with its sender: a remembered one is not recovered again.
 pub fn decode(raw: &[u8]) -> Result<Decoded> {
     let tx = decode_submitted(raw)?;
-    let known = Known { hash: tx.hash(), sender: tx.recover()? };
-    Ok(Decoded { tx: Arc::new(tx), known })
+    Ok(Decoded { known: Known::of(&tx)?, tx: Arc::new(tx) })
 }
 
 /// Many at once, in their order; on all cores where there are more than a few.

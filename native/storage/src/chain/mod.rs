@@ -1,5 +1,6 @@
-//! Transactions, bodies and receipts.
+//! Transactions, bodies, receipts, and who sent what.
 
 pub mod body;
 pub mod decoder;
 pub mod receipts;
+pub mod senders;
