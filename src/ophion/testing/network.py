@@ -32,7 +32,7 @@ _LOOPBACK: Final = "127.0.0.1"
 _APIS: Final = "ADMIN,ETH,NET,WEB3,IBFT,QBFT,CLIQUE,TXPOOL,DEBUG"
 
 
-def test_key(index: int) -> PrivateKey:
+def member_key(index: int) -> PrivateKey:
     """A key that everybody knows, for one member."""
     return PrivateKey((0xC0FFEE + index).to_bytes(32, "big"))
 
@@ -104,9 +104,9 @@ class TestNetwork:
         self.path = path
         self.engine = engine
         self.timeout_s = timeout_s
-        self.keys = sorted((test_key(index) for index in range(validators)), key=lambda key: key.address)
+        self.keys = sorted((member_key(index) for index in range(validators)), key=lambda key: key.address)
         """Of the validators in the order of their turns, then of the followers."""
-        self.keys += [test_key(1000 + index) for index in range(followers)]
+        self.keys += [member_key(1000 + index) for index in range(followers)]
         self.ports = free_ports(count)
         self.relays = {
             (here, there): Relay(self.ports[there])
