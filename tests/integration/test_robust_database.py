@@ -149,5 +149,16 @@ def test_a_table_whose_name_was_lost_is_not_made_anew(data: Path) -> None:
     content = database(data).read_bytes()
     assert b"preimages" in content
     database(data).write_bytes(content.replace(b"preimages", b"preimageZ"))
-    explained(check(data))
+    assert "the table 'preimages' is missing" in explained(check(data)).err
     assert "the table 'preimages' is missing" in explained(import_small(data)).err
+
+
+def test_a_catalogue_without_the_table_that_says_so_is_damage_too(data: Path) -> None:
+    content = database(data).read_bytes()
+    for name in (b"meta\0", b"headers"):
+        assert name in content
+    lost = content.replace(b"headers", b"headerZ").replace(b"bodies", b"bodieZ")
+    database(data).write_bytes(lost)
+    for done in (check(data), import_small(data)):
+        assert "the tables 'headers', 'bodies' are missing" in explained(done).err
+    assert database(data).read_bytes() == lost

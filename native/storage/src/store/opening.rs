@@ -80,13 +80,21 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                 None => false,
             };
             let mut databases = Vec::with_capacity(Tables::NAMES.len());
+            let mut lost = Vec::new();
             for name in Tables::NAMES {
-                let missing = || Error::damaged(format!("the table '{name}' is missing"));
-                databases.push(if in_use {
-                    opener.open_database::<Raw, Raw>(txn, Some(name))?.ok_or_else(missing)?
-                } else {
-                    opener.create_database::<Raw, Raw>(txn, Some(name))?
-                });
+                match opener.open_database::<Raw, Raw>(txn, Some(name))? {
+                    Some(database) => databases.push(database),
+                    None => lost.push(name),
+                }
+            }
+            // Tables are made together, so some without the others are what is left of all of them.
+            if in_use || (!lost.is_empty() && !databases.is_empty()) {
+                refuse_lost(&lost)?;
+            }
+            if databases.is_empty() {
+                for name in Tables::NAMES {
+                    databases.push(opener.create_database::<Raw, Raw>(txn, Some(name))?);
+                }
             }
             let databases: [_; Tables::NAMES.len()] =
                 databases.try_into().unwrap_or_else(|_| unreachable!("one for each name"));
@@ -99,17 +107,31 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     Ok(Tables::of(databases.map(table)))
 }
 
+/// Damage that names the tables which are not there.
+fn refuse_lost(lost: &[&str]) -> Result<()> {
+    match lost {
+        [] => Ok(()),
+        [name] => Err(Error::damaged(format!("the table '{name}' is missing"))),
+        names => Err(Error::damaged(format!("the tables '{}' are missing", names.join("', '")))),
+    }
+}
+
 /// None while the tables have not been made.
 fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
     let txn = env.read_txn()?;
-    let databases = env.open_databases_and_commit(txn, |opener, txn| -> heed::Result<_> {
+    let databases = env.open_databases_and_commit(txn, |opener, txn| -> Result<_> {
         let mut databases = Vec::with_capacity(Tables::NAMES.len());
+        let mut lost = Vec::new();
         for name in Tables::NAMES {
             match opener.open_database::<Raw, Raw>(txn, Some(name))? {
                 Some(database) => databases.push(database),
-                None => return Ok(CommitOrAbort::Abort(())),
+                None => lost.push(name),
             }
         }
+        if databases.is_empty() {
+            return Ok(CommitOrAbort::Abort(()));
+        }
+        refuse_lost(&lost)?;
         let databases: [_; Tables::NAMES.len()] =
             databases.try_into().unwrap_or_else(|_| unreachable!("one for each name"));
         Ok(CommitOrAbort::Commit(databases))

@@ -98,8 +98,9 @@ impl Entry {
     }
 }
 
-fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>) {
-    write_action(out, entry);
+/// `names_method`: entries of mined transactions say how a contract was created, those of calls do not.
+fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>, names_method: bool) {
+    write_action(out, entry, names_method);
     match (&entry.error, &entry.outcome) {
         (Some(error), _) => text(out, ",\"error\":", error),
         (None, Some(outcome)) => write_outcome(out, &entry.action, outcome),
@@ -115,7 +116,7 @@ fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>) {
     out.push(b'}');
 }
 
-fn write_action(out: &mut Vec<u8>, entry: &Entry) {
+fn write_action(out: &mut Vec<u8>, entry: &Entry, names_method: bool) {
     match &entry.action {
         Action::Call { kind, from, to, input } => {
             raw(out, "{\"type\":\"call\",\"action\":{\"callType\":\"");
@@ -125,9 +126,11 @@ fn write_action(out: &mut Vec<u8>, entry: &Entry) {
             data(out, ",\"input\":", input);
         }
         Action::Create { from, init, is_create2, .. } => {
-            raw(out, "{\"type\":\"create\",\"action\":{\"creationMethod\":");
-            raw(out, if *is_create2 { "\"create2\"" } else { "\"create\"" });
-            data(out, ",\"from\":", from);
+            raw(out, "{\"type\":\"create\",\"action\":{");
+            if names_method {
+                raw(out, if *is_create2 { "\"creationMethod\":\"create2\"," } else { "\"creationMethod\":\"create\"," });
+            }
+            data(out, "\"from\":", from);
             data(out, ",\"init\":", init);
         }
         Action::End { contract, heir, balance } => {
@@ -178,13 +181,13 @@ fn write_outcome(out: &mut Vec<u8>, action: &Action, outcome: &Outcome) {
     out.push(b'}');
 }
 
-/// All entries of one transaction in brackets.
-pub fn write_list(sink: &mut Sink, entries: &[Entry], place: Option<&Place>) {
+/// All entries of one transaction in brackets, without the place that the transaction has.
+pub fn write_list(sink: &mut Sink, entries: &[Entry], names_method: bool) {
     let mut is_first = true;
     sink.out.push(b'[');
     for entry in entries {
         separate(sink, &mut is_first);
-        write(&mut sink.out, entry, place);
+        write(&mut sink.out, entry, None, names_method);
         sink.settle();
     }
     sink.out.push(b']');
@@ -268,7 +271,7 @@ impl Tracer for FlatTracer<'_> {
         for entry in list_entries(&self.recorder, &ran.tx, &ran.result) {
             if self.selection.takes_entry(&entry) {
                 separate(self.sink, self.is_first);
-                write(&mut self.sink.out, &entry, ran.place.as_ref());
+                write(&mut self.sink.out, &entry, ran.place.as_ref(), true);
                 self.sink.settle();
             }
         }
@@ -370,7 +373,7 @@ impl FlatCallTracer<'_> {
         if out.last() != Some(&b'[') {
             out.push(b',');
         }
-        write_action(out, entry);
+        write_action(out, entry, true);
         if let Some(error) = &entry.error {
             text(out, ",\"error\":", error);
         }

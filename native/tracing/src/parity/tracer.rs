@@ -152,7 +152,7 @@ impl Tracer for ParityTracer<'_> {
         }
         raw(&mut self.sink.out, ",\"trace\":");
         let entries = self.turns.as_ref().map(|turns| list(turns, &ran.tx, &ran.result)).unwrap_or_default();
-        write_list(self.sink, &entries, None);
+        write_list(self.sink, &entries, ran.place.is_some());
         let out = &mut self.sink.out;
         let output = ran.result.output().cloned().unwrap_or_default();
         match (&ran.place, ran.result.is_success()) {

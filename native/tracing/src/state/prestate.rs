@@ -321,7 +321,9 @@ impl PrestateTracer<'_> {
             code_hash: (code_hash != was.code_hash).then_some(code_hash),
             storage: BTreeMap::new(),
         };
-        let is_changed = shown.balance.is_some() || now.nonce != was.nonce || shown.code_hash.is_some();
+        // Who was named and neither existed before nor exists now has not changed.
+        let is_other_code = shown.code_hash.is_some() && !(was.is_empty() && now.is_empty());
+        let is_changed = shown.balance.is_some() || now.nonce != was.nonce || is_other_code;
         Ok((shown, is_changed))
     }
 }

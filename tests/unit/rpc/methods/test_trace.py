@@ -171,3 +171,24 @@ def test_a_signed_transaction_is_traced_without_being_sent(dev: Interface) -> No
     assert answer["trace"][0]["action"]["to"] == OTHER
     assert dev.ask("txpool_status")["pending"] == "0x0"
     assert dev.error("trace_rawTransaction", "0x00", ["trace"])[0] == -32602
+
+
+def test_mined_creations_say_how_they_were_made_and_calls_do_not(dev: Interface) -> None:
+    """One CREATE2 makes all creations of a transaction such."""
+    init = bytes.fromhex("60006000600060006000f55060016000f3")
+    raw = legacy_transaction(DEV_KEYS[0], 0, to=None, gas=300_000, data=init)
+    call = {"from": SENDER, "data": "0x" + init.hex(), "gas": "0x493e0"}
+    asked = [
+        dev.ask("trace_rawTransaction", "0x" + raw.hex(), ["trace"]),
+        dev.ask("trace_call", call, ["trace"], "latest"),
+        *dev.ask("trace_callMany", [[call, ["trace"]]], "latest"),
+    ]
+    for answer in asked:
+        assert [entry["type"] for entry in answer["trace"]] == ["create", "create"]
+        assert not any("creationMethod" in entry["action"] for entry in answer["trace"])
+    _, (hash,) = dev.run(dev.node.mine(raw))
+    name = "0x" + hash.hex()
+    (replayed,) = dev.ask("trace_replayBlockTransactions", "0x1", ["trace"])
+    creations = [entry for entry in dev.ask("trace_block", "0x1") if entry["type"] == "create"]
+    for entries in (dev.ask("trace_transaction", name), creations, replayed["trace"]):
+        assert [entry["action"]["creationMethod"] for entry in entries] == ["create2", "create2"]
