@@ -128,7 +128,10 @@ fn write_action(out: &mut Vec<u8>, entry: &Entry, names_method: bool) {
         Action::Create { from, init, is_create2, .. } => {
             raw(out, "{\"type\":\"create\",\"action\":{");
             if names_method {
-                raw(out, if *is_create2 { "\"creationMethod\":\"create2\"," } else { "\"creationMethod\":\"create\"," });
+                raw(
+                    out,
+                    if *is_create2 { "\"creationMethod\":\"create2\"," } else { "\"creationMethod\":\"create\"," },
+                );
             }
             data(out, "\"from\":", from);
             data(out, ",\"init\":", init);
