@@ -19,6 +19,8 @@ from ophion.primitives.enode import Enode
 
 STATIC_DELAYS: Final = (1.0, 5.0, 15.0, 30.0, 60.0)
 """Seconds before the next attempt after so many failures in a row."""
+NEAR_DELAY_S: Final = 3.0
+"""Most of that in a private network: when a cable is back, validators must meet again within a time-out or two."""
 PAUSE_S: Final = 30.0
 """Between attempts at a discovered peer, and between any at a public address: clients there refuse more."""
 LASTING_S: Final = 30.0
@@ -148,7 +150,11 @@ class DialPlan:
         else:
             step = 3 if outcome is Outcome.FULL else 1
         delay = STATIC_DELAYS[step]
-        return self._jittered(max(delay, PAUSE_S) if is_public(aim.enode.ip) else delay)
+        if is_public(aim.enode.ip):
+            delay = max(delay, PAUSE_S)
+        elif outcome is Outcome.FAILED:
+            delay = min(delay, NEAR_DELAY_S)
+        return self._jittered(delay)
 
     def _jittered(self, seconds: float) -> float:
         """Some more or less, so that nodes that lost each other do not dial in step."""

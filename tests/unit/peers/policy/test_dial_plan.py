@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
-from ophion.peers.policy.dial_plan import STATIC_DELAYS, DialPlan, Outcome
+from ophion.peers.policy.dial_plan import NEAR_DELAY_S, PAUSE_S, STATIC_DELAYS, DialPlan, Outcome
 from ophion.primitives.enode import Enode
 
 OWN = b"\x01" * 64
@@ -40,8 +41,13 @@ def test_static_peers_are_dialled_at_once() -> None:
     assert made.statics == (one, two)
 
 
-def test_failures_make_attempts_rarer_up_to_a_minute() -> None:
-    one = enode(1)
+@pytest.mark.parametrize(
+    ("ip", "expected"),
+    [("10.0.0.1", [1.0, *[NEAR_DELAY_S] * 6]), ("8.8.8.8", [*[PAUSE_S] * 4, *[STATIC_DELAYS[-1]] * 3])],
+    ids=["in a private network", "on the Internet"],
+)
+def test_failures_make_attempts_rarer(ip: str, expected: list[float]) -> None:
+    one = replace(enode(1), ip=ip)
     made, now, waits = plan(one), 0.0, []
     for _ in range(7):
         made.ended(one.node_id, now, Outcome.FAILED)
@@ -51,7 +57,7 @@ def test_failures_make_attempts_rarer_up_to_a_minute() -> None:
         assert due(made, at - 0.01) == []
         assert due(made, at) == [one]
         now = at
-    assert waits == pytest.approx([*STATIC_DELAYS, 60.0, 60.0])
+    assert waits == pytest.approx(expected)
 
 
 def test_a_lost_connection_is_back_within_seconds_whatever_happened_before() -> None:
