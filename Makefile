@@ -14,7 +14,7 @@ CRATES := native/Cargo.lock $(shell find native -name target -prune -o \( -name 
 CARGO_FLAGS := --release --locked --manifest-path native/Cargo.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-rust test-python interop check format bench faults seeds docs clean
+.PHONY: help build run test test-rust test-python interop check format bench faults seeds abuse docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ seeds: build ## Play 10,000 seeds of each BFT network in the simulator (some min
 
 faults: build ## Kill, freeze, divide and wipe validators for a long time (about half an hour)
 	@OPHION_FAULTS=long $(BIN)/python -m pytest -q -x tests/faults
+
+abuse: build ## Attack nodes in every way we know, and print how long honest clients had to wait (half an hour)
+	@$(BIN)/python -m tests.abuse.abuse
 
 docs: build ## Write the generated pages of docs/
 	@$(BIN)/python scripts/documents.py

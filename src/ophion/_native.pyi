@@ -782,6 +782,39 @@ def sign_record(secret: bytes, seq: int, pairs: Sequence[tuple[bytes, bytes]], /
 def read_record(rlp: bytes, /) -> tuple[bytes, int, list[tuple[bytes, bytes]]]:
     """(node id, sequence number, pairs) of a record whose signature has been verified."""
 
+# --- what clients send -----------------------------------------------------------------------------------------------
+
+@final
+class JsonOutline:
+    """What stands where in a JSON text."""
+
+    is_request: bool
+    is_batch: bool
+    count: int
+    """Elements of a batch."""
+    values: int
+    """Everything in the text, keys included."""
+    id: tuple[int, int] | None
+    """Begin and end of this member of a request; of repeated ones the last."""
+    method: tuple[int, int] | None
+    params: tuple[int, int] | None
+    members: list[tuple[int, int, int]]
+    """Begin, end and number of values of the elements of a batch, as many as were asked for."""
+
+def json_outline(text: bytes, most_members: int, /) -> JsonOutline | None:
+    """None when the text is no JSON. Makes no objects and, for long texts, releases the interpreter."""
+
+@final
+class FrameReader:
+    """The frames of one WebSocket client."""
+
+    def __new__(cls, most_frame: int, most_message: int, /) -> FrameReader: ...
+    held_bytes: int
+    """What there is of a message that has not ended."""
+    def read(self, data: bytes, start: int, most_frames: int, /) -> tuple[int, list[tuple[int, bytes]], int, int | None]:
+        """Looks at some frames. Where to go on; opcodes (text 1, binary 2, close 8 with its code, ping 9) with payloads; how many
+        pings and pongs there were; and the code to close with when the client broke a rule."""
+
 # --- public test vectors ------------------------------------------------------------------------
 
 def state_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]:

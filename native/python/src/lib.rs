@@ -9,10 +9,12 @@
 //! | tracing/   | traces as streams                                                |
 //! | graphql/   | engine, queries and what they ask of the node                    |
 //! | wire/      | handshakes, sessions, packets and records of peers               |
+//! | messages/  | outlines of JSON texts and frames of WebSockets                  |
 
 mod chain;
 mod execution;
 mod graphql;
+mod messages;
 mod tracing;
 mod values;
 mod wire;
@@ -39,5 +41,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     execution::vectors::register(module)?;
     tracing::trace::register(module)?;
     graphql::register(module)?;
+    messages::clients::register(module)?;
     wire::peers::register(module)
 }

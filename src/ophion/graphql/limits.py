@@ -91,7 +91,7 @@ class GraphqlLimits:
     )
     max_held_bytes: int = option(
         "--graphql-max-held-size",
-        default=256 * _MEBIBYTE,
+        default=128 * _MEBIBYTE,
         check=at_least(1024),
         needs=_SWITCH,
         help="Bytes of all long answers that are being made, each taken for the longest possible, or that clients have "

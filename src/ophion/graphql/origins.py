@@ -19,7 +19,7 @@ class PageOrigins(OriginList):
     ) -> None:
         super().__init__(origins)
         self._scheme, self._usual_port = ("https", 443) if is_encrypted else ("http", 80)
-        self._names = [name.lower() for name in hosts if name not in ANY and name != NONE]
+        self._hosts = [name.lower() for name in hosts if name not in ANY and name != NONE]
         self._port = port
 
     def allows(self, origin: bytes) -> bool:
@@ -29,4 +29,4 @@ class PageOrigins(OriginList):
     def _is_own(self, origin: str) -> bool:
         port = self._port()
         end = "" if port == self._usual_port else f":{port}"  # browsers leave the usual one out
-        return any(origin == f"{self._scheme}://{name}{end}" for name in (*self._names, "localhost", "127.0.0.1"))
+        return any(origin == f"{self._scheme}://{name}{end}" for name in (*self._hosts, "localhost", "127.0.0.1"))

@@ -13,6 +13,7 @@ from ophion.graphql.origins import PageOrigins
 from ophion.native.graphql import GraphqlEngine
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.transport.access import HostList
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 
@@ -37,6 +38,7 @@ class GraphqlSettings:
     door: Door | None = None
     """Where JSON-RPC asks for a token, the same door: an open one beside it would defeat that."""
     tls: ssl.SSLContext | None = None
+    commons: Commons = field(default_factory=Commons)
 
 
 _NO_LIMIT: Final = 2**63 - 1
@@ -80,6 +82,14 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
     hosts = HostList(settings.hosts)
     origins = PageOrigins(settings.origins, settings.hosts, lambda: service.port, settings.tls is not None)
     service = HttpService(
-        "GraphQL service", settings.host, settings.port, hosts, origins, limits, application, settings.tls
+        "GraphQL service",
+        settings.host,
+        settings.port,
+        hosts,
+        origins,
+        limits,
+        application,
+        settings.tls,
+        settings.commons,
     )
     return service

@@ -38,8 +38,8 @@ class RequestMetrics:
 
     def _measured(self, bound: Bound) -> Bound:
         durations, failed = self.times.of(bound.name), self._failed(bound.name)
-        invoke = (_waiting if bound.may_wait else _direct)(bound.invoke, durations, failed)
-        return bound._replace(invoke=invoke)
+        watch = _waiting if bound.may_wait else _direct
+        return bound._replace(invoke=watch(bound.invoke, durations, failed), call=watch(bound.call, durations, failed))
 
     def _failed(self, name: str) -> Callable[[BaseException], None]:
         def failed(error: BaseException) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 
 from ophion.metrics.options import MetricsConfig
 from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.http.wire import TEXT, Request, Response
@@ -48,7 +49,11 @@ class MetricsApplication:
 
 
 def metrics_service(
-    registry: MetricsRegistry, config: MetricsConfig, hosts: tuple[str, ...], tls: ssl.SSLContext | None = None
+    registry: MetricsRegistry,
+    config: MetricsConfig,
+    hosts: tuple[str, ...],
+    tls: ssl.SSLContext | None = None,
+    commons: Commons | None = None,
 ) -> HttpService:
     """The service that Prometheus asks."""
     return HttpService(
@@ -60,4 +65,5 @@ def metrics_service(
         _LIMITS,
         lambda loop: MetricsApplication(registry, config),
         tls,
+        commons,
     )

@@ -59,7 +59,8 @@ def _cors_origins() -> Any:
         default=(),
         check=names_list("domains"),
         needs="--{service}-enabled",
-        help="Web pages that may call from a browser: origins, `all` or `none`.",
+        help="Web pages that may call from a browser: origins (https://page.example), `all` or `none`. A `*` in one "
+        "stands for any port (http://localhost:*), name (https://*.example.org) or extension (chrome-extension://*).",
     )
 
 
@@ -123,6 +124,13 @@ class WebSocketConfig(RpcConfig):
     }
 
     port: int = listening_port(8546)
+    cors_origins: tuple[str, ...] = option(
+        "--{service}-cors-origins",
+        default=(),
+        check=names_list("domains"),
+        needs="--{service}-enabled",
+        help="Web pages that may open a socket from a browser; left out, those of --rpc-http-cors-origins.",
+    )
     max_frame_size: int | None = option(
         "--{service}-max-frame-size",
         default=None,

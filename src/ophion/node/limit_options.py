@@ -57,9 +57,16 @@ class LimitConfig:
     )
     max_response_bytes: int = option(
         "--rpc-max-response-size",
-        default=256 * _MEBIBYTE,
+        default=64 * _MEBIBYTE,
         check=at_least(1024),
         help="Bytes of the answer to one batch, and of any answer that is not sent while it is made.",
+    )
+    max_held_bytes: int = option(
+        "--rpc-max-held-size",
+        default=192 * _MEBIBYTE,
+        check=at_least(_MEBIBYTE),
+        help="Bytes that all clients of all services may make this node hold: requests that have not arrived or are at "
+        "work, answers that were not taken yet. Beyond them those who hold much go, the oldest first.",
     )
     max_header_bytes: int = option(
         "--rpc-max-header-size",

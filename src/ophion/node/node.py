@@ -45,6 +45,8 @@ from ophion.version import client_version
 if TYPE_CHECKING:
     from ophion.node.peering import Network
 
+_SWITCH_S = 0.001
+
 log = logging.getLogger(__name__)
 
 _GC_THRESHOLDS = (50_000, 20, 100)
@@ -172,6 +174,8 @@ def _interrupt(number: int, frame: object) -> None:
 def _run_loop(main: object) -> None:
     import uvloop
 
+    # lanes run Python too: the loop must not wait five milliseconds for each of them, as it would by default
+    sys.setswitchinterval(_SWITCH_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)  # type: ignore[arg-type]
 

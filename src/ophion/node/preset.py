@@ -15,6 +15,17 @@ from ophion.node.interface_options import ApiGroup
 from ophion.runtime.options import Given, Loaded, Source, load, read_flag, specs_of
 
 _EVERY_GROUP = ",".join(group.name for group in ApiGroup)
+_LOCAL_PAGES = ",".join(
+    (
+        "http://localhost:*",
+        "http://127.0.0.1:*",
+        "https://localhost:*",
+        "https://127.0.0.1:*",
+        "chrome-extension://*",
+        "moz-extension://*",
+    )
+)
+"""Not all pages: one that a developer happens to look at must not stop his miner."""
 
 DEV_OPTIONS = (
     "--network=dev",
@@ -25,11 +36,11 @@ DEV_OPTIONS = (
     "--rpc-error-wording=modern",
     "--rpc-http-enabled=true",
     f"--rpc-http-api={_EVERY_GROUP}",
-    "--rpc-http-cors-origins=all",
+    f"--rpc-http-cors-origins={_LOCAL_PAGES}",
     "--rpc-ws-enabled=true",
     f"--rpc-ws-api={_EVERY_GROUP}",
     "--graphql-http-enabled=true",
-    "--graphql-http-cors-origins=all",
+    f"--graphql-http-cors-origins={_LOCAL_PAGES}",
     "--p2p-enabled=false",
     "--durable-commits=false",
     "--temporary-data=true",

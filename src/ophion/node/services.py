@@ -27,6 +27,8 @@ from ophion.rpc.questions.filters import Filters
 from ophion.rpc.questions.receipt_waits import ReceiptWaits
 from ophion.rpc.questions.rendered import RenderedBlocks
 from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.transport.budget import Budget
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.streaming import Streams
@@ -35,6 +37,7 @@ from ophion.rpc.transport.websocket.policy import WebSocketLimits
 from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
+from ophion.runtime.memory import Trimming
 from ophion.runtime.supervisor import Service
 from ophion.version import client_version
 from ophion.wallet.keyring import Keyring
@@ -197,19 +200,20 @@ def build_interface(
         """Where JSON-RPC asks for a token, GraphQL asks for the same: it would be a side door otherwise."""
         return _door(config.http_auth)
 
+    commons = Commons(Budget(limits.max_held_bytes))
     requests = metrics().requests if config.metrics.is_on else None
-    services: list[Service] = [subscriptions]
+    services: list[Service] = [subscriptions, Trimming()]
     if config.http.enabled:
-        http = listening["jsonrpc"] = _http(config, context, requests, door())
+        http = listening["jsonrpc"] = _http(config, context, commons, requests, door())
         services.append(http)
     if config.websocket.enabled:
-        websocket = listening["ws"] = _websocket(config, context, requests)
+        websocket = listening["ws"] = _websocket(config, context, commons, requests)
         services.append(websocket)
     if config.graphql.enabled:
-        graphql = listening["graphQL"] = _graphql(config, context, door())
+        graphql = listening["graphQL"] = _graphql(config, context, commons, door())
         services.append(graphql)
     if config.metrics.is_on:
-        services.append(_metrics(config, metrics(), listening))
+        services.append(_metrics(config, metrics(), commons, listening))
     for one in listening.values():
         one.waits_to_open = True
     return Interface(tuple(services), listening, peers)
@@ -265,7 +269,9 @@ def _http_limits(config: NodeConfig, max_body_bytes: int) -> HttpLimits:
     )
 
 
-def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | None, door: Door | None) -> HttpService:
+def _http(
+    config: NodeConfig, context: RpcContext, commons: Commons, measured: RequestMetrics | None, door: Door | None
+) -> HttpService:
     http, access, limits = config.http, config.access, config.limits
     settings = HttpSettings(
         host=http.host,
@@ -281,13 +287,14 @@ def _http(config: NodeConfig, context: RpcContext, measured: RequestMetrics | No
         limits=_http_limits(config, max_body_bytes=http.max_content_length),
         door=door,
         tls=_tls(config.http_tls),
+        commons=commons,
     )
     table = None if context.peers is None else context.peers.peers
     health = Health(context.sync_status, None if table is None else table.__len__)
     return http_service(context, settings, health, measured)
 
 
-def _graphql(config: NodeConfig, context: RpcContext, door: Door | None) -> HttpService:
+def _graphql(config: NodeConfig, context: RpcContext, commons: Commons, door: Door | None) -> HttpService:
     # loaded where it is used: a schema to be read and the files of a page
     from ophion.graphql.service import GraphqlSettings, graphql_service
 
@@ -302,11 +309,14 @@ def _graphql(config: NodeConfig, context: RpcContext, door: Door | None) -> Http
         http=_http_limits(config, max_body_bytes=wanted.max_body_bytes),
         door=door,
         tls=_tls(config.graphql_tls),
+        commons=commons,
     )
     return graphql_service(context, settings)
 
 
-def _websocket(config: NodeConfig, context: RpcContext, measured: RequestMetrics | None) -> WebSocketService:
+def _websocket(
+    config: NodeConfig, context: RpcContext, commons: Commons, measured: RequestMetrics | None
+) -> WebSocketService:
     websocket, access, limits = config.websocket, config.access, config.limits
     frame = websocket.max_frame_size or config.http.max_content_length
     settings = WebSocketSettings(
@@ -327,12 +337,14 @@ def _websocket(config: NodeConfig, context: RpcContext, measured: RequestMetrics
         wording=access.error_wording,
         door=_door(config.websocket_auth),
         tls=_tls(config.websocket_tls),
+        origins=websocket.cors_origins or config.http.cors_origins,
+        commons=commons,
     )
     return websocket_service(context, settings, measured)
 
 
 def _metrics(
-    config: NodeConfig, metrics: NodeMetrics, listening: dict[str, HttpService | WebSocketService]
+    config: NodeConfig, metrics: NodeMetrics, commons: Commons, listening: dict[str, HttpService | WebSocketService]
 ) -> HttpService | PushService:
     """What shows the metrics: a port that is asked, or a gateway that is told."""
     from ophion.metrics.push import PushService
@@ -341,6 +353,8 @@ def _metrics(
     metrics.declare()
     if config.metrics.push_enabled:
         return PushService(metrics.registry, config.metrics)
-    service = metrics_service(metrics.registry, config.metrics, config.access.host_allow_list, _tls(config.metrics_tls))
+    service = metrics_service(
+        metrics.registry, config.metrics, config.access.host_allow_list, _tls(config.metrics_tls), commons
+    )
     listening["metrics"] = service
     return service

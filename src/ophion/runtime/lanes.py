@@ -6,10 +6,11 @@
     trace   few threads: a trace needs far more memory than a call.
     peers   few threads: reads for the requests of other nodes, and what they send decoded and checked. A peer has one
             job in it at a time, so none waits for another's long list.
+    parse   one thread: large requests of clients, before anybody knows what they ask for.
     mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
 
-A lane admits a limited number of jobs. `write`, `build` and `peers` are used by the node itself, which waits;
-`read` and `trace` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see
+A lane admits a limited number of jobs. `write`, `build` and `peers` are used by the node itself, which waits; `read`,
+`trace` and `parse` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see
 the end of. A deadline given with a job covers the time in the queue too; the running Rust call is not stopped by it and
 takes its own. A job of `read` or `trace` that is cancelled while it runs (its client went away) ends soon after: the
 extension looks for that where it looks at its deadline.
@@ -158,6 +159,8 @@ class Lanes(Protocol):
     @property
     def peers(self) -> Lane: ...
     @property
+    def parse(self) -> Lane: ...
+    @property
     def mine(self) -> Lane: ...
     def close(self) -> None: ...
 
@@ -165,7 +168,9 @@ class Lanes(Protocol):
 class ThreadLanes:
     """The lanes of a running node."""
 
-    def __init__(self, read_threads: int | None = None, read_limit: int = 1024, trace_limit: int = 64) -> None:
+    def __init__(
+        self, read_threads: int | None = None, read_limit: int = 1024, trace_limit: int = 64, parse_limit: int = 256
+    ) -> None:
         cores = os.cpu_count() or 2
         self.write = ThreadLane("write", 1, None)
         self.build = ThreadLane("build", 1, None)
@@ -173,12 +178,13 @@ class ThreadLanes:
         self.read = ThreadLane("read", read_threads or max(2, cores), read_limit, is_abortable=True)
         self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit, is_abortable=True)
         self.peers = ThreadLane("peers", 2, None)
+        self.parse = ThreadLane("parse", 1, parse_limit)
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
         """Stop taking jobs and wait for the running ones: a commit is never cut short."""
         self.decoding.close()
-        for lane in (self.mine, self.peers, self.trace, self.read, self.build, self.write):
+        for lane in (self.mine, self.parse, self.peers, self.trace, self.read, self.build, self.write):
             lane.close()
 
 
@@ -192,6 +198,7 @@ class InlineLanes:
         self.read = InlineLane("read")
         self.trace = InlineLane("trace")
         self.peers = InlineLane("peers")
+        self.parse = InlineLane("parse")
         self.mine = InlineLane("mine")
 
     def close(self) -> None:

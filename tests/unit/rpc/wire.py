@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 from ophion.primitives.types import BlockTag
@@ -10,6 +11,8 @@ from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.language.registry import HTTP, Bound, Caller, Registry, method
 from ophion.rpc.language.wire_types import AddressParam, BlockParam, Boolean, Data, Quantity, Text, TextParam
+from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.turns import Turns
 
 
 class MemoryTransport(asyncio.Transport):
@@ -51,6 +54,9 @@ class MemoryTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         self.is_reading_paused = False
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Tests say themselves when the buffer is full."""
+
     def get_write_buffer_size(self) -> int:
         return self.unread
 
@@ -58,6 +64,11 @@ class MemoryTransport(asyncio.Transport):
         """What was written since the last call."""
         written, self.written = self.written, b""
         return written
+
+
+def patient() -> Commons:
+    """What services share, without haste: tests that do not let the loop turn are answered at once."""
+    return Commons(turns=Turns(turn_s=math.inf))
 
 
 class Context:

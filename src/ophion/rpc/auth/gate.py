@@ -33,6 +33,8 @@ _NO_TOKEN: Final = Answer(401, (failure(b"null", UNAUTHORIZED()),))
 class Gate:
     """The door of one service."""
 
+    refusal: Final = _NO_TOKEN
+
     def __init__(
         self,
         reader: TokenReader,
@@ -52,8 +54,8 @@ class Gate:
         self._sessions: dict[bytes, Session] = {}
         self._live: weakref.WeakSet[Session] = weakref.WeakSet()
         self._refusing = Dispatcher(refusing_table(table, exempt), loop, limits)
-        self._stranger = Stranger(self._refusing.handle if exempt else _refuse_all)
-        self._forger = Stranger(self._refusing.handle)
+        self._stranger = Stranger(self._refusing.handle if exempt else _refuse_all, bool(exempt))
+        self._forger = Stranger(self._refusing.handle, bool(exempt))
         reader.changed.append(self._look)
 
     def session(self, authorization: bytes | None) -> Bearer:

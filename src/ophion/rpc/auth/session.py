@@ -38,6 +38,10 @@ class Bearer(Protocol):
         """Whether there is a good token."""
 
     @property
+    def is_heard(self) -> bool:
+        """Whether there is anything that may be asked."""
+
+    @property
     def permissions(self) -> frozenset[str]:
         """What is permitted at this moment."""
 
@@ -55,14 +59,15 @@ class Bearer(Protocol):
 class Stranger:
     """Somebody who has no good token. Heads are not learned: what they mean may change."""
 
-    __slots__ = ("handle", "heads")
+    __slots__ = ("handle", "heads", "is_heard")
 
     is_trusted = False
     permissions = _NOTHING
     client = None
 
-    def __init__(self, handle: Callable[..., Reply]) -> None:
+    def __init__(self, handle: Callable[..., Reply], is_heard: bool = False) -> None:
         self.handle = handle
+        self.is_heard = is_heard
         self.heads = PlainHeads(0, 0)
 
     def join(self, user: SessionUser) -> None:
@@ -95,6 +100,10 @@ class Session:
         self.heads = PlainHeads(_HEADS, _LONGEST_HEAD)
         self.is_trusted = True
         self._watch()
+
+    @property
+    def is_heard(self) -> bool:
+        return self.is_trusted
 
     @property
     def permissions(self) -> frozenset[str]:

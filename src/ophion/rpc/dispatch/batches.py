@@ -1,54 +1,29 @@
-"""Batches: many requests in one message, run in order, without holding up everybody else."""
+"""Batches: many requests in one message, run in order, without holding up everybody else.
+
+A batch begins at once, and after a few milliseconds, or some answers, waits for its turn (transport/turns.py). Batches
+that have begun are finished one after the other, the oldest first: if all of them went on a little in each turn, the
+node would hold the answers of all of them.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from time import perf_counter
+from typing import Final
 
-from ophion.rpc.dispatch.request_ids import text_of_id
-from ophion.rpc.errors import INVALID_REQUEST, NULL, RESPONSE_TOO_LARGE, failure
-from ophion.rpc.language.registry import Caller
+from ophion.rpc.errors import RESPONSE_TOO_LARGE, failure
 from ophion.rpc.transport.replies import LARGE, OK, Answer, Complete, Pending, Reply, whole
 from ophion.rpc.transport.streaming import StreamedAnswer
+from ophion.rpc.transport.turns import Turns
 
 _BATCH_TASKS: Final = 16
 """Members of one batch that may wait in lanes at the same time; the lanes serve other clients too."""
 _SMALL_BATCH: Final = 16
 """A batch of so few members begins at once; a larger one waits for its turn when others are at work."""
-_BATCH_SLICE_S: Final = 0.005
+_SLICE_S: Final = 0.002
 """How long a batch may hold the loop before others get their turn."""
-
-
-class Turns:
-    """Which batch may hold the loop: one slice of one batch at a time, so that others are served in between.
-
-    It also knows what the answers of all batches in progress hold together.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.held_bytes = 0
-        self._queue: deque[Batch] = deque()
-
-    @property
-    def is_busy(self) -> bool:
-        return bool(self._queue)
-
-    def wait(self, batch: Batch) -> None:
-        """Give a batch its turn when the others have had theirs."""
-        self._queue.append(batch)
-        if len(self._queue) == 1:
-            self.loop.call_soon(self._next)
-
-    def _next(self) -> None:
-        batch = self._queue[0]
-        batch.resume()
-        self._queue.popleft()
-        if self._queue:
-            # not at once: requests that have arrived meanwhile come first
-            self.loop.call_soon(self._next)
+_SLICE_BYTES: Final = 256 * 1024
+"""How many bytes of answers it may make in that time."""
 
 
 class Batch:
@@ -56,59 +31,67 @@ class Batch:
 
     def __init__(
         self,
-        request: Callable[[dict[str, Any], Caller | None], Reply],
+        request: Callable[[int], Reply],
+        id_text: Callable[[int], bytes],
+        members: int,
         turns: Turns,
-        messages: list[Any],
-        caller: Caller | None,
         max_bytes: int,
+        weight: int = 0,
     ) -> None:
+        """`request` runs the member at a position, `id_text` tells its id: empty for a notification."""
         self._request = request
+        self._id_text = id_text
         self._turns = turns
-        self._loop = turns.loop
         self._is_waiting = False
-        self._messages = messages
-        self._caller = caller
         self._max_bytes = max_bytes
+        self._weight = weight
+        self._weighed = 0
         self._bytes = 0
-        self._answers: list[bytes] = [b""] * len(messages)
+        self._answers: list[bytes] = [b""] * members
         self._next = 0
         self._open: set[Pending[Complete]] = set()
         self._pending: Pending[Complete] | None = None
+        self._has_begun = False
 
     def start(self) -> Reply:
         """Run as far as possible; the array of answers, or a pending reply when members wait."""
-        if self._turns.is_busy and len(self._messages) > _SMALL_BATCH:
+        if self._turns.is_over or (len(self._turns) and len(self._answers) > _SMALL_BATCH):
             self._wait()
         else:
             self._run()
-            if self._next == len(self._messages) and not self._open:
+            if self._is_done:
                 return self._joined()
         self._pending = Pending(self._abandon)
+        self._pending.weight = self._weight + self._bytes
         return self._pending
 
-    def resume(self) -> None:
+    def work(self) -> None:
         """It is this batch's turn."""
         self._is_waiting = False
         self._continue()
 
+    @property
+    def _is_done(self) -> bool:
+        return self._next == len(self._answers) and not self._open
+
     def _wait(self) -> None:
         if not self._is_waiting:
             self._is_waiting = True
-            self._turns.wait(self)
+            if self._has_begun:
+                self._turns.line_up(self)
+            else:
+                self._turns.wait(self, 1.0)
 
     def _run(self) -> None:
-        end = self._loop.time() + _BATCH_SLICE_S
-        while self._next < len(self._messages) and len(self._open) < _BATCH_TASKS:
+        self._has_begun = True
+        began, first = perf_counter(), self._bytes
+        while self._next < len(self._answers) and len(self._open) < _BATCH_TASKS:
             position = self._next
             self._next += 1
-            message = self._messages[position]
-            if type(message) is not dict:
-                self._answers[position] = failure(NULL, INVALID_REQUEST())
+            if self._bytes > self._max_bytes:
+                self._answers[position] = self._too_much(position)
                 continue
-            if self._bytes > self._max_bytes or self._turns.held_bytes > 2 * self._max_bytes:
-                self._answers[position] = _too_much(message)
-                continue
-            reply = self._request(message, self._caller)
+            reply = self._request(position)
             if isinstance(reply, StreamedAnswer):
                 reply = whole(reply)
             if isinstance(reply, Pending):
@@ -116,14 +99,23 @@ class Batch:
                 reply.deliver = self._receiver(position, reply)
             else:
                 self._keep(position, _body_of(reply))
-            if self._loop.time() > end and self._next < len(self._messages):
-                self._wait()
-                return
+            if perf_counter() - began > _SLICE_S or self._bytes - first > _SLICE_BYTES:
+                if self._next < len(self._answers):
+                    self._wait()
+                break
+        self._turns.spend(perf_counter() - began)
 
     def _keep(self, position: int, text: bytes) -> None:
         self._bytes += len(text)
-        self._turns.held_bytes += len(text)
-        self._answers[position] = text if self._bytes <= self._max_bytes else _too_much(self._messages[position])
+        self._answers[position] = text if self._bytes <= self._max_bytes else self._too_much(position)
+        if self._pending is not None and self._bytes - self._weighed > LARGE:
+            self._weighed = self._bytes
+            self._pending.weigh(self._weight + self._bytes)
+
+    def _too_much(self, position: int) -> bytes:
+        """The answer to a member for which there is no room in its batch; a notification has none anyway."""
+        written = self._id_text(position)
+        return failure(written, RESPONSE_TOO_LARGE()) if written else b""
 
     def _receiver(self, position: int, pending: Pending[Complete]) -> Callable[[Complete], None]:
         def receive(reply: Complete) -> None:
@@ -141,29 +133,27 @@ class Batch:
     def _continue(self) -> None:
         if self._pending is None or self._pending.is_done or self._is_waiting:
             return
+        if self._next < len(self._answers) and self._turns.is_over:
+            self._wait()
+            return
         self._run()
-        if self._next == len(self._messages) and not self._open:
+        if self._is_done:
             self._pending.resolve(self._joined())
 
     def _abandon(self) -> None:
-        self._release()
+        self._answers = []
         for pending in tuple(self._open):
             pending.abandon()
 
-    def _release(self) -> None:
-        self._turns.held_bytes -= self._bytes
-        self._bytes = 0
-
     def _joined(self) -> Complete:
-        text = b"[" + b",".join(answer for answer in self._answers if answer) + b"]"
-        self._release()
-        return text if len(text) < LARGE else Answer(OK, (text,))
-
-
-def _too_much(message: dict[str, Any]) -> bytes:
-    """The answer to a member for which there is no room in its batch; a notification has none anyway."""
-    written = text_of_id(message)
-    return b"" if written == b"" else failure(written or NULL, RESPONSE_TOO_LARGE())
+        answers, self._answers = [answer for answer in self._answers if answer], []
+        if self._bytes < LARGE:
+            return b"[" + b",".join(answers) + b"]"
+        # in parts, which are written one after the other: putting all of it together would take its size again
+        parts: list[bytes] = []
+        for number, answer in enumerate(answers):
+            parts += (b"," if number else b"[", answer)
+        return Answer(OK, (*parts, b"]"))
 
 
 def _body_of(reply: bytes | Answer) -> bytes:

@@ -46,5 +46,4 @@ class Deadlines:
             if deadline > now:
                 self._timer = self._loop.call_later(deadline - now, self._expire)
                 return
-            pending.resolve(_TIMEOUT_ANSWER)
-            pending.abandon()
+            pending.cut_short(_TIMEOUT_ANSWER)

@@ -1,11 +1,16 @@
 """Bytes in, bytes out: JSON-RPC 2.0 without any knowledge of HTTP or WebSocket.
 
     body -> parse -> envelope -> method table -> decode params -> handler -> encode -> envelope -> bytes
+      \\-> outline (long ones) -^
 
 `Dispatcher.handle` answers a request in the turn of the loop in which it arrived whenever the handler does not wait:
 no task is made, nothing is scheduled, and the reply comes back as plain `bytes`. A coroutine is driven to its first
 wait by hand and becomes a task only there. What could not be finished is returned as a `Pending`, which calls back
 once (transport/replies.py).
+
+A long message is not parsed before it is known what it is (native/messages.py): how many values it holds, where its id
+and its parameters stand. Only the parameters are parsed, of a batch one member at a time; those of a very long one in a
+lane, and so are they decoded there.
 
 This is one of the five places of the node that catch everything: a handler's failure is an answer, never the end of the
 node.
@@ -15,17 +20,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from functools import partial
 from types import CoroutineType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
-from ophion.rpc.dispatch.batches import Batch, Turns
+from ophion.native.messages import JsonOutline, json_outline
+from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.dispatch.modern_words import modern
-from ophion.rpc.dispatch.request_ids import keep_ids, text_of_id
+from ophion.rpc.dispatch.request_ids import text_of_id, written_id
 from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.errors import (
     BATCH_TOO_LARGE,
@@ -34,6 +42,7 @@ from ophion.rpc.errors import (
     METHOD_NOT_FOUND,
     NULL,
     PARSE_ERROR,
+    REQUEST_TOO_LARGE,
     RESPONSE_TOO_LARGE,
     STOPS,
     UNAUTHORIZED,
@@ -44,12 +53,26 @@ from ophion.rpc.language.registry import Bound, Caller
 from ophion.rpc.transport.replies import BAD_REQUEST, LARGE, OK, UNAUTHORIZED_STATUS, Answer, Complete, Pending, Reply
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer
 from ophion.runtime.driven import driven
+from ophion.runtime.lanes import LaneFull
 
 logger = logging.getLogger(__name__)
 
 _NO_PARAMS: Final[Sequence[Any]] = ()
 _NOT_JSON: Final = Answer(BAD_REQUEST, (failure(NULL, PARSE_ERROR()),))
 _INVALID: Final = Answer(BAD_REQUEST, (failure(NULL, INVALID_REQUEST()),))
+_NO_REQUEST: Final = failure(NULL, INVALID_REQUEST())
+_SHORT: Final = 4 * 1024
+"""Up to here a message is parsed as a whole, in microseconds."""
+_LONG: Final = 64 * 1024
+"""From here on looking at a message takes so long that the loop does not wait for it."""
+_MANY: Final = 2048
+"""So many values take about a millisecond to parse and to decode."""
+_BYTES_OF_A_VALUE: Final = 72
+"""What the parser makes of the shortest values: an empty object, and its place in a list."""
+_BYTES_OF_A_MEMBER: Final = 128
+_WEIGHT_OF_A_BYTE: Final = 8
+
+T = TypeVar("T")
 
 
 class Dispatcher:
@@ -62,11 +85,12 @@ class Dispatcher:
         self._loop = loop
         self._limits = limits or DispatchLimits()
         self._error_status = self._limits.error_status
-        self._turns = Turns(loop)
         self._deadlines = Deadlines(loop, self._limits.timeout_s)
 
     def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
         """Answer one message: a request, a notification (an empty answer) or a batch."""
+        if len(body) > _SHORT:
+            return self._long(body, caller)
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -92,7 +116,7 @@ class Dispatcher:
 
     def _call(self, bound: Bound, params: Sequence[Any], caller: Caller | None, id_text: bytes) -> Reply:
         try:
-            invoke, encode, may_wait, _ = bound
+            invoke, encode, may_wait, _, _, _ = bound
             value = invoke(params, caller)
             if may_wait:
                 if type(value) is CoroutineType:
@@ -128,9 +152,9 @@ class Dispatcher:
             self._deadlines.watch(reply)
         return reply
 
-    def _request(self, message: dict[str, Any], caller: Caller | None, body: bytes = b"") -> Reply:
-        """One message of any form; `body` is its text, which an id that is no integer may need."""
-        written = text_of_id(message, body)
+    def _request(self, message: dict[str, Any], caller: Caller | None, text: bytes) -> Reply:
+        """One message of any form, and its text."""
+        written = text_of_id(message, text)
         if written is None:
             return _INVALID
         name, params = message.get("method"), message.get("params")
@@ -142,6 +166,98 @@ class Dispatcher:
         if bound is None:
             return self._failed(METHOD_NOT_FOUND(), name, written)
         return self._call(bound, params or _NO_PARAMS, caller, written)
+
+    # --- long messages ---------------------------------------------------------------------------
+
+    def _long(self, body: bytes, caller: Caller | None) -> Reply:
+        if len(body) <= _LONG:
+            reply = self._outlined(body, json_outline(body, self._limits.max_batch), caller)
+        else:
+            reply = self._in_lane(
+                lambda: json_outline(body, self._limits.max_batch),
+                lambda outline: self._outlined(body, outline, caller),
+                NULL,
+                len(body),
+            )
+        if type(reply) is Pending:
+            self._deadlines.watch(reply)
+        return reply
+
+    def _outlined(self, text: bytes, outline: JsonOutline | None, caller: Caller | None) -> Reply:
+        """A message of which is known what stands where."""
+        if outline is None or not (outline.is_request or outline.is_batch):
+            return _NOT_JSON
+        if outline.is_batch:
+            return self._long_batch(text, outline, caller)
+        written = written_id(text, outline.id)
+        if written is None:
+            return _INVALID
+        name, params = _part(text, outline.method), _part(text, outline.params) or NULL
+        if name[:1] != b'"' or (params[:1] != b"[" and params != NULL):
+            return Answer(BAD_REQUEST, (failure(written or NULL, INVALID_REQUEST()),))
+        if not written:
+            return b""
+        if outline.values > self._limits.max_values:
+            return self._failed(REQUEST_TOO_LARGE(), "", written)
+        bound = self._table.get(orjson.loads(name))
+        if bound is None:
+            return self._failed(METHOD_NOT_FOUND(), "", written)
+        if bound.decode is None or (outline.values <= _MANY and len(text) <= _LONG):
+            values = () if bound.decode is None else orjson.loads(params)
+            return self._call(bound, values or _NO_PARAMS, caller, written)
+        decode, prepared = bound.decode, bound._replace(invoke=bound.call)
+        weight = len(text) + _BYTES_OF_A_VALUE * outline.values
+        return self._one_of_few(
+            lambda: self._in_lane(
+                lambda: decode(orjson.loads(params) or _NO_PARAMS),
+                lambda values: self._call(prepared, values, caller, written),
+                written,
+                weight,
+            ),
+            len(text),
+        )
+
+    def _one_of_few(self, start: Callable[[], Reply], weight: int) -> Pending[Complete]:
+        """A request that takes much to work with: begun when it is among the few (`HeavyRequests`)."""
+        heavy = self._limits.heavy
+        pending: Pending[Complete] = Pending(lambda: heavy.give_up(begin_later))
+        pending.weight = weight
+
+        def begin() -> None:
+            reply = start()
+            if isinstance(reply, Pending):
+                pending.follow(reply, heavy.leave)
+            else:
+                # not at once: whoever gets this reply does not know yet that it waits for one
+                self._loop.call_soon(heavy.leave)
+                self._loop.call_soon(pending.resolve, reply)
+
+        # whoever asks, still asks when it begins (runtime/subject.py)
+        begin_later = partial(copy_context().run, begin)
+        heavy.enter(begin_later)
+        return pending
+
+    def _in_lane(self, job: Callable[[], T], then: Callable[[T], Reply], id_text: bytes, weight: int) -> Reply:
+        """Something that would hold the loop for too long, and what is to be done with its result."""
+        try:
+            future = self._limits.lane.submit(job)
+        except LaneFull as error:
+            return self._failed(error, "", id_text)
+        pending: Pending[Complete] = Pending(future.cancel)
+        pending.weight = weight
+
+        def finish(done: asyncio.Future[T]) -> None:
+            if pending.is_done or done.cancelled():
+                return
+            error = done.exception()
+            reply = then(done.result()) if error is None else self._failed(error, "", id_text)
+            if isinstance(reply, Pending):
+                pending.follow(reply)
+            else:
+                pending.resolve(reply)
+
+        future.add_done_callback(finish)
+        return pending
 
     def _later(self, future: asyncio.Future[Any], bound: Bound, id_text: bytes) -> Pending[Complete]:
         pending: Pending[Complete] = Pending(future.cancel)
@@ -177,11 +293,64 @@ class Dispatcher:
             return Answer(UNAUTHORIZED_STATUS, (text,))
         return text if self._error_status == OK else Answer(self._error_status, (text,))
 
+    # --- batches ---------------------------------------------------------------------------------
+
     def _batch(self, messages: list[Any], body: bytes, caller: Caller | None) -> Reply:
-        if not messages:
-            return _INVALID
-        if len(messages) > self._limits.max_batch:
-            return failure(NULL, BATCH_TOO_LARGE())
         if any(type(message) is dict and type(message.get("id")) is float for message in messages):
-            keep_ids(messages, body)
-        return Batch(self._request, self._turns, messages, caller, self._limits.max_response_bytes).start()
+            outline = json_outline(body, self._limits.max_batch)
+            return _NOT_JSON if outline is None else self._long_batch(body, outline, caller)
+
+        def request(position: int) -> Reply:
+            message = messages[position]
+            return self._request(message, caller, b"") if type(message) is dict else _NO_REQUEST
+
+        def id_text(position: int) -> bytes:
+            message = messages[position]
+            written = text_of_id(message, b"") if type(message) is dict else None
+            return NULL if written is None else written
+
+        return self._started(len(messages), request, id_text, len(body) * _WEIGHT_OF_A_BYTE)
+
+    def _long_batch(self, text: bytes, outline: JsonOutline, caller: Caller | None) -> Reply:
+        """A batch of which each member is parsed when its turn has come."""
+        members = outline.members
+
+        def request(position: int) -> Reply:
+            start, end, values = members[position]
+            member = text[start:end]
+            if member[:1] != b"{":
+                return _NO_REQUEST
+            if values > _MANY or len(member) > _LONG:
+                return self._outlined(member, json_outline(member, 0), caller)
+            try:
+                return self._request(orjson.loads(member), caller, member)
+            except orjson.JSONDecodeError:
+                return failure(NULL, PARSE_ERROR())
+
+        def id_text(position: int) -> bytes:
+            start, end, _ = members[position]
+            outline = json_outline(text[start:end], 0)
+            written = None if outline is None else written_id(text[start:end], outline.id)
+            return NULL if written is None else written
+
+        return self._started(outline.count, request, id_text, len(text) + _BYTES_OF_A_MEMBER * len(members))
+
+    def _started(
+        self, members: int, request: Callable[[int], Reply], id_text: Callable[[int], bytes], weight: int
+    ) -> Reply:
+        limits = self._limits
+        if not members:
+            return _INVALID
+        if members > limits.max_batch:
+            return failure(NULL, BATCH_TOO_LARGE())
+        # whoever asks, still asks when the next members have their turn (runtime/subject.py)
+        context = copy_context()
+
+        def asked(position: int) -> Reply:
+            return context.run(request, position)
+
+        return Batch(asked, id_text, members, limits.turns, limits.max_response_bytes, weight).start()
+
+
+def _part(text: bytes, place: tuple[int, int] | None) -> bytes:
+    return b"" if place is None else text[place[0] : place[1]]

@@ -1,11 +1,14 @@
-"""What one message may ask for: members of a batch, time, the size of an answer."""
+"""What one message may ask for: members of a batch, values, time, the size of an answer; and where its work goes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ophion.rpc.dispatch.heavy import HeavyRequests
 from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.transport.replies import OK
+from ophion.rpc.transport.turns import Turns
+from ophion.runtime.lanes import InlineLane, Lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,5 +20,13 @@ class DispatchLimits:
     error_status: int = OK
     """Status of a method error: 200, or 400 as the original client answered (json-rpc.md 9, line 1)."""
     wording: ErrorWording = ErrorWording.ORIGINAL
-    max_response_bytes: int = 256 * 1024 * 1024
+    max_response_bytes: int = 64 * 1024 * 1024
     """Most of an answer that is put together before it is sent: of a batch, or of a result that is not streamed."""
+    max_values: int = 262_144
+    """Most values (numbers, texts, keys, arrays, objects) of one request: each takes up to some seventy bytes."""
+    turns: Turns = field(default_factory=Turns)
+    """In which order batches are worked off."""
+    lane: Lane = field(default_factory=lambda: InlineLane("parse"))
+    """Where large requests are read."""
+    heavy: HeavyRequests = field(default_factory=HeavyRequests)
+    """Which of them are at work."""

@@ -1,21 +1,22 @@
-"""The id of a request, as it goes back."""
+"""The id of a request, as it goes back: as it was written, where a number of this machine would not keep it."""
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import orjson
 
+from ophion.native.messages import json_outline
 from ophion.rpc.errors import NULL
 
 _ABSENT: Final = object()
 
 
-def text_of_id(message: dict[str, Any], body: bytes = b"") -> bytes | None:
+def text_of_id(message: dict[str, Any], text: bytes) -> bytes | None:
     """The id as it goes back: empty for a notification, None when it is of a type that no id can have.
 
-    `body` is the text of the message, which an id that is no 64-bit integer needs.
+    `text` is that of the message. Fractions and integers wider than 64 bits do not survive being parsed, so they are
+    taken from where they stand.
     """
     request_id = message.get("id", _ABSENT)
     if type(request_id) is int:
@@ -27,27 +28,14 @@ def text_of_id(message: dict[str, Any], body: bytes = b"") -> bytes | None:
     if request_id is None:
         return NULL
     if type(request_id) is float:
-        try:
-            request_id = _numbers_as_text(body)["id"] if body else None
-        except RecursionError:
-            return None  # the standard parser gives up before orjson does
-    return request_id.encode() if type(request_id) is _NumberText else None
+        outline = json_outline(text, 0)
+        return None if outline is None else written_id(text, outline.id)
+    return None
 
 
-class _NumberText(str):
-    """A JSON number kept as it was written: fractions and integers wider than 64 bits do not survive a float."""
-
-
-def _numbers_as_text(body: bytes) -> Any:
-    return json.loads(body, parse_float=_NumberText, parse_int=_NumberText)
-
-
-def keep_ids(messages: list[Any], body: bytes) -> None:
-    """Put the written form of fractional and huge ids back into the members of a batch."""
-    try:
-        every = _numbers_as_text(body)
-    except RecursionError:
-        return
-    for message, written in zip(messages, every, strict=True):
-        if type(message) is dict and type(message.get("id")) is float:
-            message["id"] = written["id"]
+def written_id(text: bytes, place: tuple[int, int] | None) -> bytes | None:
+    """The same for an id that was not parsed, by its place in the text."""
+    if place is None:
+        return b""
+    written = text[place[0] : place[1]]
+    return written if written[:1] in b'"-0123456789n' else None

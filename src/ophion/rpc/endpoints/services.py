@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.dispatch.heavy import HeavyRequests
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.endpoints.guarded import Guarded
@@ -26,11 +27,13 @@ from ophion.rpc.language.registry import HTTP, WEBSOCKET, Bound, is_enabled
 from ophion.rpc.methods import all_methods
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.replies import BAD_REQUEST, OK
 from ophion.rpc.transport.websocket.policy import WebSocketLimits
 from ophion.rpc.transport.websocket.service import WebSocketService
+from ophion.runtime.lanes import Lanes
 
 if TYPE_CHECKING:
     import ssl
@@ -57,15 +60,28 @@ class RpcSettings:
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
     max_batch: int = 1024
     timeout_s: float = 30.0
-    max_response_bytes: int = 256 * 1024 * 1024
+    max_response_bytes: int = 64 * 1024 * 1024
     wording: ErrorWording = ErrorWording.ORIGINAL
     door: Door | None = None
     """None where no token is needed."""
     tls: ssl.SSLContext | None = None
+    origins: tuple[str, ...] = ()
+    """Pages that may call from a browser."""
+    commons: Commons = field(default_factory=Commons)
+    heavy: HeavyRequests = field(default_factory=HeavyRequests)
 
-    def dispatch_limits(self, error_status: int = OK) -> DispatchLimits:
+    def dispatch_limits(self, lanes: Lanes, error_status: int = OK) -> DispatchLimits:
         """What one message may ask for."""
-        return DispatchLimits(self.max_batch, self.timeout_s, error_status, self.wording, self.max_response_bytes)
+        return DispatchLimits(
+            self.max_batch,
+            self.timeout_s,
+            error_status,
+            self.wording,
+            self.max_response_bytes,
+            turns=self.commons.turns,
+            lane=lanes.parse,
+            heavy=self.heavy,
+        )
 
     def guarded(self, table: Mapping[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> Guarded:
         """The dispatcher of these methods, and the gate before it where a token is needed."""
@@ -78,7 +94,6 @@ class HttpSettings(RpcSettings):
     """How JSON-RPC is served over HTTP."""
 
     port: int = 8545
-    origins: tuple[str, ...] = ()
     errors_as_400: bool = False
     limits: HttpLimits = field(default_factory=HttpLimits)
 
@@ -95,7 +110,7 @@ def http_service(
     context: RpcContext, settings: HttpSettings, health: Health, measured: Measuring | None = None
 ) -> HttpService:
     """JSON-RPC over HTTP; each method is measured where somebody wants to know."""
-    limits = settings.dispatch_limits(BAD_REQUEST if settings.errors_as_400 else OK)
+    limits = settings.dispatch_limits(context.lanes, BAD_REQUEST if settings.errors_as_400 else OK)
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
         table = method_table(context, settings.groups, HTTP, measured)
@@ -110,6 +125,7 @@ def http_service(
         settings.limits,
         application,
         settings.tls,
+        settings.commons,
     )
 
 
@@ -117,7 +133,7 @@ def websocket_service(
     context: RpcContext, settings: WebSocketSettings, measured: Measuring | None = None
 ) -> WebSocketService:
     """JSON-RPC and subscriptions over WebSocket."""
-    limits = settings.dispatch_limits()
+    limits = settings.dispatch_limits(context.lanes)
 
     def conversations(loop: asyncio.AbstractEventLoop) -> RpcConversations:
         table = method_table(context, settings.groups, WEBSOCKET, measured)
@@ -128,10 +144,12 @@ def websocket_service(
         settings.host,
         settings.port,
         HostList(settings.hosts),
+        OriginList(settings.origins),
         settings.limits,
         conversations,
         context.subscriptions.drop,
         settings.tls,
+        settings.commons,
     )
 
 

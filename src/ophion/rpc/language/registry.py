@@ -49,10 +49,23 @@ F = TypeVar("F", bound=Handler)
 
 
 class Caller(Protocol):
-    """The connection a request came over, for the few methods that talk back to it later."""
+    """The connection a request came over, for the few methods that must know who asks."""
+
+    @property
+    def client(self) -> str:
+        """Who asks: the name of a token, or the address of a machine."""
+
+
+class Listener(Caller, Protocol):
+    """A connection that can be talked to later."""
 
     def notify(self, message: bytes) -> None:
         """Queue a message to the client; a client that does not read is cut off."""
+
+
+def client_of(caller: Caller | None) -> str:
+    """Who asks; nobody in particular where a request came over no connection."""
+    return "" if caller is None else caller.client
 
 
 class Services(Protocol):
@@ -120,6 +133,10 @@ class Bound(NamedTuple):
     encode: Callable[[Any], bytes]
     may_wait: bool
     name: str
+    decode: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    """The first half of `invoke`, which may run in any thread; None where there is nothing to decode."""
+    call: Invoke = lambda values, caller: None
+    """The second half: called with what `decode` gave."""
 
 
 def method(
@@ -210,7 +227,7 @@ def is_enabled(spec: MethodSpec, context: Services, groups: Collection[str], tra
     """
     if transport not in spec.transports or not all(context.provides(service) for service in spec.needs):
         return False
-    if spec.takes_caller:
+    if spec.transports == {WEBSOCKET}:
         return True
     return bool(groups) if spec.group == "rpc" else spec.group in groups
 
@@ -218,7 +235,9 @@ def is_enabled(spec: MethodSpec, context: Services, groups: Collection[str], tra
 def _bound(spec: MethodSpec, context: Services) -> Bound:
     encode = spec.result.encode
     assert encode is not None, spec.name
-    return Bound(_compile(spec, context), optional(encode) if spec.nullable else encode, spec.may_wait, spec.name)
+    decode, call = _halves(spec, context)
+    encoder = optional(encode) if spec.nullable else encode
+    return Bound(_compile(spec, context), encoder, spec.may_wait, spec.name, decode, call)
 
 
 def _refuse(params: Sequence[Any], caller: Any) -> Any:
@@ -281,17 +300,27 @@ def _compile_more(function: Handler, context: Any, parameters: tuple[Parameter, 
 
 
 def _compile_checked(spec: MethodSpec, context: Any) -> Invoke:
-    function, parameters = spec.function, spec.parameters
-    most = len(parameters) if spec.exact_count else sys.maxsize
-    takes_caller = spec.takes_caller
+    decode, call = _halves(spec, context)
+    return lambda params, caller: call(decode(params), caller)
 
-    def invoke(params: Sequence[Any], caller: Any) -> Any:
+
+def _halves(spec: MethodSpec, context: Any) -> tuple[Callable[[Sequence[Any]], Sequence[Any]], Invoke]:
+    """Decoding, which touches nothing but the parameters, apart from the call, which belongs to the event loop."""
+    function, parameters, takes_caller = spec.function, spec.parameters, spec.takes_caller
+    most = len(parameters) if spec.exact_count else sys.maxsize
+
+    def decode(params: Sequence[Any]) -> Sequence[Any]:
         if len(params) > most:
             raise invalid_params(f"{most} parameters are expected")
-        values = _decoded(parameters, params)
+        if parameters and parameters[0].is_repeated:
+            decoder = _decoder(parameters[0])
+            return [decoder(value) for value in params]
+        return _decoded(parameters, params)
+
+    def call(values: Sequence[Any], caller: Any) -> Any:
         return function(context, caller, *values) if takes_caller else function(context, *values)
 
-    return invoke
+    return decode, call
 
 
 def _decoded(parameters: Sequence[Parameter], params: Sequence[Any]) -> list[Any]:

@@ -158,9 +158,9 @@ SyncResult = Annotated[
         },
     ),
 ]
-ProofResult = Annotated[
-    dict[str, Any],
-    object_result(
+ProofJson = Annotated[
+    bytes,
+    spliced_result(
         "proof",
         "Merkle proof of an account and some of its storage",
         _object(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 from ophion.primitives.hexcodec import HexError, data, parse_number
 from ophion.rpc.errors import INVALID_REQUEST
-from ophion.rpc.language.registry import WEBSOCKET, Caller, Example, method
+from ophion.rpc.language.registry import WEBSOCKET, Caller, Example, client_of, method
 from ophion.rpc.language.schemas import FilterChangesJson, LogsJson
 from ophion.rpc.language.wire_types import Boolean, Quantity, Text, TextParam, Wire, encode_json
 from ophion.rpc.questions import log_search
@@ -51,21 +51,21 @@ async def get_logs(ctx: RpcContext, filter: LogSearchParam) -> LogsJson:
 
 
 @method("eth_newFilter", needs={"chain"})
-def new_filter(ctx: RpcContext, filter: LogQueryParam) -> Text:
+def new_filter(ctx: RpcContext, caller: Caller, filter: LogQueryParam) -> Text:
     """Install a filter for logs of blocks that arrive from now on; its id."""
-    return ctx.filters.install(FilterKind.LOGS, filter)
+    return ctx.filters.install(FilterKind.LOGS, filter, client_of(caller))
 
 
 @method("eth_newBlockFilter", needs={"chain"})
-def new_block_filter(ctx: RpcContext) -> Text:
+def new_block_filter(ctx: RpcContext, caller: Caller) -> Text:
     """Install a filter for hashes of blocks that arrive from now on; its id."""
-    return ctx.filters.install(FilterKind.BLOCKS)
+    return ctx.filters.install(FilterKind.BLOCKS, client=client_of(caller))
 
 
 @method("eth_newPendingTransactionFilter", needs={"pool"})
-def new_pending_transaction_filter(ctx: RpcContext) -> Text:
+def new_pending_transaction_filter(ctx: RpcContext, caller: Caller) -> Text:
     """Install a filter for hashes of transactions that enter the pool from now on; its id."""
-    return ctx.filters.install(FilterKind.PENDING)
+    return ctx.filters.install(FilterKind.PENDING, client=client_of(caller))
 
 
 @method("eth_uninstallFilter", examples=[Example(["0x31"], False)])

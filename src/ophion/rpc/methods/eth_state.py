@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Annotated, Any
+from typing import Annotated
 
 from ophion.chain.queries import BlockView
-from ophion.errors import MissingStateError, RpcError
+from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data, quantity
-from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, BlockTag, Hash32
-from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, STATE_UNAVAILABLE, invalid_params
+from ophion.primitives.types import Address, BlockTag, Hash32
+from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, invalid_params
 from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import ProofResult, StorageValuesResult
+from ophion.rpc.language.schemas import ProofJson, StorageValuesResult
 from ophion.rpc.language.wire_types import (
     AddressParam,
     AddressTextParam,
@@ -25,8 +25,9 @@ from ophion.rpc.language.wire_types import (
     decode_slot,
     encode_quantity,
 )
-from ophion.rpc.questions.blocks import read_at
+from ophion.rpc.questions.blocks import read_at, read_in_lane
 from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.proofs import FEW, proof
 
 _MAX_VALUES = 1024
 
@@ -153,34 +154,11 @@ def get_storage_values(
 @method("eth_getProof", needs={"state"})
 def get_proof(
     ctx: RpcContext, address: AddressParam, storage_keys: SlotsParam, block: BlockParam = BlockTag.LATEST
-) -> ProofResult | Awaitable[ProofResult | None] | None:
+) -> ProofJson | Awaitable[ProofJson | None] | None:
     """Merkle proof of an account and of some of its storage (EIP-1186).
 
     An account that is not there gives a proof of its absence. Storage proofs come in the order of the request.
     """
-    return read_at(ctx, block, lambda view: _proof(view, address, storage_keys))
-
-
-def _proof(view: BlockView, address: Address, slots: list[tuple[str, Hash32]]) -> dict[str, Any]:
-    try:
-        state = view.state
-    except MissingStateError:
-        raise STATE_UNAVAILABLE() from None
-    nonce, balance, code_hash, storage_root = state.account(address) or (0, 0, EMPTY_CODE_HASH, EMPTY_TRIE_ROOT)
-    account_proof, storage_proofs = state.proof(address, [slot for _, slot in slots])
-    return {
-        "address": data(address),
-        "accountProof": [data(node) for node in account_proof],
-        "balance": quantity(balance),
-        "codeHash": data(code_hash),
-        "nonce": quantity(nonce),
-        "storageHash": data(storage_root),
-        "storageProof": [
-            {
-                "key": name,
-                "value": quantity(int.from_bytes(value, "big")),
-                "proof": [data(node) for node in proof],
-            }
-            for (name, _), (value, proof) in zip(slots, storage_proofs, strict=True)
-        ],
-    }
+    most_bytes = ctx.limits.max_response_bytes
+    read = read_at if len(storage_keys) <= FEW else read_in_lane
+    return read(ctx, block, lambda view: proof(view, address, storage_keys, most_bytes))

@@ -4,6 +4,7 @@ context       what a method may use
 blocks        from a block parameter to a view of the chain        rendered    blocks kept as JSON
 filters       asked for changes                                    subscriptions  told of changes
 log_query     which logs                                           log_search  where a search runs
+allowances    what one client may keep                             proofs      of accounts and storage
 call_object   what is to be run                                    calls       running it; light_calls: where
 simulation    blocks of calls that nobody keeps                    tracing     what happened in a transaction
 """

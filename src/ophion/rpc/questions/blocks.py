@@ -48,6 +48,12 @@ def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> 
     return None if view is None else _read(view, read)
 
 
+async def read_in_lane(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | None:
+    """The same in the read lane, for what would hold the loop too long."""
+    view = await ctx.queries.pending() if block is BlockTag.PENDING else view_at(ctx, block)
+    return None if view is None else await ctx.lanes.read.run(lambda: _read(view, read))
+
+
 async def _read_pending(ctx: RpcContext, read: Callable[[BlockView], T]) -> T | None:
     return read(await ctx.queries.pending())
 

@@ -87,7 +87,7 @@ class RpcLimits:
     """Most blocks between the ends of a trace filter; 0: no limit."""
     max_logs: int = 250_000
     """Most logs in one answer."""
-    max_response_bytes: int = 256 * 1024 * 1024
+    max_response_bytes: int = 64 * 1024 * 1024
     """Most bytes of an answer that is not sent while it is made."""
     timeout_s: float = 30.0
     shows_revert_reason: bool = False

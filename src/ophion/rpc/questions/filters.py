@@ -1,16 +1,18 @@
 """Polling filters: installed by a client, asked for changes, forgotten after ten idle minutes (json-rpc.md 5.6).
 
 Filters do not collect anything. Chain and pool each leave one journal of what happened, a filter remembers how far it
-has read, and what it has missed is worked out when somebody asks. So a thousand filters cost a block no more than
-one, and a journal without readers is not kept. Journals are bounded: a filter that is asked too rarely loses the
-oldest entries.
+has read, and what it has missed is worked out when somebody asks. So a thousand filters cost a block no more than one,
+and a journal without readers is not kept. Journals are bounded: a filter that is asked too rarely loses the oldest
+entries.
 
 Filters belong to the node, not to a connection, and live in the event loop; expiry is decided by the injected clock.
+Each counts for the client that installed it, which may have a share of all places and of all bytes (allowances.py).
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
@@ -19,6 +21,7 @@ from ophion.chain.events import ChainEvent, Reorged
 from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND, TOO_MANY_FILTERS
+from ophion.rpc.questions.allowances import MEBIBYTE, Allowances
 from ophion.rpc.questions.log_query import LogQuery
 from ophion.runtime.clock import Clock, Entropy
 
@@ -30,6 +33,9 @@ _ID_BYTES: Final = 16
 _CHAIN_ENTRIES: Final = 65_536
 _POOL_ENTRIES: Final = 262_144
 _WORTH_TRIMMING: Final = 1024
+_SHARE: Final = 4
+"""One client may have one in so many of all places, and of all bytes."""
+_MOST_BYTES: Final = 16 * MEBIBYTE
 
 T = TypeVar("T")
 
@@ -92,6 +98,7 @@ class _Filter:
     query: LogQuery
     position: int
     used_at: float
+    client: str
 
 
 class Filters:
@@ -100,7 +107,7 @@ class Filters:
     def __init__(self, clock: Clock, entropy: Entropy, most: int = MAX_FILTERS) -> None:
         self._clock = clock
         self._entropy = entropy
-        self._most = most
+        self._allowances = Allowances(most, max(1, most // _SHARE), _MOST_BYTES, _MOST_BYTES // _SHARE)
         self._filters: dict[str, _Filter] = {}
         self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
         self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
@@ -127,26 +134,28 @@ class Filters:
 
     # --- what clients ask ------------------------------------------------------------------------
 
-    def install(self, kind: FilterKind, query: LogQuery | None = None) -> str:
+    def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
         """A new filter that knows nothing of the past.
 
-        When there are too many, the one idle longest goes; when all are in use, there is no new one (`RpcError`).
+        When there are too many, or too many of one client, the one idle longest goes, of that client; when all are in
+        use, there is no new one (`RpcError`).
         """
         self._expire()
-        if len(self._filters) >= self._most:
-            idlest, found = next(iter(self._filters.items()))
-            if found.used_at > self._clock.monotonic() - _IN_USE_S:
-                raise TOO_MANY_FILTERS()
-            del self._filters[idlest]
+        wanted = query or LogQuery()
+        while not self._allowances.has_room_for(client, wanted.weight):
+            self._make_room(name for name, one in self._filters.items() if one.client == client)
+        while not self._allowances.has_room(wanted.weight):
+            self._make_room(self._filters)
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
         journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
-        self._filters[filter_id] = _Filter(kind, query or LogQuery(), journal.end, self._clock.monotonic())
+        self._filters[filter_id] = _Filter(kind, wanted, journal.end, self._clock.monotonic(), client)
+        self._allowances.keep(client, wanted.weight)
         return filter_id
 
     def uninstall(self, filter_id: str) -> bool:
         """Whether there was such a filter; ids are compared as text."""
         self._expire()
-        return self._filters.pop(filter_id, None) is not None
+        return self._remove(filter_id)
 
     def changes(self, filter_id: str) -> list[Hash32] | LogChanges:
         """Hashes of new blocks or transactions, or the blocks a log filter must look at, since the last call."""
@@ -188,7 +197,21 @@ class Filters:
             filter_id, first = next(iter(self._filters.items()))
             if first.used_at > oldest:
                 return
-            del self._filters[filter_id]
+            self._remove(filter_id)
+
+    def _remove(self, filter_id: str) -> bool:
+        found = self._filters.pop(filter_id, None)
+        if found is None:
+            return False
+        self._allowances.drop(found.client, found.query.weight)
+        return True
+
+    def _make_room(self, candidates: Iterable[str]) -> None:
+        """The first of these goes, unless it is in use."""
+        idlest = next(iter(candidates), None)
+        if idlest is None or self._filters[idlest].used_at > self._clock.monotonic() - _IN_USE_S:
+            raise TOO_MANY_FILTERS()
+        self._remove(idlest)
 
     def _trim(self) -> None:
         """Drop what every filter has read, once it is worth the look at all of them."""

@@ -14,6 +14,8 @@ from ophion.rpc.errors import invalid_params
 from ophion.rpc.language.wire_types import Wire, decode_address, decode_block_number, decode_hash
 
 MAX_TOPICS: Final = 4
+_BYTES_OF_A_QUERY: Final = 512
+_BYTES_OF_A_WORD: Final = 80
 
 Topics: TypeAlias = tuple[tuple[Hash32, ...] | None, ...]
 """By position: alternatives, or None for any topic. A log with fewer topics than positions never matches."""
@@ -29,6 +31,12 @@ class LogQuery:
     addresses: tuple[Address, ...] = ()
     """Any of these; empty for every address."""
     topics: Topics = ()
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it takes to keep this."""
+        words = len(self.addresses) + sum(len(position or ()) for position in self.topics)
+        return _BYTES_OF_A_QUERY + _BYTES_OF_A_WORD * words
 
     def takes_block(self, number: int) -> bool:
         """Whether a block arriving from now on can be of interest: `toBlock` ends it, `fromBlock` plays no part."""

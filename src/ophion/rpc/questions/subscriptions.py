@@ -25,8 +25,9 @@ from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import EMPTY_BLOOM
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS, invalid_params
-from ophion.rpc.language.registry import Caller
+from ophion.rpc.language.registry import Caller, Listener
 from ophion.rpc.language.wire_types import decode_boolean, decode_hash, encode_data
+from ophion.rpc.questions.allowances import MEBIBYTE, Allowances
 from ophion.rpc.questions.log_query import LogQuery, decode_log_query
 from ophion.runtime.lanes import LaneFull, Lanes
 from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
@@ -37,6 +38,12 @@ T = TypeVar("T")
 
 _QUEUE: Final = 4096
 _MOST_IN_ALL: Final = 65_536
+_SHARE: Final = 4
+"""One client may have one in so many of all subscriptions, and of all bytes."""
+_MOST_BYTES: Final = 16 * MEBIBYTE
+_BYTES_OF_A_HASH: Final = 160
+_AT_A_TIME: Final = 256
+"""Messages that are sent before others get their turn on the loop."""
 _MOST_HASHES: Final = 200
 """Transactions that one subscription may name."""
 
@@ -52,7 +59,7 @@ class Kind(Enum):
     SYNCING = "syncing"
 
 
-class Subscriber(Caller, Protocol):
+class Subscriber(Listener, Protocol):
     """A connection that can be ended."""
 
     def close(self) -> None: ...
@@ -67,6 +74,12 @@ class _Subscription:
     query: LogQuery
     hashes: frozenset[str] | None
     """Transactions whose receipts are wanted; None for those of all."""
+    client: str
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it takes to keep this."""
+        return self.query.weight + _BYTES_OF_A_HASH * len(self.hashes or ())
 
     def send(self, result: bytes) -> None:
         self.caller.notify(
@@ -100,6 +113,10 @@ class Subscriptions:
         self._most = most
         self._shows_revert_reason = shows_revert_reason
         self._counts: dict[Subscriber, int] = {}
+        self._allowances = Allowances(
+            _MOST_IN_ALL, max(most, _MOST_IN_ALL // _SHARE), _MOST_BYTES, _MOST_BYTES // _SHARE
+        )
+        self._sent = 0
         self._by_id: dict[int, _Subscription] = {}
         self.subscribed = dict.fromkeys(Kind, 0)
         """How often each kind was asked for so far."""
@@ -123,14 +140,17 @@ class Subscriptions:
             hashes = _wanted_hashes(options) if wanted is Kind.RECEIPTS else None
         except RpcError as error:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
-        count = self._counts.get(caller, 0) + 1
-        if count > self._most or len(self._by_id) >= _MOST_IN_ALL:
+        one = _Subscription(self._last_id + 1, wanted, caller, in_full, query, hashes, caller.client)
+        count, allowances = self._counts.get(caller, 0) + 1, self._allowances
+        has_room = allowances.has_room(one.weight) and allowances.has_room_for(one.client, one.weight)
+        if count > self._most or not has_room:
             raise TOO_MANY_SUBSCRIPTIONS()
+        allowances.keep(one.client, one.weight)
         self._counts[caller] = count
         self.subscribed[wanted] += 1
-        self._last_id += 1
-        self._by_id[self._last_id] = _Subscription(self._last_id, wanted, caller, in_full, query, hashes)
-        return self._last_id
+        self._last_id = one.id
+        self._by_id[one.id] = one
+        return one.id
 
     def unsubscribe(self, caller: Caller, subscription_id: int) -> bool:
         """End a subscription; one of another connection is as unknown as none."""
@@ -139,7 +159,7 @@ class Subscriptions:
             raise SUBSCRIPTION_NOT_FOUND()
         self._counts[found.caller] -= 1
         self.unsubscribed[found.kind] += 1
-        del self._by_id[subscription_id]
+        self._remove(found)
         return True
 
     def drop(self, caller: Caller) -> None:
@@ -147,7 +167,11 @@ class Subscriptions:
         if self._counts.pop(caller, 0) == 0:  # type: ignore[call-overload]  # others never subscribed
             return
         for found in [one for one in self._by_id.values() if one.caller is caller]:
-            del self._by_id[found.id]
+            self._remove(found)
+
+    def _remove(self, found: _Subscription) -> None:
+        del self._by_id[found.id]
+        self._allowances.drop(found.client, found.weight)
 
     # --- what happens ----------------------------------------------------------------------------
 
@@ -169,7 +193,7 @@ class Subscriptions:
                 logger.warning("subscribers are disconnected: %s", error)
                 for one in tuple(self._by_id.values()):
                     one.caller.close()
-                self._by_id.clear()
+                    self._remove(one)
                 self._counts.clear()
             finally:
                 events.close()
@@ -179,20 +203,19 @@ class Subscriptions:
         for block in removed:
             await self._send_logs(block, True)
         for block in added:
-            self._send_head(block)
+            await self._send_head(block)
             await self._send_logs(block, False)
             await self._send_receipts(block)
-        self._send_all(self._of(Kind.SYNCING), self._sync_status)
+        await self._send(self._of(Kind.SYNCING), self._sync_status)
 
-    def _send_head(self, block: ChainBlock) -> None:
-        rendered: dict[bool, bytes] = {}
-        for one in self._of(Kind.NEW_HEADS):
-            if one.in_full not in rendered:
-                text = self._store.block_json(block.header.hash, one.in_full, self._with_total_difficulty)
-                if text is None:
-                    return
-                rendered[one.in_full] = text
-            one.send(rendered[one.in_full])
+    async def _send_head(self, block: ChainBlock) -> None:
+        subscriptions = self._of(Kind.NEW_HEADS)
+        for in_full in (False, True):
+            chosen = [one for one in subscriptions if one.in_full is in_full]
+            if chosen:
+                text = self._store.block_json(block.header.hash, in_full, self._with_total_difficulty)
+                if text is not None:
+                    await self._send(chosen, partial(bytes, text))
 
     async def _send_logs(self, block: ChainBlock, is_removed: bool) -> None:
         if block.header.header.logs_bloom == EMPTY_BLOOM:
@@ -203,16 +226,14 @@ class Subscriptions:
         if not wanted:
             return
 
-        def search() -> list[bytes | None]:
+        def search() -> list[list[bytes]]:
             read = self._store.block_logs_json
-            return [read(block.header.hash, query.addresses, query.topics, is_removed) for query in wanted]
+            texts = (read(block.header.hash, query.addresses, query.topics, is_removed) for query in wanted)
+            return [[orjson.dumps(log) for log in orjson.loads(text or b"[]")] for text in texts]
 
-        found = await self._read(search)
-        for text, subscriptions in zip(found, wanted.values(), strict=True):
-            for log in orjson.loads(text or b"[]"):
-                message = orjson.dumps(log)
-                for one in subscriptions:
-                    one.send(message)
+        for messages, subscriptions in zip(await self._read(search), wanted.values(), strict=True):
+            for message in messages:
+                await self._send(subscriptions, partial(bytes, message))
 
     async def _send_receipts(self, block: ChainBlock) -> None:
         """The receipts of a block as one list: all of them, or those of the transactions somebody named."""
@@ -222,16 +243,19 @@ class Subscriptions:
         text = await self._read(
             lambda: self._store.block_receipts_json(block.header.hash, self._shows_revert_reason) or b"[]"
         )
-        by_hash: dict[str, Any] | None = None
-        for one in subscriptions:
-            if one.hashes is None:
-                one.send(text)
-                continue
-            if by_hash is None:
-                by_hash = {receipt["transactionHash"]: receipt for receipt in orjson.loads(text)}
-            wanted = [receipt for hash, receipt in by_hash.items() if hash in one.hashes]
-            if wanted:
-                one.send(orjson.dumps(wanted))
+        await self._send([one for one in subscriptions if one.hashes is None], partial(bytes, text))
+        choosing = [one for one in subscriptions if one.hashes is not None]
+        if not choosing:
+            return
+
+        def choose() -> list[bytes]:
+            by_hash = {receipt["transactionHash"]: receipt for receipt in orjson.loads(text)}
+            chosen = ([by_hash[hash] for hash in by_hash if hash in (one.hashes or ())] for one in choosing)
+            return [orjson.dumps(receipts) for receipts in chosen]
+
+        for one, receipts in zip(choosing, await self._read(choose), strict=True):
+            if receipts != b"[]":
+                await self._send([one], partial(bytes, receipts))
 
     async def _read(self, read: Callable[[], T]) -> T:
         """Read in the lane; on the loop where it is full, because nobody may miss anything."""
@@ -244,25 +268,29 @@ class Subscriptions:
         if not isinstance(event, Added):
             dropped = self._of(Kind.DROPPED_PENDING)
             for item in event.transactions:
-                self._send_all(dropped, partial(encode_data, item.hash))
+                await self._send(dropped, partial(encode_data, item.hash))
             return
         subscriptions = self._of(Kind.NEW_PENDING)
         of_hashes = [one for one in subscriptions if not one.in_full]
         of_objects = [one for one in subscriptions if one.in_full]
         for item in event.transactions:
-            self._send_all(of_hashes, partial(encode_data, item.hash))
-            self._send_all(of_objects, item.transaction.json)
+            await self._send(of_hashes, partial(encode_data, item.hash))
+            await self._send(of_objects, item.transaction.json)
 
     def _of(self, kind: Kind) -> list[_Subscription]:
         return [one for one in self._by_id.values() if one.kind is kind]
 
-    @staticmethod
-    def _send_all(subscriptions: Iterable[_Subscription], render: Callable[[], bytes]) -> None:
+    async def _send(self, subscriptions: Iterable[_Subscription], render: Callable[[], bytes]) -> None:
+        """The same to all of these, in portions: others want something of the loop too."""
         text: bytes | None = None
         for one in subscriptions:
             if text is None:
                 text = render()
-            one.send(text)
+            self._sent += 1
+            if self._sent % _AT_A_TIME == 0:
+                await asyncio.sleep(0)
+            if one.id in self._by_id:
+                one.send(text)
 
 
 def _wanted_hashes(options: object) -> frozenset[str] | None:

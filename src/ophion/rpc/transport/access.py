@@ -32,15 +32,34 @@ class HostList:
 
 
 class OriginList:
-    """Pages that may call this service from a browser; each entry is a regular expression, `*` means any."""
+    """Pages that may call this service from a browser: origins as browsers write them, `scheme://host:port`.
+
+    `*` means any page. Within an entry a `*` stands for one part: `http://localhost:*` for any port or none,
+    `https://*.example.org` for any name below that one, `chrome-extension://*` for any extension.
+    """
 
     def __init__(self, origins: Sequence[str]) -> None:
         self._allows_any = not ANY.isdisjoint(origins)
-        patterns = [origin for origin in origins if origin != NONE and origin not in ANY]
-        self._pattern = re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
+        named = [origin.lower().rstrip("/") for origin in origins if origin != NONE and origin not in ANY]
+        self._names = frozenset(origin for origin in named if "*" not in origin)
+        patterns = [_pattern(origin) for origin in named if "*" in origin]
+        self._pattern = re.compile("|".join(patterns)) if patterns else None
 
     def allows(self, origin: bytes) -> bool:
         """Whether an `Origin` header is welcome; nothing is when no origins are configured."""
         if self._allows_any:
             return True
-        return self._pattern is not None and self._pattern.fullmatch(origin.decode("latin-1")) is not None
+        text = origin.decode("latin-1").lower()
+        return text in self._names or (self._pattern is not None and self._pattern.fullmatch(text) is not None)
+
+
+def _pattern(origin: str) -> str:
+    """A regular expression for an entry with a `*`; everything else in it is meant as it stands."""
+    host, colon, port = origin.rpartition(":")
+    if colon and port == "*":
+        return _part(host) + "(?::[0-9]{1,5})?"
+    return _part(origin)
+
+
+def _part(text: str) -> str:
+    return "[^/:@]+".join(re.escape(piece) for piece in text.split("*"))

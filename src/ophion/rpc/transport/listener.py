@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
@@ -17,7 +19,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
-_BACKLOG: Final = 1024
+_DOORS: Final = 32
+"""How many newcomers are let in in each turn of the loop: libuv accepts one for each socket that listens, so there are
+several descriptors of the same one. With a single one a crowd that comes at once would keep everybody else waiting."""
+_BACKLOG: Final = 4096
+"""Connections that the system keeps until the loop looks at them; where there is no place, a client waits a second."""
+_RECEIVED_BYTES: Final = 64 * 1024
+"""What the system keeps of a client that is not read from, and so what arrives at a time: some thousand clients that
+send as fast as they can must not fill the memory in a single turn of the loop."""
+_SENT_BYTES: Final = 128 * 1024
+"""What the system keeps for a client that does not read; left to itself it would be megabytes for each."""
 
 
 class ListenError(OphionError):
@@ -64,7 +75,7 @@ class Listener(ABC, Generic[ConnectionT]):
         self.waits_to_open = False
         """Whether clients are let in when `open` says so and not before: several services open at the same moment."""
         self._tls = tls
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
 
     @property
     def is_encrypted(self) -> bool:
@@ -75,8 +86,8 @@ class Listener(ABC, Generic[ConnectionT]):
         """Serve; cancelling stops listening, closes every connection and drops waiting requests."""
         loop = asyncio.get_running_loop()
         application, newcomer = self._begin(loop)
-        server = self._server = await self._bind(loop, newcomer)
-        self.port = server.sockets[0].getsockname()[1]
+        self._servers = await self._bind(loop, newcomer)
+        self.port = self._servers[0].sockets[0].getsockname()[1]
         if not self.waits_to_open:
             await self.open()
         ready()
@@ -86,16 +97,18 @@ class Listener(ABC, Generic[ConnectionT]):
                 for connection in self.places:
                     connection.tick(_TICK_S)
         finally:
-            server.close()
+            for server in self._servers:
+                server.close()
             for connection in self.places:
                 connection.close()
             application.close()
 
     async def open(self) -> None:
         """Let clients in; the port is taken already."""
-        assert self._server is not None, "a service is opened once it is ready"
+        assert self._servers, "a service is opened once it is ready"
         try:
-            await self._server.start_serving()
+            for server in self._servers:
+                await server.start_serving()
         except OSError as error:
             raise ListenError(self.name, self.host, self.port, error.strerror or str(error)) from error
         logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
@@ -106,7 +119,7 @@ class Listener(ABC, Generic[ConnectionT]):
 
     async def _bind(
         self, loop: asyncio.AbstractEventLoop, newcomer: Callable[[], asyncio.BaseProtocol]
-    ) -> asyncio.Server:
+    ) -> list[asyncio.Server]:
         """A port of one's own that lets nobody in yet; `ListenError` says in one line why there is none."""
         try:
             if self._tls is not None:
@@ -114,6 +127,15 @@ class Listener(ABC, Generic[ConnectionT]):
                 from ophion.rpc.transport.tls.handshakes import Handshakes
 
                 newcomer = Handshakes(self._tls, newcomer).newcomer
-            return await loop.create_server(newcomer, self.host, self.port, backlog=_BACKLOG, start_serving=False)
+            first = await loop.create_server(newcomer, self.host, self.port, backlog=_BACKLOG, start_serving=False)
+            servers = [first]
+            for listening in first.sockets:
+                for number in range(_DOORS):
+                    one = socket.socket(fileno=os.dup(listening.fileno()))
+                    if number == 0:
+                        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
+                        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENT_BYTES)
+                    servers.append(await loop.create_server(newcomer, sock=one, backlog=_BACKLOG, start_serving=False))
+            return servers
         except OSError as error:
             raise ListenError(self.name, self.host, self.port, error.strerror or str(error)) from error

@@ -42,9 +42,13 @@ class Answer:
 class Pending(Generic[T]):
     """Something that comes later; `deliver` is set by whoever received this and is called exactly once."""
 
-    __slots__ = ("_abandon", "deliver", "forget", "is_done")
+    __slots__ = ("_abandon", "deliver", "forget", "is_done", "weighed", "weight")
 
     def __init__(self, abandon: Callable[[], object]) -> None:
+        self.weight = 0
+        """Bytes that are kept because of the wait, as far as anybody has counted them."""
+        self.weighed: Callable[[], object] = _nothing
+        """Called when that has changed by much; set by whoever received this."""
         self.deliver: Callable[[T], None] = _nobody
         self.forget: Callable[[Pending[T]], object] = _nobody
         """Called when the wait is over, however it ended."""
@@ -56,15 +60,49 @@ class Pending(Generic[T]):
         if not self.is_done:
             self.is_done = True
             self.forget(self)
-            # whoever waits often knows this object: without the way back the reply is gone once it is written
-            deliver, self.deliver = self.deliver, _nobody
+            # whoever waits often knows this object, and so does the work: without these the reply is gone once it is
+            # written, and what it was made from
+            deliver, self.deliver, self.weighed, self._abandon = self.deliver, _nobody, _nothing, _nothing
             deliver(reply)
+
+    def cut_short(self, reply: T) -> None:
+        """Hand over a reply although the work behind it has not ended, and stop that work."""
+        abandon = self._abandon
+        self.resolve(reply)
+        abandon()
+
+    def follow(self, other: Pending[T], ended: Callable[[], object] | None = None) -> None:
+        """What this waits for is what another one waits for; `ended` is called once, however that ends."""
+        ends = [] if ended is None else [ended]
+
+        def end() -> None:
+            if ends:
+                ends.pop()()
+
+        def abandon() -> None:
+            other.abandon()
+            end()
+
+        def deliver(reply: T) -> None:
+            end()
+            self.resolve(reply)
+
+        self._abandon = abandon
+        other.deliver = deliver
+        other.weighed = lambda: self.weigh(other.weight)
+        self.weigh(other.weight or self.weight)
+
+    def weigh(self, weight: int) -> None:
+        """The wait keeps so many bytes now."""
+        self.weight = weight
+        self.weighed()
 
     def abandon(self) -> None:
         """Stop the work behind this reply: its client is gone or its time is up."""
         self.is_done = True
         self.forget(self)
-        self._abandon()
+        abandon, self._abandon, self.deliver, self.weighed = self._abandon, _nothing, _nobody, _nothing
+        abandon()
 
 
 Complete: TypeAlias = bytes | Answer | StreamedAnswer
@@ -90,3 +128,7 @@ def whole(answer: StreamedAnswer) -> Pending[Complete]:
 
 def _nobody(told: object) -> None:
     """Who hears of a wait that nobody has asked about."""
+
+
+def _nothing() -> None:
+    """What happens when nobody counts."""

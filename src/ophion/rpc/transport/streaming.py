@@ -32,7 +32,7 @@ _LONGER_THAN_ANYTHING: Final = 1 << 62
 class Streams:
     """Counts the streams that are open: each holds a thread and some memory as long as its client reads."""
 
-    def __init__(self, most: int = 32, most_bytes: int = 256 * 1024 * 1024) -> None:
+    def __init__(self, most: int = 32, most_bytes: int = 64 * 1024 * 1024) -> None:
         self._most = most
         self.most_bytes = most_bytes
         """Most of a result that is put together where it cannot be streamed: inside a batch, to HTTP/1.0."""

@@ -20,7 +20,7 @@ from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.replies import Answer
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.subject import SUBJECT
-from tests.unit.rpc.wire import Context, MemoryTransport, block_number
+from tests.unit.rpc.wire import Context, MemoryTransport, block_number, patient
 
 BODY = b'{"jsonrpc":"2.0","id":7,"method":"eth_blockNumber","params":[]}'
 NULL_REFUSAL = {"jsonrpc": "2.0", "id": None, "error": {"code": -40100, "message": "Unauthorized"}}
@@ -66,6 +66,7 @@ class Guarded:
             lambda opened: True,
             lambda closed: None,
             self.gate,
+            patient(),
         )
         self.connect()
 
@@ -82,11 +83,14 @@ class Guarded:
     def token(self, *permissions: str) -> bytes:
         return b"Bearer " + ISSUER.issue("ali", permissions, self.clock.now()).encode()
 
+    async def _receive(self, data: bytes) -> None:
+        self.connection.data_received(data)
+
     def post(self, authorization: bytes | None, body: bytes = BODY) -> tuple[int, Any]:
         lines = [b"POST / HTTP/1.1", b"Host: localhost", b"Content-Length: %d" % len(body)]
         if authorization is not None:
             lines.append(b"Authorization: " + authorization)
-        self.connection.data_received(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+        self.loop.run_until_complete(self._receive(b"\r\n".join(lines) + b"\r\n\r\n" + body))
         head, _, content = self.transport.take().partition(b"\r\n\r\n")
         return int(head.split()[1]), json.loads(content)
 

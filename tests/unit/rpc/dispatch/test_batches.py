@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from typing import Any
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.transport.replies import Pending
+from ophion.runtime.subject import SUBJECT
 from tests.unit.rpc.envelopes import ask, error, read, request, run
 from tests.unit.rpc.wire import Context
 
@@ -71,3 +74,29 @@ def test_a_batch_stops_where_its_answer_would_be_too_large() -> None:
     assert status == 200
     assert [answer["id"] for answer in answers] == list(range(6))
     assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, -32005, -32005, -32005, -32005]
+
+
+def test_each_member_is_asked_by_whoever_sent_the_batch_whenever_its_turn_comes() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        heard: dict[str, set[str | None]] = {"ali": set(), "eve": set()}
+        bound = dispatch._table["eth_blockNumber"]
+
+        def invoke(params: Any, caller: Any) -> int:
+            heard[params[0]].add(SUBJECT.get())
+            time.sleep(0.0005)  # so that a batch needs several turns
+            return 1
+
+        dispatch._table = {"eth_blockNumber": bound._replace(invoke=invoke)}
+        answers = []
+        for name in heard:
+            before = SUBJECT.set(name)
+            reply = dispatch.handle(json.dumps([request("eth_blockNumber", name, id=n) for n in range(60)]).encode())
+            SUBJECT.reset(before)
+            assert isinstance(reply, Pending)
+            answer = asyncio.get_running_loop().create_future()
+            reply.deliver = answer.set_result
+            answers.append(answer)
+        await asyncio.gather(*answers)
+        assert heard == {"ali": {"ali"}, "eve": {"eve"}}
+
+    run(main)

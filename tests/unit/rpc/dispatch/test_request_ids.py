@@ -34,8 +34,21 @@ def test_an_id_that_is_no_id_is_an_invalid_request(id: Any) -> None:
     assert ask(request("eth_blockNumber", id=id)) == (400, error(-32600, "Invalid Request", None))
 
 
-def test_deep_nesting_with_an_unusual_id_is_an_invalid_request() -> None:
-    deep = b"[" * 1000 + b"]" * 1000
-    assert ask(b'{"id":1.5,"method":"eth_blockNumber","params":%b}' % deep)[1]["error"]["code"] in (-32600, -32700)
-    answer = ask(b'[{"id":1.5,"method":"eth_blockNumber","params":%b}]' % deep[1:-1])[1]
-    assert "error" in (answer[0] if isinstance(answer, list) else answer)
+@pytest.mark.parametrize("written", [b"1.5", b"1e3", b"123456789012345678901234567890"])
+@pytest.mark.parametrize("levels", [10, 1000, 1022])
+def test_an_unusual_id_needs_no_second_look_at_the_rest(written: bytes, levels: int) -> None:
+    deep = b"[" * levels + b"]" * levels
+    one = b'{"id":%b,"method":"eth_blockNumber","params":%b}' % (written, deep)
+
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        assert dispatch.handle(one) == b'{"jsonrpc":"2.0","id":%b,"result":"0x20"}' % written
+        assert dispatch.handle(b"[%b]" % one) == b'[{"jsonrpc":"2.0","id":%b,"result":"0x20"}]' % written
+
+    run(main)
+
+
+def test_of_repeated_ids_the_last_counts_in_messages_of_any_length() -> None:
+    for filler in (b"", b" " * 5000, b" " * 100_000):
+        for ids, expected in ((b'"id":1.5,"id":2.5', 2.5), (b'"id":[],"\\u0069d":"a"', "a"), (b'"id":1,"id":2', 2)):
+            body = b'{%b,%b"method":"eth_blockNumber","params":[]}' % (ids, filler)
+            assert ask(body)[1]["id"] == expected

@@ -22,6 +22,8 @@ ONE = "0x" + f"{1:064x}"
 class Listener:
     """A connection that keeps what it is told."""
 
+    client = "127.0.0.1"
+
     def __init__(self) -> None:
         self.heard: list[Any] = []
 

@@ -148,16 +148,16 @@ def test_the_number_of_filters_is_bounded() -> None:
     first, second = store.install(FilterKind.BLOCKS), store.install(FilterKind.BLOCKS)
     clock.advance(61)
     store.changes(first)
-    for _ in range(MAX_FILTERS - 1):
-        store.install(FilterKind.BLOCKS)
+    for number in range(MAX_FILTERS - 1):
+        store.install(FilterKind.BLOCKS, client=str(number % 8))
     assert store.changes(first) == []
     assert not store.uninstall(second)
 
 
 def test_filters_in_use_make_no_room_for_others() -> None:
     store, clock = filters()
-    for _ in range(MAX_FILTERS):
-        store.install(FilterKind.BLOCKS)
+    for number in range(MAX_FILTERS):
+        store.install(FilterKind.BLOCKS, client=str(number % 8))
     with pytest.raises(RpcError, match="Number of filters exceeds the limit") as caught:
         store.install(FilterKind.BLOCKS)
     assert caught.value.code == -32005
@@ -186,3 +186,43 @@ def test_what_every_filter_has_read_is_forgotten() -> None:
         if number % 100 == 0:
             store.changes(found)
     assert len(store._chain) < 1200
+
+
+def test_one_client_cannot_take_all_places() -> None:
+    clock = ManualClock()
+    installed = Filters(clock, Counting(), most=8)
+    mine = [installed.install(FilterKind.BLOCKS, client="greedy") for _ in range(2)]
+    with pytest.raises(RpcError, match="Number of filters"):
+        installed.install(FilterKind.BLOCKS, client="greedy")
+    for client in ("a", "b", "c"):
+        installed.install(FilterKind.BLOCKS, client=client)
+    clock.advance(61)
+    installed.changes(mine[1])
+    newest = installed.install(FilterKind.BLOCKS, client="greedy")
+    assert len(installed) == 5, "its own idle one has made room, nobody else's"
+    with pytest.raises(RpcError):
+        installed.changes(mine[0])
+    assert installed.uninstall(newest)
+
+
+def test_filters_hold_a_limited_number_of_bytes() -> None:
+    clock = ManualClock()
+    installed = Filters(clock, Counting())
+    wide = LogQuery(topics=(tuple(number.to_bytes(32, "big") for number in range(10_000)),))
+    assert wide.weight > 500_000
+    share = 4 * 2**20 // wide.weight
+
+    def install(client: str, count: int) -> None:
+        for _ in range(count):
+            installed.install(FilterKind.LOGS, wide, client)
+
+    install("greedy", share)
+    with pytest.raises(RpcError, match="Number of filters"):
+        install("greedy", 1)
+    for client in ("a", "b", "c"):
+        install(client, share)
+    with pytest.raises(RpcError, match="Number of filters"):
+        install("d", share)
+    clock.advance(601)
+    install("greedy", 1)
+    assert len(installed) == 1

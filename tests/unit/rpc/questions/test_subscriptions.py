@@ -21,7 +21,8 @@ from tests.unit.rpc.interface import Interface
 class Listener:
     """A connection that keeps what it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: str = "127.0.0.1") -> None:
+        self.client = client
         self.heard: list[tuple[str, Any]] = []
         self.is_closed = False
 
@@ -192,5 +193,36 @@ def test_one_connection_has_so_many_subscriptions_and_no_more(dev: Interface) ->
         subscriptions.subscribe(listener, "newHeads", None)
         subscriptions.drop(listener)
         assert len(subscriptions) == 1
+
+    tell(dev, story)
+
+
+def test_one_client_has_a_share_of_all_bytes_whatever_its_connections(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        wide = {"address": [f"0x{number:040x}" for number in range(10_000)]}
+        for _ in range(5):
+            subscriptions.subscribe(Listener("greedy"), "logs", wide)
+        with pytest.raises(RpcError, match="Number of subscriptions"):
+            subscriptions.subscribe(Listener("greedy"), "logs", wide)
+        one = Listener("modest")
+        subscriptions.subscribe(one, "logs", wide)
+        subscriptions.drop(one)
+        subscriptions.subscribe(listener, "newHeads", None)
+
+    tell(dev, story)
+
+
+def test_many_subscribers_are_told_in_portions(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        turns: set[int] = set()
+        listeners = [Listener() for _ in range(1000)]
+        for one in listeners:
+            subscriptions.subscribe(one, "newHeads", None)
+        await dev.node.seal()
+        while len(told := [one for one in listeners if one.heard]) < len(listeners):
+            turns.add(len(told))
+            await asyncio.sleep(0)
+        assert len(turns) >= 2, "others came in between"
+        assert all(len(one.heard) == 1 for one in listeners)
 
     tell(dev, story)

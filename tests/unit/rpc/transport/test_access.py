@@ -32,9 +32,39 @@ def test_none_allows_nothing() -> None:
     assert not OriginList([]).allows(b"http://a")
 
 
-def test_origins_are_regular_expressions_that_match_in_full() -> None:
-    origins = OriginList(["http://a", "https://.*\\.example"])
-    assert origins.allows(b"http://a")
-    assert origins.allows(b"https://x.example")
-    assert not origins.allows(b"http://ab")
-    assert not origins.allows(b"https://x.example.evil")
+def test_origins_are_meant_as_they_stand() -> None:
+    origins = OriginList(["http://a.example", "HTTPS://B.example:8080/", "(a+)+$", "http://x|http://y"])
+    for welcome in (b"http://a.example", b"https://b.example:8080", b"HTTP://A.EXAMPLE", b"(a+)+$"):
+        assert origins.allows(welcome)
+    for other in (
+        b"http://aXexample",
+        b"http://a.example.evil",
+        b"http://a.example:80",
+        b"http://x",
+        b"",
+        b"null",
+        b"\xff",
+    ):
+        assert not origins.allows(other)
+
+
+@pytest.mark.parametrize(
+    ("entry", "origin", "is_welcome"),
+    [
+        ("http://localhost:*", b"http://localhost:3000", True),
+        ("http://localhost:*", b"http://localhost", True),
+        ("http://localhost:*", b"http://localhost:123456", False),
+        ("http://localhost:*", b"http://localhost.evil:80", False),
+        ("http://localhost:*", b"https://localhost:3000", False),
+        ("http://localhost:*", b"http://localhost:80@evil", False),
+        ("https://*.example.org", b"https://a.example.org", True),
+        ("https://*.example.org", b"https://a.b.example.org", True),
+        ("https://*.example.org", b"https://example.org", False),
+        ("https://*.example.org", b"https://evil/.example.org", False),
+        ("https://*.example.org", b"https://axexample.org", False),
+        ("chrome-extension://*", b"chrome-extension://abcdef", True),
+        ("chrome-extension://*", b"chrome-extension://abc/def", False),
+    ],
+)
+def test_a_star_stands_for_one_part(entry: str, origin: bytes, is_welcome: bool) -> None:
+    assert OriginList([entry]).allows(origin) is is_welcome

@@ -19,13 +19,22 @@ from ophion.rpc.transport.streaming import Pump, StreamedAnswer, chunk
 
 _MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
-"""Bodies of requests at work on one connection; large ones have large answers, so they go one by one."""
+"""Requests at work on one connection and answers that wait for their turn; large ones go one by one."""
+_WEIGHT_OF_A_BYTE: Final = 8
+"""What a request takes while it is at work, for each byte of its text; those who count better say so (`Pending`)."""
 
 
 class _Slot:
     """The place of one answer in the order of answers."""
 
     __slots__ = ("extra", "is_old", "keep_alive", "parts", "pending", "size", "stream")
+
+    @property
+    def weight(self) -> int:
+        """Bytes that are kept for this answer."""
+        if self.pending is not None:
+            return self.pending.weight or self.size * _WEIGHT_OF_A_BYTE
+        return sum(map(len, self.parts or ()))
 
     def __init__(self, keep_alive: bool, is_old: bool, extra: bytes, size: int = 0) -> None:
         self.size = size
@@ -55,14 +64,22 @@ class _Slot:
         self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *response.body)
 
 
+def _nobody() -> None:
+    """Who hears of answers for a client that has gone."""
+
+
 class Answers:
     """The answers that one client waits for; `ready` is called when one of them has come or has been sent."""
 
-    __slots__ = ("_out", "_pump", "_queue", "_ready", "_transport")
+    __slots__ = ("_out", "_pump", "_queue", "_ready", "_transport", "_weighed")
 
-    def __init__(self, transport: asyncio.Transport, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, ready: Callable[[], None], weighed: Callable[[], None] = _nobody
+    ) -> None:
+        """`weighed` is called when a request that is at work keeps more or less than before."""
         self._transport = transport
         self._ready = ready
+        self._weighed = weighed
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._pump: Pump | None = None
@@ -79,8 +96,12 @@ class Answers:
     @property
     def has_room(self) -> bool:
         """Whether the client may ask for more before it has these."""
-        queue = self._queue
-        return len(queue) < _MAX_PIPELINED and sum(slot.size for slot in queue) < _MAX_PIPELINED_BYTES
+        return len(self._queue) < _MAX_PIPELINED and self.weight < _MAX_PIPELINED_BYTES
+
+    @property
+    def weight(self) -> int:
+        """Bytes that are kept for answers which are not written yet."""
+        return sum(slot.weight for slot in self._queue)
 
     def add(
         self, result: Result, keep_alive: bool = True, is_old: bool = False, extra: bytes = b"", size: int = 0
@@ -92,6 +113,7 @@ class Answers:
         if type(result) is Pending:
             slot.pending = result
             result.deliver = partial(self._receive, slot)
+            result.weighed = self._weighed
             self._queue.append(slot)
             return
         slot.fill(cast("Complete | Response", result))
@@ -149,6 +171,8 @@ class Answers:
             elif slot.stream is not None:
                 slot.stream.body.close()
         self._queue.clear()
+        # the connection, which knows this object, is not held any longer either
+        self._ready = self._weighed = _nobody
 
     def _receive(self, slot: _Slot, reply: Complete | Response) -> None:
         if type(reply) is StreamedAnswer and slot.is_old:

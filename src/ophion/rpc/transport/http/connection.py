@@ -1,29 +1,47 @@
 """One HTTP/1.1 client, from its first byte to its last.
 
     bytes -> PlainHeads ------------------------> application -> Answers -> bytes      heads seen before
-          -> RequestReader (hosts, origins, ...) -^                                    everything else
+          -> Turns -> RequestReader (hosts, ...) -^                                    everything else
 
-A request whose head has been seen before is answered at once, with one dictionary lookup in place of a parse. A client
-that does not read its answers is not read from either.
+A request whose head has been seen before is answered at once, with one dictionary lookup in place of a parse. Anything
+else is parsed in pieces, for a limited time in each turn of the loop; what is left over waits, and nothing more is read
+meanwhile. A client that does not read its answers is not read from either.
 """
 
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 from typing import Final, cast
 
+from ophion.rpc.transport.budget import WORTH_NOTING
 from ophion.rpc.transport.http.answers import Answers
 from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
 from ophion.rpc.transport.http.reader import RequestReader
-from ophion.rpc.transport.http.wire import CONTINUE, JSON, Response, json_head, preflight, response_head
+from ophion.rpc.transport.http.wire import (
+    CONTINUE,
+    JSON,
+    JSON_HEADS,
+    KEPT_HEADS,
+    Response,
+    json_head,
+    preflight,
+    response_head,
+)
+from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
+from ophion.rpc.transport.turns import SLICE_S, Share
 
 _NO_PLACE_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many connections"}}'
 _NO_PLACE: Final = response_head(Response(503, (_NO_PLACE_BODY,), JSON), b"", False, False) + _NO_PLACE_BODY
+_NO_ROOM_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many bytes are held"}}'
+_NO_ROOM: Final = Response(503, (_NO_ROOM_BODY,), JSON, b"Retry-After: 1\r\n")
 _HALF_CLOSED_S: Final = 2.0
 """How long a client that sends nothing more is taken for one that still wants its answers."""
 _STALLED_S: Final = 5.0
 """A request that has not moved for so long counts as no request when somebody else needs the place."""
+_UNSENT_BYTES: Final = 8 * 1024
+"""From here on what the socket does not take at once is noted; below it is hardly worth it."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -31,20 +49,26 @@ class HttpConnection(asyncio.Protocol):
 
     def __init__(self, policy: HttpPolicy) -> None:
         self._policy = policy
+        self._turns = policy.commons.turns
         self._session: Session | None = policy.everybody
         """Whose requests these are; None until a request has said so, where tokens are asked for."""
         self._plain_sizes = policy.heads.sizes
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._answers: Answers = cast(Answers, None)
-        self._reader = RequestReader(policy, self)
+        self._reader: RequestReader | None = None
+        self._rest = b""
+        """What has arrived and waits for its turn."""
+        self._is_waiting = False
+        self._share = Share()
         self._last_head = b""
         self._last_end = self._last_size = -1
         self._is_plain = policy.everybody is not None
         self.is_ending = False
         self._must_linger = False
-        self._has_sent_eof = False
+        self._lingering: Lingering | None = None
         self._is_paused = False
         self._is_reading = True
+        self._is_noted = False
         self._was_active = False
         self._is_known = False
         self._quiet_s = 0.0
@@ -54,7 +78,8 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._answers = Answers(self._transport, self._flush)
+        self._transport.set_write_buffer_limits(_UNSENT_BYTES)
+        self._answers = Answers(self._transport, self._flush, self._weigh)
         if not self._policy.opened(self):
             self.is_ending, self._is_plain = True, False
             self._transport.write(_NO_PLACE)
@@ -62,13 +87,16 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._policy.closed(self)
-        self._policy.backlog.settle(self)
+        self._policy.commons.budget.settle(self)
         self.is_ending, self._is_plain = True, False
+        self._rest = b""
         self._answers.abandon()
+        if self._reader is not None:
+            self._reader.close()
 
     def data_received(self, data: bytes) -> None:
         self._was_active = True
-        if self._is_plain:
+        if self._is_plain and (perf_counter() < self._turns.ends_at or self._turns.goes_on()):
             # most clients send the same head again and again: comparing it costs less than finding its end
             if len(data) == self._last_size and data.startswith(self._last_head):
                 end = self._last_end
@@ -81,19 +109,29 @@ class HttpConnection(asyncio.Protocol):
             if is_known:
                 reply = self._session.handle(data[end:], self)  # type: ignore[union-attr]  # there is one when plain
                 if type(reply) is bytes and reply:
-                    self._transport.write(json_head(len(reply)) + reply)
+                    size = len(reply)
+                    self._transport.write((JSON_HEADS[size] if size < KEPT_HEADS else json_head(size)) + reply)
                 else:
                     self._answers.add(reply, size=len(data) - end)
                     self._flush()
                 return
-        if not self.is_ending:
-            self._read(data)
+        if self.is_ending:
+            if self._lingering is not None:
+                self._lingering.receive(len(data))
+        elif self._rest or self._turns.is_over:
+            self._rest += data
+            self._put_aside()
+        else:
+            self._rest = data
+            self.work()
 
     def eof_received(self) -> bool:
         """A client that has said all it wants to say still gets the answers it waits for, when they come soon.
 
         One that has gone away looks the same, and its work must not go on for nobody.
         """
+        if self._rest:
+            self.work()  # only where a transport tells of the end before it was asked to read on
         self.is_ending, self._is_plain = True, False
         if self._answers:
             asyncio.get_running_loop().call_later(_HALF_CLOSED_S, self._give_up)
@@ -107,12 +145,11 @@ class HttpConnection(asyncio.Protocol):
         self._is_paused, self._is_plain = True, False
         self._quiet_s = 0.0
         self._set_reading(False)
-        self._policy.backlog.note(self, self._transport.get_write_buffer_size())
         self._answers.pause()
+        self._weigh()
 
     def resume_writing(self) -> None:
         self._is_paused = False
-        self._policy.backlog.settle(self)
         self._answers.resume()
         self._settle()
 
@@ -120,9 +157,9 @@ class HttpConnection(asyncio.Protocol):
 
     def tick(self, seconds: float) -> None:
         """Some time has passed: cut off whoever is too slow or has gone quiet."""
-        if self._answers and not self._is_paused:
+        if (self._answers and not self._is_paused) or self._rest:
             return  # the client waits for us
-        busy = self._reader.in_message or self._is_paused or self.is_ending
+        busy = self._in_message or self._is_paused or self.is_ending
         if self._was_active and not busy:
             self._was_active, self._is_known, self._quiet_s = False, True, 0.0
             return
@@ -143,7 +180,7 @@ class HttpConnection(asyncio.Protocol):
             return self._quiet_s
         if self._answers:
             return BUSY
-        if self._reader.in_message:
+        if self._in_message:
             return NEVER_ASKED if self._quiet_s >= _STALLED_S else 0.0
         if self._was_active:
             return 0.0
@@ -158,50 +195,69 @@ class HttpConnection(asyncio.Protocol):
             self._transport.close()
 
     def cut_off(self) -> None:
-        """The client does not take its answers, and others need the memory."""
-        self._transport.abort()
+        """All clients together hold too much: this one lets go of what it has (`Budget`)."""
+        self._rest = b""
+        if self.is_ending or self._answers or self._is_paused:
+            self._transport.abort()
+            self._answers.abandon()
+        else:
+            self.end_with(_NO_ROOM)
+            self._flush()
+        if self._reader is not None:
+            self._reader.close()
 
     def close(self) -> None:
         """The service stops: no more requests are taken; what has been written still leaves."""
         self.is_ending, self._is_plain = True, False
         self._transport.close()
 
+    @property
+    def client(self) -> str:
+        """Who asks: the name of a token, or the address of a machine."""
+        name = None if self._session is None else self._session.client
+        return name or address_of(self._transport)
+
     # --- called by the reader --------------------------------------------------------------------
 
     def on_request(self) -> None:
         self._quiet_s = 0.0
-        self._answer(self._reader.refusal or self._result())
+        reader = cast(RequestReader, self._reader)
+        self._answer(reader.refusal or self._result(reader))
 
     def on_expectation(self) -> None:
         self._answers.put(CONTINUE)
 
     def end_with(self, response: Response) -> None:
-        """Answer before the request is complete and read nothing more.
-
-        The connection is closed for writing only, and what the client still sends is thrown away: closing it altogether
-        would make the other side drop the answer together with the connection.
-        """
+        """Answer before the request is complete and read nothing more, but throw away what the client still sends."""
         if self.is_ending:
             return
-        self._reader.keep_alive = False
         self._must_linger = True
+        self._rest = b""
+        if self._reader is not None:
+            self._reader.keep_alive = False
         self._answer(response)
 
     def _answer(self, result: Result) -> None:
         reader = self._reader
+        if reader is None:
+            self.is_ending, self._is_plain = True, False
+            self._answers.add(result, False)
+            return
         if not reader.keep_alive:
             self.is_ending, self._is_plain = True, False
         self._answers.add(result, reader.keep_alive, reader.is_old, reader.extra, reader.body_bytes)
 
-    def _result(self) -> Result:
-        reader, policy = self._reader, self._policy
+    def _result(self, reader: RequestReader) -> Result:
+        policy = self._policy
         request = reader.request()
         if request.method == b"OPTIONS" and reader.extra and b"access-control-request-method" in request.headers:
             return preflight()
         if request.method != b"POST" or request.path != b"/":
             return policy.application.respond(request)
-        if policy.guard is not None:
-            self._work_with(policy.guard.session(request.headers.get(b"authorization")))
+        if reader.session is not None and policy.guard is not None:
+            self._work_with(reader.session)
+            if len(request.body) < reader.body_bytes:
+                return policy.guard.refusal  # it was not worth keeping
         session = self._session
         if session is None:
             return policy.application.respond(request)
@@ -216,35 +272,96 @@ class HttpConnection(asyncio.Protocol):
 
     # --- reading and writing ---------------------------------------------------------------------
 
-    def _read(self, data: bytes) -> None:
-        was_plain, self._learnable_size = self._is_plain, -1
-        if not self._reader.in_message:
-            self._quiet_s = 0.0
-        self._reader.feed(data)
-        if was_plain and self._learnable_size >= 0 and not self._reader.in_message and self._session is not None:
-            self._session.heads.learn(data, self._learnable_size)
+    @property
+    def _in_message(self) -> bool:
+        return self._reader is not None and self._reader.in_message
+
+    def work(self) -> None:
+        """Go on with what has arrived, for a while (`Turns`)."""
+        self._is_waiting = False
+        data, position = self._rest, 0
+        if self.is_ending or not data:
+            return
+        if self._reader is None:
+            self._reader = RequestReader(self._policy, self)
+        reader, begun, is_crowded = self._reader, self._turns.begin(), self._turns.is_crowded
+        while True:
+            size = reader.piece(is_crowded)
+            if position == 0 and len(data) <= size:
+                self._rest = b""
+                self._read(data)
+                break
+            self._read(data[position : position + size])
+            position += size
+            if self._has_ended() or position >= len(data):
+                self._rest = b""
+                break
+            if is_crowded or not self._has_room or perf_counter() - begun[0] > SLICE_S:
+                self._rest = data[position:]
+                break
         self._flush()
+        self._turns.end(begun, self._share)
+
+    def _has_ended(self) -> bool:
+        return self.is_ending
+
+    def _read(self, data: bytes) -> None:
+        reader = cast(RequestReader, self._reader)
+        was_plain, self._learnable_size = self._is_plain, -1
+        if not reader.in_message:
+            self._quiet_s = 0.0
+        reader.feed(data)
+        if was_plain and self._learnable_size >= 0 and not reader.in_message and self._session is not None:
+            self._session.heads.learn(data, self._learnable_size)
+
+    def _put_aside(self) -> None:
+        """What has arrived waits, for its turn or for room; nothing more is read meanwhile."""
+        self._is_plain = False
+        self._set_reading(False)
+        if not self._is_waiting and self._has_room:
+            self._is_waiting = True
+            self._turns.wait(self, self._share.rank(len(self._rest)))
+        self._weigh()
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether the client may ask for more at this moment."""
+        return not self._is_paused and (not self._answers or self._answers.has_room)
 
     def _flush(self) -> None:
-        if self._answers.flush() and self._is_paused:
-            self._policy.backlog.note(self, self._transport.get_write_buffer_size())
+        self._answers.flush()
         self._settle()
 
     def _settle(self) -> None:
         """Decide what may happen next on this connection."""
         answers = self._answers
         if not self.is_ending:
-            self._set_reading(not self._is_paused and (not answers or answers.has_room))
-            self._is_plain = self._session is not None and not (self._reader.in_message or answers or self._is_paused)
+            if self._rest:
+                self._put_aside()
+                return
+            self._set_reading(self._has_room)
+            self._is_plain = self._session is not None and not (self._in_message or answers or self._is_paused)
         elif not answers and not self._transport.is_closing():
             if not self._must_linger:
                 self._transport.close()
-            elif not self._has_sent_eof:
-                self._has_sent_eof = True
-                if self._transport.can_write_eof():
-                    self._transport.write_eof()
-                else:
-                    self._transport.close()  # TLS knows no half-closed connections
+            elif self._lingering is None:
+                self._lingering = Lingering(self._transport, self._turns)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """Note what this connection makes the node hold."""
+        size = len(self._rest) + self._answers.weight
+        if self._reader is not None:
+            size += self._reader.held_bytes
+        if self._is_paused:
+            size += self._transport.get_write_buffer_size()
+        budget = self._policy.commons.budget
+        if size > WORTH_NOTING:
+            self._is_noted = True
+            budget.note(self, size, self._session is not None and self._session.is_trusted)
+        elif self._is_noted:
+            self._is_noted = False
+            budget.settle(self)
 
     def _set_reading(self, wanted: bool) -> None:
         if wanted != self._is_reading and not self._transport.is_closing():
@@ -253,3 +370,9 @@ class HttpConnection(asyncio.Protocol):
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
+
+
+def address_of(transport: asyncio.BaseTransport) -> str:
+    """The address of the machine at the other end; empty where there is none."""
+    name = transport.get_extra_info("peername")
+    return str(name[0]) if isinstance(name, tuple) else ""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.wire import Request, Response
-from ophion.rpc.transport.replies import Pending, Reply
-from ophion.rpc.transport.slow_clients import Backlog
+from ophion.rpc.transport.replies import Answer, Pending, Reply
 
 if TYPE_CHECKING:
     from ophion.rpc.transport.http.connection import HttpConnection
@@ -87,6 +87,14 @@ class Session(Protocol):
     def is_trusted(self) -> bool:
         """Whether somebody has shown who he is, where that is asked."""
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether there is anything that he may ask; otherwise his request is not kept."""
+
+    @property
+    def client(self) -> str | None:
+        """Who it is, where that is known."""
+
 
 class OpenSession:
     """The session of everybody, where no token is needed."""
@@ -94,6 +102,8 @@ class OpenSession:
     __slots__ = ("handle", "heads")
 
     is_trusted = True
+    is_heard = True
+    client = None
 
     def __init__(self, handle: Callable[..., Reply], heads: PlainHeads) -> None:
         self.handle = handle
@@ -109,6 +119,10 @@ class SessionUser(Protocol):
 
 class Guard(Protocol):
     """Who looks at tokens; `POST /` of a guarded service goes to the session of its header."""
+
+    @property
+    def refusal(self) -> Answer:
+        """The answer to a request that was not kept."""
 
     def session(self, authorization: bytes | None) -> Session: ...
 
@@ -127,7 +141,7 @@ class HttpPolicy:
     closed: Callable[[HttpConnection], None]
     guard: Guard | None = None
     """None where no token is needed."""
-    backlog: Backlog = field(default_factory=Backlog)
+    commons: Commons = field(default_factory=Commons)
     everybody: OpenSession | None = field(init=False)
     """The session of those who need no token; None where tokens are asked for, or nothing takes a `POST /`."""
 

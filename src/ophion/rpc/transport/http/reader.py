@@ -1,6 +1,7 @@
 """Bytes of one HTTP client to requests, by httptools: partial reads, chunked bodies, pipelining, expectations.
 
-What can be refused by a head alone is refused there: hosts, origins, heads and bodies that are too large.
+What can be refused by a head alone is refused there: hosts, origins, heads and bodies that are too large, heads that
+two servers could read differently. A body is kept only for somebody who may have it looked at, and until it is used.
 """
 
 from __future__ import annotations
@@ -9,12 +10,24 @@ from typing import Final, Protocol
 
 import httptools
 
-from ophion.rpc.transport.http.policy import HttpPolicy
+from ophion.rpc.transport.http.policy import HttpPolicy, Session
 from ophion.rpc.transport.http.wire import Request, Response
 
 _HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
 _ORIGIN_REFUSED: Final = Response(403)
+_MALFORMED: Final = Response(400)
 _UNUSUAL: Final = (b"expect", b"transfer-encoding", b"upgrade")
+_ONCE: Final = frozenset(
+    (b"authorization", b"content-length", b"content-type", b"host", b"origin", b"transfer-encoding")
+)
+"""Headers that decide something: whoever sends two of a kind wants them to be read differently by different servers."""
+_LONGEST_NUMBER: Final = 18
+_KEPT_OF_STRANGERS: Final = 64 * 1024
+"""How much of a body is kept without a good token: enough to find its id and refuse it."""
+_PIECE: Final = 4 * 1024
+"""How much is parsed at a time, where a few bytes can mean much work."""
+_SMALL_PIECE: Final = 512
+_BODY_PIECE: Final = 64 * 1024
 
 
 class Reading(Protocol):
@@ -38,8 +51,8 @@ class RequestReader:
 
     def __init__(self, policy: HttpPolicy, connection: Reading) -> None:
         self._policy = policy
-        self._connection = connection
-        self._parser = httptools.HttpRequestParser(self)
+        self._connection: Reading | None = connection
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self.on_message_begin()
         self.in_message = self._in_head = False
 
@@ -48,35 +61,61 @@ class RequestReader:
         self._head_bytes = self._fed_bytes = 0
         self._target = b""
         self.headers: dict[bytes, bytes] = {}
-        self._body: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self.body_bytes = 0
+        self._announced = -1
+        self._kept = self._policy.limits.max_body_bytes
+        self.session: Session | None = None
+        """Whose request it is, where tokens are asked for."""
         self.extra = b""
         """Header lines that the answer needs because of the request."""
         self.refusal: Response | None = None
         self.keep_alive, self.is_old = True, False
 
+    @property
+    def held_bytes(self) -> int:
+        """What is kept of a request that has not been used."""
+        return len(self._body)
+
+    def piece(self, is_crowded: bool) -> int:
+        """How many bytes may be fed at a time: what remains of a body needs no parsing, anything else does."""
+        left = self._announced - self.body_bytes
+        if left > _PIECE:
+            return min(left, _BODY_PIECE)
+        return _SMALL_PIECE if is_crowded else _PIECE
+
     def feed(self, data: bytes) -> None:
         """Take some bytes; the connection is told of what they complete."""
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            if self._parser.get_method() != b"CONNECT":
-                self.feed(self._without_upgrade() + data[upgrade.args[0] :])
+        while data and self._parser is not None and self._connection is not None:
+            try:
+                self._parser.feed_data(data)
+                rest = b""
+            except httptools.HttpParserUpgrade as upgrade:
+                if self._parser.get_method() == b"CONNECT":
+                    self._connection.end_with(Response(405))
+                    return
+                rest = self._without_upgrade() + data[upgrade.args[0] :]
+            except httptools.HttpParserCallbackError as error:
+                raise error.__context__ or error from None
+            except httptools.HttpParserError:
+                self._connection.end_with(_MALFORMED)
                 return
-            self._connection.end_with(Response(405))
-        except httptools.HttpParserCallbackError as error:
-            raise error.__context__ or error from None
-        except httptools.HttpParserError:
-            self._connection.end_with(Response(400))
-        if self._in_head:
-            self._fed_bytes += len(data)
-            if self._fed_bytes > self._policy.limits.max_head_bytes:
-                self._connection.end_with(Response(431))
+            if self._in_head:
+                self._fed_bytes += len(data)
+                if self._fed_bytes > self._policy.limits.max_head_bytes and self._connection is not None:
+                    self._connection.end_with(Response(431))
+            data = rest
+
+    def close(self) -> None:
+        """The connection is gone, or reads nothing more: neither it nor the parser is held any longer, nor any body."""
+        self._parser = self._connection = None
+        self._body = b""
 
     def request(self) -> Request:
-        """What has arrived."""
+        """What has arrived; its body is handed over and not kept."""
         path, _, query = self._target.partition(b"?")
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        body, self._body = bytes(self._body), b""
+        assert self._parser is not None
         return Request(self._parser.get_method(), path, query, self.headers, body)
 
     def is_usual(self) -> bool:
@@ -90,18 +129,26 @@ class RequestReader:
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        connection = self._connection
+        if connection is None:
+            return
         self._head_bytes += len(name) + len(value)
         if self._head_bytes > self._policy.limits.max_head_bytes:
-            self._connection.end_with(Response(431))
-        else:
-            self.headers[name.lower()] = value
+            connection.end_with(Response(431))
+        elif self._in_head:  # what comes after a chunked body is no head
+            name = name.lower()
+            if name in self.headers and name in _ONCE:
+                connection.end_with(_MALFORMED)
+            else:
+                self.headers[name] = value
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        if self._connection.is_ending:
+        connection, parser = self._connection, self._parser
+        if connection is None or parser is None or connection.is_ending:
             return
-        self.keep_alive = self._parser.should_keep_alive()
-        self.is_old = self._parser.get_http_version() == "1.0"
+        self.keep_alive = parser.should_keep_alive()
+        self.is_old = parser.get_http_version() == "1.0"
         headers, policy = self.headers, self._policy
         origin = headers.get(b"origin")
         if not policy.hosts.allows(headers.get(b"host")):
@@ -110,31 +157,56 @@ class RequestReader:
             self.refusal = _ORIGIN_REFUSED
         elif origin is not None:
             self.extra = b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\n" % origin
-        if int(headers.get(b"content-length", b"0")) > policy.limits.max_body_bytes:
-            self._connection.end_with(Response(413))
-        elif b"expect" in headers and not self.is_old:
+        length = headers.get(b"content-length", b"0").lstrip(b"0") or b"0"
+        if len(length) > _LONGEST_NUMBER or int(length) > policy.limits.max_body_bytes:
+            connection.end_with(Response(413))
+            return
+        self._announced = int(length)
+        if (
+            self.refusal is None
+            and policy.guard is not None
+            and parser.get_method() == b"POST"
+            and self._target == b"/"
+        ):
+            self.session = policy.guard.session(headers.get(b"authorization"))
+            if not self.session.is_heard:
+                self._kept = min(self._kept, _KEPT_OF_STRANGERS)
+        if b"expect" in headers and not self.is_old:
             if headers[b"expect"].lower() != b"100-continue":
-                self._connection.end_with(Response(417))
+                connection.end_with(Response(417))
             elif self.refusal is None:
-                self._connection.on_expectation()
+                connection.on_expectation()
 
     def on_body(self, chunk: bytes) -> None:
+        connection = self._connection
+        if connection is None or connection.is_ending:
+            return
         self.body_bytes += len(chunk)
         if self.body_bytes > self._policy.limits.max_body_bytes:
-            self._connection.end_with(Response(413))
-        elif self.refusal is None:
-            self._body.append(chunk)
+            connection.end_with(Response(413))
+        elif self.refusal is not None:
+            pass
+        elif self.body_bytes > self._kept:
+            self._body = b""
+        elif not self._body:
+            self._body = chunk
+        else:
+            if type(self._body) is bytes:
+                self._body = bytearray(self._body)
+            self._body += chunk
 
     def on_message_complete(self) -> None:
         self.in_message = False
-        if not self._connection.is_ending and not self._parser.should_upgrade():
-            self._connection.on_request()
+        connection, parser = self._connection, self._parser
+        if connection is not None and parser is not None and not connection.is_ending and not parser.should_upgrade():
+            connection.on_request()
 
     def _without_upgrade(self) -> bytes:
         """The head again without its wish for another protocol, which this server may ignore; some clients always ask.
 
         The parser has taken everything after the head for that other protocol, so it has to be fed anew.
         """
+        assert self._parser is not None
         kept = [(name, value) for name, value in self.headers.items() if name not in (b"upgrade", b"connection")]
         method, self._parser = self._parser.get_method(), httptools.HttpRequestParser(self)
         lines = b"".join(b"%b: %b\r\n" % header for header in kept)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import Application, Guard, HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.transport.listener import Listener
@@ -28,12 +29,14 @@ class HttpService(Listener[HttpConnection]):
         limits: HttpLimits,
         application: Callable[[asyncio.AbstractEventLoop], Application],
         tls: ssl.SSLContext | None = None,
+        commons: Commons | None = None,
     ) -> None:
         super().__init__(name, host, port, limits.max_connections, tls)
         self._hosts = hosts
         self._origins = origins
         self._limits = limits
         self._application = application
+        self._commons = commons or Commons()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
         application = self._application(loop)
@@ -48,5 +51,6 @@ class HttpService(Listener[HttpConnection]):
             self.places.admit,
             self.places.leave,
             guard,
+            self._commons,
         )
         return application, lambda: HttpConnection(policy)

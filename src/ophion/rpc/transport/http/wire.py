@@ -13,9 +13,9 @@ Piece: TypeAlias = bytes | memoryview
 JSON: Final = b"application/json"
 TEXT: Final = b"text/plain; charset=utf-8"
 
-_KEPT_HEADS: Final = 1024
+KEPT_HEADS: Final = 1024
 _JSON_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-_JSON_HEADS: Final = tuple(_JSON_HEAD % size for size in range(_KEPT_HEADS))
+JSON_HEADS: Final = tuple(_JSON_HEAD % size for size in range(KEPT_HEADS))
 _REASONS: Final[Mapping[int, bytes]] = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -47,7 +47,7 @@ class Response:
 
 def json_head(size: int) -> bytes:
     """The head of a JSON answer with status 200 on a connection that stays open."""
-    return _JSON_HEADS[size] if size < _KEPT_HEADS else _JSON_HEAD % size
+    return JSON_HEADS[size] if size < KEPT_HEADS else _JSON_HEAD % size
 
 
 def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bool) -> bytes:

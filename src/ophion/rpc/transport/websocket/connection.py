@@ -1,10 +1,11 @@
 """One WebSocket client: the same answers behind another framing, plus a way to talk back (json-rpc.md 1.9).
 
-    socket -> WebSocketConnection -> wsproto (handshake, frames) -> Conversations -> text frames, in completion order
+    socket -> Handshake -> Turns -> FrameReader -> Conversations -> text frames, in completion order
 
-A connection is the `Caller` of its requests: subscriptions send through `notify`. Two things protect the node from a
-client that does not read: while its write buffer is full nothing more is read from it, so it cannot ask for more; and
-when notifications pile up beyond a limit, the connection is cut off.
+A connection is the `Caller` of its requests: subscriptions send through `notify`. Frames are looked at for a limited
+time in each turn of the loop; what is left over waits, and nothing more is read meanwhile. Two things protect the node
+from a client that does not read: while its write buffer is full nothing more is read from it, so it cannot ask for
+more; and when notifications pile up beyond a limit, the connection is cut off.
 """
 
 from __future__ import annotations
@@ -12,40 +13,43 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from time import perf_counter
 from typing import Final, cast
 
-from wsproto import ConnectionType, WSConnection
-from wsproto.connection import ConnectionState
-from wsproto.events import (
-    AcceptConnection,
-    BytesMessage,
-    CloseConnection,
-    Ping,
-    RejectConnection,
-    RejectData,
-    TextMessage,
-)
-from wsproto.events import Request as Handshake
-from wsproto.frame_protocol import CloseReason
-from wsproto.utilities import RemoteProtocolError
-
+from ophion.native.messages import FrameReader
 from ophion.rpc.transport.access import OriginList
-from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.budget import WORTH_NOTING
+from ophion.rpc.transport.http.connection import HttpConnection, address_of
 from ophion.rpc.transport.http.policy import Application, HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.transport.http.wire import TEXT, Response, response_head
+from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
 from ophion.rpc.transport.replies import Complete, Pending
 from ophion.rpc.transport.streaming import Pump, StreamedAnswer, fragments
+from ophion.rpc.transport.turns import SLICE_S, Share
+from ophion.rpc.transport.websocket.framing import PING, Closing, closing, pong, text_head
+from ophion.rpc.transport.websocket.handshake import MOST_BYTES, Handshake
 from ophion.rpc.transport.websocket.policy import ConnectionSession, WebSocketPolicy
 
 logger = logging.getLogger(__name__)
 
 _PING_AFTER_S: Final = 30.0
-_MAX_HANDSHAKE_BYTES: Final = 64 * 1024
 _MAX_OPEN_REQUESTS: Final = 128
+_MAX_OPEN_BYTES: Final = 256 * 1024
+"""Messages at work on one connection; beyond them the next one waits."""
+_LINGER_S: Final = 8.0
+"""How long a client that broke a rule may take to notice."""
+_MAX_CONTROLS: Final = 512
+"""Pings and pongs between two ticks."""
+_FRAMES: Final = 32
+"""How many frames are looked at before the time is."""
+_UNSENT_BYTES: Final = 8 * 1024
+_HEARD_OF_STRANGERS: Final = 64 * 1024
+"""The longest message of somebody who may ask nothing."""
+_WEIGHT_OF_A_BYTE: Final = 8
+_CLOSE, _PINGED = 0x8, 0x9
 _LOGIN: Final = b"POST /login"
 _NO_PLACE: Final = Response(503, (b"Too many connections",), TEXT)
-_NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP requests",), TEXT)
 _NO_LOGIN: Final = Response(400, reason=b"Authentication not enabled")
 
 
@@ -54,16 +58,23 @@ class WebSocketConnection(asyncio.Protocol):
 
     def __init__(self, policy: WebSocketPolicy) -> None:
         self._policy = policy
+        self._turns = policy.commons.turns
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self._protocol = WSConnection(ConnectionType.SERVER)
+        self._handshake = Handshake()
+        self._frames: FrameReader = cast(FrameReader, None)
         self._first = b""
+        """The beginning of the handshake, as long as it may be a login."""
+        self._rest = b""
+        """What has arrived and waits for its turn."""
+        self._is_waiting = False
+        self._share = Share()
         self._is_open = False
         self._is_closed = False
         self._is_paused = False
-        self._message: list[str] = []
-        self._message_bytes = 0
-        self._frame_bytes = 0
-        self._requests: set[Pending[Complete]] = set()
+        self._is_reading = True
+        self._is_noted = False
+        self._controls = 0
+        self._requests: dict[Pending[Complete], int] = {}
         self._pump: Pump | None = None
         self._behind: deque[Complete] = deque()
         self._silent_s = 0.0
@@ -71,47 +82,45 @@ class WebSocketConnection(asyncio.Protocol):
         self._unread_s = 0.0
         self._session: ConnectionSession | None = None
         self._http: HttpConnection | None = None
+        self._lingering: Lingering | None = None
 
     # --- called by the loop ----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(_UNSENT_BYTES)
         if not self._policy.opened(self):
             self._refuse(_NO_PLACE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_open, self._is_closed = False, True
+        self._handshake.close()
+        self._rest = b""
         if self._session is not None:
             self._session.leave(self)
         for pending in tuple(self._requests):
             pending.abandon()
         self._requests.clear()
-        if self._pump is not None:
-            self._pump.abandon()
-            self._pump = None
+        self._end_stream()
         self._behind.clear()
         self._policy.behind.discard(self)
+        self._policy.commons.budget.settle(self)
         self._policy.closed(self)
 
     def data_received(self, data: bytes) -> None:
         if self._is_closed:
+            if self._lingering is not None:
+                self._lingering.receive(len(data))
             return
         self._silent_s = 0.0
-        try:
-            if not self._is_open:
-                self._first += data[: _MAX_HANDSHAKE_BYTES + 1]
-                if len(self._first) > _MAX_HANDSHAKE_BYTES:
-                    self._refuse(Response(431))
-                    return
-                if self._policy.login is not None and _LOGIN.startswith(self._first[: len(_LOGIN)]):
-                    if len(self._first) >= len(_LOGIN):
-                        self._become_http(self._policy.login)
-                    return
-            self._protocol.receive_data(data)
-            for event in self._protocol.events():
-                self._on_event(event)
-        except RemoteProtocolError:
-            self._refuse(_NO_LOGIN if self._first.startswith(_LOGIN) else _NOT_HTTP)
+        if not self._is_open:
+            self._greet(data)
+        elif self._rest or self._turns.is_over:
+            self._rest += data
+            self._settle()
+        else:
+            self._rest = data
+            self.work()
 
     def pause_writing(self) -> None:
         self._is_paused, self._unread_s = True, 0.0
@@ -140,6 +149,14 @@ class WebSocketConnection(asyncio.Protocol):
             self._transport.abort()
             return
         self._send(message)
+        if self._is_paused:
+            self._weigh()
+
+    @property
+    def client(self) -> str:
+        """Who asks: the name of a token, or the address of a machine."""
+        name = None if self._session is None else self._session.client
+        return name or address_of(self._transport)
 
     def tick(self, seconds: float) -> None:
         """Some time has passed: see whether the client is still there."""
@@ -150,15 +167,19 @@ class WebSocketConnection(asyncio.Protocol):
         before, self._silent_s = self._silent_s, self._silent_s + seconds
         self._idle_s += seconds
         self._unread_s += seconds
+        self._controls = 0
         if self._is_paused and self._unread_s > limits.write_timeout_s:
             logger.warning("websocket client cut off: it has read nothing for %.0f s", self._unread_s)
             self._transport.abort()
+        elif self._is_closed:
+            if self._silent_s > _LINGER_S:
+                self._transport.abort()
         elif not self._is_open and self._idle_s > limits.handshake_timeout_s:
             self._refuse(Response(408))
         elif self._silent_s > limits.silence_timeout_s:
             self._transport.abort()
         elif self._is_open and int(before / _PING_AFTER_S) < int(self._silent_s / _PING_AFTER_S):
-            self._transport.write(self._protocol.send(Ping()))
+            self._transport.write(PING)
 
     def idleness(self) -> float:
         """Seconds without requests and notifications, for whoever needs the place of this connection (`Places`)."""
@@ -173,75 +194,140 @@ class WebSocketConnection(asyncio.Protocol):
         if self._is_paused or not self._is_open:
             self._transport.abort()
         else:
-            self.close(CloseReason.TRY_AGAIN_LATER)
+            self.close(Closing.TRY_AGAIN_LATER)
+
+    def cut_off(self) -> None:
+        """All clients together hold too much: this one lets go of what it has (`Budget`)."""
+        self._rest, self._frames = b"", FrameReader(0, 0)
+        self.give_way()
 
     def session_ended(self) -> None:
         """Neither answers nor notifications for somebody whose token is not good any more."""
-        self.close(CloseReason.POLICY_VIOLATION, "Token expired")
+        self.close(Closing.POLICY, "Token expired")
 
-    def close(self, code: CloseReason = CloseReason.GOING_AWAY, reason: str | None = None) -> None:
+    def close(self, code: int = Closing.GOING_AWAY, reason: str = "") -> None:
         """End the connection with a reason the client can see."""
-        if self._is_open and self._protocol.state is ConnectionState.OPEN:
-            self._transport.write(self._protocol.send(CloseConnection(code, reason)))
+        if self._is_open:
+            self._transport.write(closing(code, reason))
         self._is_open, self._is_closed = False, True
-        if self._pump is not None:
-            self._pump.abandon()
-            self._pump = None
+        self._rest = b""
+        self._end_stream()
         self._transport.close()
 
-    # --- events ----------------------------------------------------------------------------------
+    def _end_with(self, code: int, reason: str = "") -> None:
+        """The client has broken a rule: it is told so, and what it still sends is thrown away."""
+        if self._is_open:
+            self._transport.write(closing(code, reason))
+            self._is_open, self._is_closed, self._silent_s = False, True, 0.0
+            self._end_stream()
+            self._lingering = Lingering(self._transport, self._turns)
 
-    def _on_event(self, event: object) -> None:
-        if self._is_closed:
-            return
-        if isinstance(event, TextMessage):
-            self._on_data(event.data, event.frame_finished, event.message_finished)
-        elif isinstance(event, BytesMessage):
-            self._on_data(bytes(event.data).decode("utf-8", "replace"), event.frame_finished, event.message_finished)
-        elif isinstance(event, Handshake):
-            self._on_handshake(event)
-        elif isinstance(event, Ping):
-            self._transport.write(self._protocol.send(event.response()))
-        elif isinstance(event, CloseConnection):
-            if self._protocol.state in (ConnectionState.REMOTE_CLOSING, ConnectionState.OPEN):
-                self._transport.write(self._protocol.send(event.response()))
-            self._is_open, self._is_closed = False, True
-            self._transport.close()
+    # --- the handshake ---------------------------------------------------------------------------
 
-    def _on_handshake(self, handshake: Handshake) -> None:
-        if not self._policy.hosts.allows(handshake.host.encode("latin-1")):
-            body = b'{"message":"Host not authorized."}'
-            headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-            rejection = RejectConnection(status_code=403, headers=headers, has_body=True)
-            self._transport.write(self._protocol.send(rejection) + self._protocol.send(RejectData(data=body)))
-            self._is_closed = True
-            self._transport.close()
-            return
-        if self._policy.guard is not None:
-            header = next((value for name, value in handshake.extra_headers if name.lower() == b"authorization"), None)
-            self._session = self._policy.guard.connection_session(header)
-        # Some libraries name this sub-protocol by mistake and give up when it is not confirmed.
-        subprotocol = "undefined" if "undefined" in handshake.subprotocols else None
-        self._transport.write(self._protocol.send(AcceptConnection(subprotocol=subprotocol)))
-        self._is_open = True
-        self._idle_s = 0.0
-        self._first = b""
+    def _greet(self, data: bytes) -> None:
+        login = self._policy.login
+        if len(self._first) < len(_LOGIN):
+            self._first += data[: len(_LOGIN)]
+            if _LOGIN.startswith(self._first[: len(_LOGIN)]):
+                self._rest += data
+                if len(self._first) < len(_LOGIN):
+                    return
+                if login is None:
+                    self._refuse(_NO_LOGIN)
+                else:
+                    self._become_http(login)
+                return
+            data, self._rest = self._rest + data, b""
+        found = self._handshake.feed(data)
+        if isinstance(found, int):
+            refusal = self._handshake.refusal(self._policy.hosts, self._policy.origins)
+            if refusal is None:
+                self._open(data[found:])
+                return
+            found = refusal
+        if found is not None:
+            self._refuse(found)
+
+    def _open(self, rest: bytes) -> None:
+        limits, guard = self._policy.limits, self._policy.guard
+        frame, message = limits.max_frame_bytes, limits.max_message_bytes
+        if guard is not None:
+            self._session = guard.connection_session(self._handshake.headers.get(b"authorization"))
+            if not self._session.is_heard:
+                frame = message = min(message, _HEARD_OF_STRANGERS)
+        self._frames = FrameReader(frame, message)
+        self._transport.write(self._handshake.answer())
+        self._handshake.close()
+        self._is_open, self._idle_s, self._first = True, 0.0, b""
         if self._session is not None:
             self._session.join(self)
+        if rest and self._is_open:
+            self._rest = rest
+            self._settle()
 
-    def _on_data(self, text: str, ends_frame: bool, ends_message: bool) -> None:
-        limits = self._policy.limits
-        self._frame_bytes += len(text)
-        self._message_bytes += len(text)
-        if self._frame_bytes > limits.max_frame_bytes or self._message_bytes > limits.max_message_bytes:
-            self.close(CloseReason.MESSAGE_TOO_BIG)
+    def _become_http(self, login: Application) -> None:
+        """This client wants to log in before it comes back with a token: from here on it speaks HTTP."""
+        policy = HttpPolicy(
+            login,
+            self._policy.hosts,
+            OriginList(()),
+            HttpLimits(max_body_bytes=MOST_BYTES),
+            PlainHeads(),
+            lambda opened: True,
+            lambda closed: self._policy.closed(self),
+            commons=self._policy.commons,
+        )
+        first, self._rest = self._rest, b""
+        self._handshake.close()
+        self._http = HttpConnection(policy)
+        self._transport.set_protocol(self._http)
+        self._http.connection_made(self._transport)
+        self._http.data_received(first)
+
+    def _refuse(self, response: Response) -> None:
+        self._is_open, self._is_closed = False, True
+        self._handshake.close()
+        self._transport.write(response_head(response, b"", False, False) + b"".join(response.body))
+        self._transport.close()
+
+    # --- messages --------------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Go on with what has arrived, for a while (`Turns`)."""
+        self._is_waiting = False
+        data, position = self._rest, 0
+        if not data or self._is_closed:
             return
-        self._message.append(text)
-        if ends_frame:
-            self._frame_bytes = 0
-        if ends_message:
-            message, self._message, self._message_bytes = "".join(self._message), [], 0
-            self._on_message(message.encode())
+        begun = self._turns.begin()
+        while position < len(data) and self._has_room:
+            position, events, controls, fault = self._frames.read(data, position, _FRAMES)
+            self._controls += controls
+            for opcode, payload in events:
+                self._on_event(opcode, payload)
+            if fault is not None:
+                self._end_with(fault)
+            elif self._controls > _MAX_CONTROLS:
+                self._end_with(Closing.POLICY, "Too many control frames")
+            if self._has_ended() or perf_counter() - begun[0] > SLICE_S:
+                break
+        self._rest = b"" if self._has_ended() else data[position:]
+        self._turns.end(begun, self._share)
+        self._settle()
+
+    def _has_ended(self) -> bool:
+        return self._is_closed
+
+    def _on_event(self, opcode: int, payload: bytes) -> None:
+        if self._is_closed:
+            return
+        if opcode == _PINGED:
+            self._transport.write(pong(payload))
+        elif opcode == _CLOSE:
+            self._transport.write(b"\x88%c" % len(payload) + payload)
+            self._is_open, self._is_closed = False, True
+            self._transport.close()
+        else:
+            self._on_message(payload)
 
     def _on_message(self, message: bytes) -> None:
         self._idle_s = 0.0
@@ -252,13 +338,13 @@ class WebSocketConnection(asyncio.Protocol):
             return
 
         def receive(complete: Complete) -> None:
-            self._requests.discard(reply)
+            self._requests.pop(reply, None)
             self._send(complete)
             self._settle()
 
         reply.deliver = receive
-        self._requests.add(reply)
-        self._settle()
+        reply.weighed = self._weigh
+        self._requests[reply] = len(message) * _WEIGHT_OF_A_BYTE
 
     def _send(self, reply: Complete) -> None:
         if not self._is_open:
@@ -273,7 +359,7 @@ class WebSocketConnection(asyncio.Protocol):
         parts = (reply,) if isinstance(reply, bytes) else reply.parts
         size = sum(map(len, parts))
         if size:
-            self._transport.writelines((text_frame_head(size), *parts))
+            self._transport.writelines((text_head(size), *parts))
 
     def _streamed(self) -> None:
         """A streamed answer has been sent: now what came in between."""
@@ -281,41 +367,50 @@ class WebSocketConnection(asyncio.Protocol):
         while self._behind and self._pump is None:
             self._send(self._behind.popleft())
 
+    def _end_stream(self) -> None:
+        if self._pump is not None:
+            self._pump.abandon()
+            self._pump = None
+
+    # --- what may happen next --------------------------------------------------------------------
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether the client may ask for more at this moment."""
+        return not self._is_paused and len(self._requests) < _MAX_OPEN_REQUESTS and self._weight < _MAX_OPEN_BYTES
+
+    @property
+    def _weight(self) -> int:
+        """Bytes that are kept for messages at work."""
+        return sum(pending.weight or size for pending, size in self._requests.items())
+
     def _settle(self) -> None:
         if self._is_closed or self._transport.is_closing():
             return
-        if self._is_paused or len(self._requests) >= _MAX_OPEN_REQUESTS:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
+        has_room = self._has_room
+        if self._rest and has_room and not self._is_waiting:
+            self._is_waiting = True
+            self._turns.wait(self, self._share.rank(len(self._rest)))
+        wanted = has_room and not self._rest
+        if wanted != self._is_reading:
+            self._is_reading = wanted
+            if wanted:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+        self._weigh()
 
-    def _become_http(self, login: Application) -> None:
-        """This client wants to log in before it comes back with a token: from here on it speaks HTTP."""
-        policy = HttpPolicy(
-            login,
-            self._policy.hosts,
-            OriginList(()),
-            HttpLimits(max_body_bytes=_MAX_HANDSHAKE_BYTES),
-            PlainHeads(),
-            lambda opened: True,
-            lambda closed: self._policy.closed(self),
-        )
-        first, self._first = self._first, b""
-        self._http = HttpConnection(policy)
-        self._transport.set_protocol(self._http)
-        self._http.connection_made(self._transport)
-        self._http.data_received(first)
-
-    def _refuse(self, response: Response) -> None:
-        self._is_open, self._is_closed = False, True
-        self._transport.write(response_head(response, b"", False, False) + b"".join(response.body))
-        self._transport.close()
-
-
-def text_frame_head(size: int) -> bytes:
-    """The head of an unfragmented, unmasked text frame: answers are bytes already and need no copy through text."""
-    if size < 126:
-        return bytes((0x81, size))
-    if size < 1 << 16:
-        return b"\x81\x7e" + size.to_bytes(2, "big")
-    return b"\x81\x7f" + size.to_bytes(8, "big")
+    def _weigh(self) -> None:
+        """Note what this connection makes the node hold."""
+        size = len(self._rest) + self._frames.held_bytes + self._weight
+        if self._is_paused:
+            size += self._transport.get_write_buffer_size()
+        if self._behind:
+            size += sum(len(one) for one in self._behind if type(one) is bytes)
+        budget = self._policy.commons.budget
+        if size > WORTH_NOTING:
+            self._is_noted = True
+            budget.note(self, size, self._session is None or self._session.is_trusted)
+        elif self._is_noted:
+            self._is_noted = False
+            budget.settle(self)

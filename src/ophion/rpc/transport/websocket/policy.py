@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ophion.rpc.transport.access import HostList
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import Application, SessionUser
 from ophion.rpc.transport.replies import Reply
 
@@ -52,7 +53,19 @@ class ConnectionSession(Protocol):
 
     @property
     def handle(self) -> Callable[[bytes, WebSocketConnection], Reply]:
-        """Answers the messages of users of the session."""
+        """Answers one message, for this once."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether there is a good token."""
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether there is anything that may be asked."""
+
+    @property
+    def client(self) -> str | None:
+        """Whose token it is."""
 
     def join(self, user: SessionUser) -> None: ...
 
@@ -79,6 +92,7 @@ class WebSocketPolicy:
 
     conversations: Conversations
     hosts: HostList
+    origins: OriginList
     limits: WebSocketLimits
     opened: Callable[[WebSocketConnection], bool]
     """Called for a new connection; False turns it away."""
@@ -87,6 +101,7 @@ class WebSocketPolicy:
     """Where clients log in; None where no token is needed."""
     guard: ConnectionGuard | None = None
     """Who looks at the tokens."""
+    commons: Commons = field(default_factory=Commons)
     behind: set[WebSocketConnection] = field(default_factory=set)
     """Clients that do not take what is sent to them at this moment; they share the room for unread messages."""
 

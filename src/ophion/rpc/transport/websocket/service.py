@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ophion.rpc.transport.access import HostList
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.listener import Listener
+from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import GuardedConversations, WebSocketLimits, WebSocketPolicy
 
 if TYPE_CHECKING:
     import ssl
 
-    from ophion.rpc.transport.websocket.connection import WebSocketConnection
 
-
-class WebSocketService(Listener["WebSocketConnection"]):
+class WebSocketService(Listener[WebSocketConnection]):
     """Listens for WebSocket clients until it is cancelled."""
 
     def __init__(
@@ -25,24 +25,33 @@ class WebSocketService(Listener["WebSocketConnection"]):
         host: str,
         port: int,
         hosts: HostList,
+        origins: OriginList,
         limits: WebSocketLimits,
         conversations: Callable[[asyncio.AbstractEventLoop], GuardedConversations],
         closed: Callable[[WebSocketConnection], None],
         tls: ssl.SSLContext | None = None,
+        commons: Commons | None = None,
     ) -> None:
         super().__init__(name, host, port, limits.max_connections, tls)
         self._hosts = hosts
+        self._origins = origins
         self._limits = limits
         self._conversations = conversations
         self._closed = closed
+        self._commons = commons or Commons()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[GuardedConversations, Callable[[], WebSocketConnection]]:
-        # wsproto takes longer to load than the rest of the interface to start: only nodes that need it wait for it
-        from ophion.rpc.transport.websocket.connection import WebSocketConnection
-
         said = self._conversations(loop)
         policy = WebSocketPolicy(
-            said, self._hosts, self._limits, self.places.admit, self._forget, said.login, said.token_guard
+            said,
+            self._hosts,
+            self._origins,
+            self._limits,
+            self.places.admit,
+            self._forget,
+            said.login,
+            said.token_guard,
+            self._commons,
         )
         return said, lambda: WebSocketConnection(policy)
 

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.budget import Budget
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
 from ophion.rpc.transport.http.wire import Request, Response
 from ophion.rpc.transport.replies import Pending, Reply
-from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher
+from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 BLOCK_NUMBER = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x20"}'
@@ -47,6 +49,7 @@ class Client:
         limits = HttpLimits(**options.pop("limits", {}))
         self.heads = options.pop("heads", None) or PlainHeads()
         self.transport = MemoryTransport()
+        self.commons = options.pop("commons", None) or patient()
         self.open: list[HttpConnection] = []
         policy = HttpPolicy(
             Echo(dispatcher(context, asyncio.get_running_loop())),
@@ -56,12 +59,22 @@ class Client:
             self.heads,
             options.pop("opened", lambda connection: True),
             lambda connection: None,
+            commons=self.commons,
         )
         self.connection = HttpConnection(policy)
         self.connection.connection_made(self.transport)
 
     def send(self, data: bytes) -> bytes:
         self.connection.data_received(data)
+        return self.transport.take()
+
+    async def sent(self, data: bytes) -> bytes:
+        """The same, when all of it has had its turn."""
+        self.connection.data_received(data)
+        for _ in range(1000):
+            await asyncio.sleep(0)
+            if not len(self.commons.turns):
+                break
         return self.transport.take()
 
     def post(self, body: bytes = BLOCK_NUMBER, *headers: bytes) -> bytes:
@@ -148,10 +161,10 @@ def test_a_learned_head_does_not_serve_a_longer_or_shorter_message() -> None:
 
 @given(st.lists(st.integers(min_value=1, max_value=400), max_size=12))
 def test_a_request_may_arrive_in_any_pieces(cuts: list[int]) -> None:
-    def story(client: Client, context: Context) -> None:
+    async def story(client: Client, context: Context) -> None:
         stream = post() + post(b'{"id":2,"method":"eth_getCode","params":["0x1"]}', b"X-Any: thing") + post()
         ends = sorted({0, len(stream), *(cut % len(stream) for cut in cuts)})
-        received = b"".join(client.send(stream[a:b]) for a, b in pairwise(ends))
+        received = b"".join([await client.sent(stream[a:b]) for a, b in pairwise(ends)])
         found = responses(received)
         assert [body for _, _, body in found][::2] == [ANSWER, ANSWER]
         assert json.loads(found[1][2])["id"] == 2
@@ -486,8 +499,10 @@ def test_no_bytes_make_the_connection_fail(pieces: list[bytes]) -> None:
 
 
 def test_many_headers_are_too_many_even_when_they_come_at_once() -> None:
-    def story(client: Client, context: Context) -> None:
-        status, _, _ = only(client.post(BLOCK_NUMBER, *[b"X-%d: %b" % (number, b"y" * 100) for number in range(100)]))
+    async def story(client: Client, context: Context) -> None:
+        status, _, _ = only(
+            await client.sent(post(BLOCK_NUMBER, *[b"X-%d: %b" % (number, b"y" * 100) for number in range(100)]))
+        )
         assert status == 431
 
     run(story, limits={"max_head_bytes": 4096})
@@ -501,6 +516,141 @@ def test_the_work_of_a_client_that_has_gone_is_given_up(monkeypatch: pytest.Monk
         assert client.connection.eof_received()
         assert not client.transport.is_aborted
         await asyncio.sleep(0.05)
+        assert client.transport.is_aborted
+
+    run(story)
+
+
+# --- what strangers make us hold, and for how long ------------------------------------------------
+
+
+def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> None:
+    async def story(client: Client, context: Context) -> None:
+        head, size = post(b" " * 200_000).partition(b"\r\n\r\n")[0] + b"\r\n\r\n", 200_000
+        await client.sent(head + b" " * (size - 1))
+        assert client.commons.budget.held >= size - 1
+        reader = client.connection._reader
+        assert reader is not None
+        assert reader.held_bytes == size - 1
+        await client.sent(b" ")
+        assert reader.held_bytes == 0, "the connection stays, the body does not"
+        assert client.commons.budget.held == 0
+        await client.sent(head + b" " * (size - 1))
+        found, parser = weakref.ref(client.connection), weakref.ref(reader)
+        client.connection.connection_lost(None)
+        assert client.commons.budget.held == 0
+        gc.disable()
+        try:
+            del reader, client.connection
+            await asyncio.sleep(0)
+            assert found() is None, "nothing goes round in a circle"
+            assert parser() is None
+        finally:
+            gc.enable()
+
+    run(story)
+
+
+def test_bodies_that_do_not_arrive_give_way_to_others_with_503() -> None:
+    commons = Commons(Budget(1_000_000))
+
+    async def story(client: Client, context: Context) -> None:
+        clients = [client, *(Client(context, commons=commons) for _ in range(12))]
+        for one in clients:
+            await one.sent(post(b" " * 200_000)[:-100_000])
+        assert commons.budget.held <= 1_000_000
+        refused = [one for one in clients if one.transport.has_eof]
+        assert refused
+        assert refused[0] is client, "the one that has held it longest"
+        small = Client(context, commons=commons)
+        assert only(await small.sent(post()))[0] == 200
+        last = clients[-1]
+        assert only(await last.sent(b" " * 100_000))[0] == 400, "nothing but spaces is no JSON, but it was looked at"
+
+    run(story, commons=commons)
+
+
+def test_a_refused_body_is_told_when_to_come_back() -> None:
+    async def story(client: Client, context: Context) -> None:
+        status, headers, _ = only(await client.sent(post(b" " * 200_000)[:-100]))
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert client.transport.has_eof
+
+    run(story, commons=Commons(Budget(100_000)))
+
+
+def test_crumbs_of_a_body_take_no_more_than_the_body() -> None:
+    async def story(client: Client, context: Context) -> None:
+        await client.sent(b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(20):
+            await client.sent(b"2\r\n  \r\n" * 1000)
+        assert client.connection._reader is not None
+        assert type(client.connection._reader._body) is bytearray
+        assert client.commons.budget.held == 40_000
+
+    run(story)
+
+
+def test_many_pipelined_requests_take_turns_and_nothing_is_read_meanwhile() -> None:
+    async def story(client: Client, context: Context) -> None:
+        first = client.send(post() * 2000)
+        assert 0 < len(responses(first)) < 2000
+        assert client.transport.is_reading_paused
+        rest = await client.sent(b"")
+        assert len(responses(first + rest)) == 2000
+        assert not client.transport.is_reading_paused
+
+    run(story)
+
+
+def test_upgrades_without_end_are_answered_one_by_one() -> None:
+    async def story(client: Client, context: Context) -> None:
+        one = b"GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+        found = responses(await client.sent(one * 3000))
+        assert [status for status, _, _ in found] == [404] * 3000
+
+    run(story)
+
+
+@pytest.mark.parametrize("name", [b"Host", b"Authorization", b"Content-Type", b"Content-Length", b"Origin"])
+def test_headers_that_decide_something_come_once(name: bytes) -> None:
+    def story(client: Client, context: Context) -> None:
+        value = b"%d" % len(BLOCK_NUMBER) if name == b"Content-Length" else b"localhost"
+        line = name + b": " + value
+        lines = [line] if name in (b"Host", b"Content-Length") else [line, line]
+        assert only(client.post(BLOCK_NUMBER, *lines))[0] == 400
+        assert client.transport.has_eof
+
+    run(story, origins=["*"])
+
+
+@pytest.mark.parametrize("length", [b"0" * 5000 + b"63", b"0" * 5000])
+def test_a_length_of_thousands_of_digits_is_read_or_refused(length: bytes) -> None:
+    async def story(client: Client, context: Context) -> None:
+        data = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + length + b"\r\n\r\n" + BLOCK_NUMBER
+        answer = await client.sent(data)
+        assert answer.split()[1] in (b"200", b"400")
+
+    run(story)
+
+
+def test_what_comes_after_a_body_is_no_header() -> None:
+    def story(client: Client, context: Context) -> None:
+        chunk = b"%x\r\n%b\r\n0\r\n" % (len(BLOCK_NUMBER), BLOCK_NUMBER)
+        lines = b"Host: evil\r\nOrigin: http://evil\r\nAuthorization: Bearer x\r\nHost: evil\r\n"
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        assert only(client.send(head + chunk + lines + b"\r\n"))[0] == 200
+        assert client.connection._reader is not None
+        assert client.connection._reader.headers.keys() == {b"host", b"transfer-encoding"}
+
+    run(story)
+
+
+def test_a_client_that_goes_on_sending_after_its_refusal_is_cut_off_somewhen() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post(b"x", b"Content-Length: 5")
+        for _ in range(70):
+            client.connection.data_received(b" " * 1_000_000)
         assert client.transport.is_aborted
 
     run(story)

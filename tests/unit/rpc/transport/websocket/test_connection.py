@@ -22,10 +22,12 @@ from wsproto.events import (
     TextMessage,
 )
 
-from ophion.rpc.transport.access import HostList
-from ophion.rpc.transport.websocket.connection import WebSocketConnection, text_frame_head
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.budget import Budget
+from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
-from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher
+from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 
 class Client:
@@ -34,12 +36,15 @@ class Client:
     def __init__(self, context: Context, **options: Any) -> None:
         self.transport = MemoryTransport()
         self.closed: list[WebSocketConnection] = []
+        self.commons = options.pop("commons", None) or patient()
         policy = WebSocketPolicy(
             dispatcher(context, asyncio.get_running_loop(), "ws"),
             HostList(["localhost"]),
+            OriginList(options.pop("origins", ())),
             WebSocketLimits(**options),
             lambda connection: True,
             self.closed.append,
+            commons=self.commons,
         )
         self.server = WebSocketConnection(policy)
         self.server.connection_made(self.transport)
@@ -148,7 +153,6 @@ def test_frames_of_every_size_are_understood(size: int) -> None:
         assert "".join(event.data for event in events) == "x" * size  # type: ignore[attr-defined]
 
     run(story)
-    assert text_frame_head(5) == b"\x81\x05"
 
 
 def test_the_sub_protocol_undefined_is_confirmed() -> None:
@@ -286,5 +290,121 @@ def test_stopping_says_goodbye() -> None:
         (closed,) = client.received()
         assert isinstance(closed, CloseConnection)
         assert closed.code == 1001
+
+    run(story)
+
+
+def raw(first: int, payload: bytes = b"") -> bytes:
+    """A frame under a mask of zeros."""
+    assert len(payload) < 126
+    return bytes((first, 0x80 | len(payload))) + bytes(4) + payload
+
+
+def code_of(events: list[Event]) -> int | None:
+    closed = [event for event in events if isinstance(event, CloseConnection)]
+    return closed[0].code if closed else None
+
+
+def test_a_page_may_open_a_socket_only_where_it_may_call_over_http() -> None:
+    def open_from(client: Client, origin: bytes) -> Event:
+        return client.open(extra_headers=[(b"Origin", origin)])[0]
+
+    def closed(client: Client, context: Context) -> None:
+        rejected = open_from(client, b"https://evil.example")
+        assert isinstance(rejected, RejectConnection)
+        assert rejected.status_code == 403
+        assert client.transport.is_closed
+
+    def opened(client: Client, context: Context) -> None:
+        assert isinstance(open_from(client, b"https://page.example"), AcceptConnection)
+
+    run(closed)
+    run(closed, origins=["https://page.example"])
+    run(opened, origins=["https://page.example"])
+    run(opened, origins=["*"])
+
+
+async def until_quiet(client: Client) -> list[Event]:
+    """What comes back when all that was sent has had its turns."""
+    events: list[Event] = []
+    for _ in range(2000):
+        events += client.received()
+        if client.transport.is_closed or not len(client.commons.turns):
+            break
+        await asyncio.sleep(0)
+    return events
+
+
+def test_a_client_that_only_pings_is_closed() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.open()
+        client.server.data_received(raw(0x89) * 100)
+        assert [type(event) for event in await until_quiet(client)] == [Pong] * 4, "one for those that come together"
+        client.server.data_received(raw(0x8A) * 10_000)
+        assert code_of(await until_quiet(client)) == 1008
+
+    run(story)
+
+
+def test_pings_now_and_then_are_welcome() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.open()
+        for _ in range(100):
+            client.server.data_received(raw(0x89, b"x") * 20)
+            client.server.tick(5.0)
+        assert code_of(await until_quiet(client)) is None
+        assert not client.transport.is_closed
+
+    run(story)
+
+
+@pytest.mark.parametrize("piece", [b"", b" "])
+def test_a_message_in_crumbs_is_refused(piece: bytes) -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.open()
+        client.server.data_received(raw(0x01, b"[") + raw(0x00, piece) * 20_000)
+        assert code_of(await until_quiet(client)) == 1008
+
+    run(story)
+
+
+def test_many_messages_are_answered_in_turns_and_nothing_is_read_meanwhile() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.open()
+        client.server.data_received(raw(0x81, b"{}") * 3000)
+        first = len(client.received())
+        assert 0 < first < 3000
+        assert client.transport.is_reading_paused
+        events = await until_quiet(client)
+        assert first + len(events) == 3000
+        assert not client.transport.is_reading_paused
+
+    run(story)
+
+
+def test_a_message_that_does_not_end_counts_and_goes_when_there_is_too_much() -> None:
+    commons = Commons(Budget(300_000))
+
+    async def story(client: Client, context: Context) -> None:
+        others = [Client(context, commons=commons) for _ in range(3)]
+        for one in (client, *others):
+            one.open()
+            one.server.data_received(b"\x01\xff" + (100_000).to_bytes(8, "big") + bytes(4) + b" " * 90_000)
+        assert code_of(client.received()) == 1013, "the one that has held it longest"
+        assert 0 < commons.budget.held <= 300_000
+        assert [one.transport.is_closed for one in others] == [False] * 3
+        for one in others:
+            one.server.connection_lost(None)
+        assert commons.budget.held == 0
+
+    run(story, commons=commons)
+
+
+def test_frames_may_come_with_the_handshake() -> None:
+    async def story(client: Client, context: Context) -> None:
+        hello = client.protocol.send(Request(host="localhost", target="/"))
+        client.server.data_received(hello + raw(0x81, b'{"id":1,"method":"eth_blockNumber"}'))
+        events = await until_quiet(client)
+        assert [type(event) for event in events] == [AcceptConnection, TextMessage]
 
     run(story)

@@ -1,0 +1,137 @@
+//! What clients send, as Python sees it. Everything is computed in the crate `ophion-messages`.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use ophion_messages::frames::{Event, Reader};
+use ophion_messages::outline::{self, Form, Member};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use crate::values::convert::to_bytes;
+
+/// From here on the work takes longer than a few microseconds, and others may run meanwhile.
+const LONG: usize = 64 << 10;
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct JsonOutline {
+    /// Of a batch.
+    members: Vec<Member>,
+    #[pyo3(get)]
+    is_request: bool,
+    #[pyo3(get)]
+    is_batch: bool,
+    #[pyo3(get)]
+    count: usize,
+    #[pyo3(get)]
+    values: usize,
+    id: Option<Range<usize>>,
+    method: Option<Range<usize>>,
+    params: Option<Range<usize>>,
+}
+
+fn pair(place: &Option<Range<usize>>) -> Option<(usize, usize)> {
+    place.as_ref().map(|place| (place.start, place.end))
+}
+
+#[pymethods]
+impl JsonOutline {
+    #[getter]
+    fn id(&self) -> Option<(usize, usize)> {
+        pair(&self.id)
+    }
+
+    #[getter]
+    fn method(&self) -> Option<(usize, usize)> {
+        pair(&self.method)
+    }
+
+    #[getter]
+    fn params(&self) -> Option<(usize, usize)> {
+        pair(&self.params)
+    }
+
+    #[getter]
+    fn members<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.members.iter().map(|one| (one.place.start, one.place.end, one.values)))
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, most_members, /))]
+fn json_outline(py: Python<'_>, text: &[u8], most_members: usize) -> Option<JsonOutline> {
+    let found = if text.len() < LONG {
+        outline::outline(text, most_members)
+    } else {
+        py.detach(|| outline::outline(text, most_members))
+    };
+    let found = found.ok()?;
+    let values = found.values;
+    let nothing = JsonOutline {
+        members: Vec::new(),
+        is_request: false,
+        is_batch: false,
+        count: 0,
+        values,
+        id: None,
+        method: None,
+        params: None,
+    };
+    Some(match found.form {
+        Form::Scalar => nothing,
+        Form::Batch(members, count) => JsonOutline { members, is_batch: true, count, ..nothing },
+        Form::Request(one) => {
+            JsonOutline { is_request: true, id: one.id, method: one.method, params: one.params, ..nothing }
+        }
+    })
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct FrameReader {
+    reader: Mutex<Reader>,
+}
+
+#[pymethods]
+impl FrameReader {
+    #[new]
+    #[pyo3(signature = (most_frame, most_message, /))]
+    fn new(most_frame: u64, most_message: u64) -> Self {
+        FrameReader { reader: Mutex::new(Reader::new(most_frame, most_message)) }
+    }
+
+    #[getter]
+    fn held_bytes(&self) -> usize {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).held()
+    }
+
+    #[pyo3(signature = (data, start, most_frames, /))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        data: &[u8],
+        start: usize,
+        most_frames: usize,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let data = &data[start.min(data.len())..];
+        let outcome = self.reader.lock().unwrap_or_else(PoisonError::into_inner).read(data, most_frames);
+        let events = PyList::empty(py);
+        for event in outcome.events {
+            // each is let go of before the next is copied
+            let (opcode, payload): (u8, Bound<'py, PyBytes>) = match event {
+                Event::Text(text) => (0x1, to_bytes(py, &text)),
+                Event::Binary(bytes) => (0x2, to_bytes(py, &bytes)),
+                Event::Ping(payload) => (0x9, to_bytes(py, &payload)),
+                Event::Close(code) => (0x8, to_bytes(py, code.map_or(Vec::new(), |code| code.to_be_bytes().to_vec()))),
+            };
+            events.append((opcode, payload))?;
+        }
+        let fault = outcome.fault.map(|fault| fault as u16);
+        (start + outcome.taken, events, outcome.controls, fault).into_pyobject(py)
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<JsonOutline>()?;
+    module.add_class::<FrameReader>()?;
+    module.add_function(wrap_pyfunction!(json_outline, module)?)
+}

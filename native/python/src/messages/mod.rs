@@ -1,0 +1,3 @@
+//! What clients send: outlines of JSON texts and frames of WebSockets.
+
+pub mod clients;

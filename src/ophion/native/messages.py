@@ -1,0 +1,5 @@
+"""What clients send: outlines of JSON texts, and frames of WebSockets."""
+
+from ophion._native import FrameReader, JsonOutline, json_outline
+
+__all__ = ["FrameReader", "JsonOutline", "json_outline"]

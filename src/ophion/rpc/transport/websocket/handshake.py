@@ -1,0 +1,108 @@
+"""The handshake of a WebSocket client (RFC 6455, 4): one HTTP head, and the answer to it.
+
+A page in a browser may open a socket to anywhere, and no preflight asks before it does. But a browser says which page
+it was: an `Origin` is allowed where one is allowed over HTTP. Programs have none.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import Final
+
+import httptools
+
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.wire import TEXT, Response
+
+MOST_BYTES: Final = 64 * 1024
+_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_ONCE: Final = frozenset(
+    (b"authorization", b"content-length", b"host", b"origin", b"sec-websocket-key", b"sec-websocket-version")
+)
+NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP requests",), TEXT)
+_HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
+_ORIGIN_REFUSED: Final = Response(403)
+_OTHER_VERSION: Final = Response(426, (b"Websocket version 13 is spoken here",), TEXT, b"Sec-WebSocket-Version: 13\r\n")
+
+
+class Handshake:
+    """The head of one client, as it arrives. Its `on_...` methods are called by httptools."""
+
+    def __init__(self) -> None:
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
+        self._size = 0
+        self._is_repeated = False
+        self._is_whole = False
+        self.headers: dict[bytes, bytes] = {}
+
+    def feed(self, data: bytes) -> int | Response | None:
+        """Take some bytes: where the head has ended and frames begin, what to refuse it with, or None if it goes on."""
+        parser = self._parser
+        if parser is None:
+            return NOT_HTTP
+        self._size += len(data)
+        try:
+            parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._parser = None
+            return self._checked(parser.get_method(), parser.get_http_version()) or int(upgrade.args[0])
+        except httptools.HttpParserError:
+            return NOT_HTTP
+        if self._is_whole:
+            return NOT_HTTP
+        return Response(431) if self._size > MOST_BYTES else None
+
+    def close(self) -> None:
+        """Let go of the parser, which knows this object."""
+        self._parser = None
+
+    def refusal(self, hosts: HostList, origins: OriginList) -> Response | None:
+        """Whether a complete handshake comes to the wrong name, or from a page that has no business here."""
+        if not hosts.allows(self.headers.get(b"host")):
+            return _HOST_REFUSED
+        origin = self.headers.get(b"origin")
+        return None if origin is None or origins.allows(origin) else _ORIGIN_REFUSED
+
+    def answer(self) -> bytes:
+        """The head that opens the socket."""
+        accepted = base64.b64encode(hashlib.sha1(self.headers[b"sec-websocket-key"] + _GUID).digest())
+        lines = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %b\r\n" % accepted
+        # Some libraries name this sub-protocol by mistake and give up when it is not confirmed.
+        if b"undefined" in _words(self.headers.get(b"sec-websocket-protocol", b"")):
+            lines += b"Sec-WebSocket-Protocol: undefined\r\n"
+        return b"HTTP/1.1 101 Switching Protocols\r\n%b\r\n" % lines
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name in self.headers:
+            self._is_repeated |= name in _ONCE
+            value = self.headers[name] + b"," + value
+        self.headers[name] = value
+
+    def on_message_complete(self) -> None:
+        self._is_whole = True
+
+    def _checked(self, method: bytes, version: str) -> Response | None:
+        headers = self.headers
+        if method != b"GET" or version != "1.1" or self._is_repeated or self._size > MOST_BYTES:
+            return NOT_HTTP
+        if b"websocket" not in _words(headers.get(b"upgrade", b"")) or b"content-length" in headers:
+            return NOT_HTTP
+        if b"upgrade" not in _words(headers.get(b"connection", b"")) or b"transfer-encoding" in headers:
+            return NOT_HTTP
+        if headers.get(b"sec-websocket-version") != b"13":
+            return _OTHER_VERSION
+        return None if _is_key(headers.get(b"sec-websocket-key", b"")) else NOT_HTTP
+
+
+def _words(value: bytes) -> list[bytes]:
+    return [word.strip().lower() for word in value.split(b",")]
+
+
+def _is_key(key: bytes) -> bool:
+    try:
+        return len(base64.b64decode(key, validate=True)) == 16
+    except binascii.Error:
+        return False

@@ -1,0 +1,172 @@
+"""Attacks by connections: many, idle, half open, slow, and heads that are no heads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from tests.abuse.target import (
+    ANSWER_LIMIT_S,
+    Target,
+    answer,
+    call,
+    expect,
+    frame,
+    make_blocks,
+    opened,
+    post,
+    request,
+    send,
+    websocket,
+)
+
+
+async def idle_connections(target: Target) -> None:
+    """5,000 connections that say nothing."""
+    async with contextlib.AsyncExitStack() as held:
+        for _ in range(target.count(5000)):
+            await held.enter_async_context(opened(target.http))
+        await asyncio.sleep(1)
+
+
+async def new_connections(target: Target) -> None:
+    """10,000 connections that come at the same time, each with a request."""
+    todo = iter(range(target.count(10_000)))
+    body = call("eth_blockNumber")
+
+    async def newcomers() -> None:
+        for _ in todo:
+            with contextlib.suppress(OSError):
+                await post(target.http, body)
+
+    await asyncio.gather(*(newcomers() for _ in range(target.count(2000))))
+
+
+async def silent_subscribers(target: Target) -> None:
+    """200 WebSocket clients that subscribe to everything and never read."""
+    async with contextlib.AsyncExitStack() as held:
+        for _ in range(target.count(200, 8)):
+            reader, writer = await held.enter_async_context(websocket(target))
+            # a small window: what is not read stays with the node
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            for kind in ("newHeads", "newPendingTransactions"):
+                writer.write(frame(call("eth_subscribe", kind, {"includeTransactions": True})))
+            await writer.drain()
+            del reader
+        await make_blocks(target, target.count(40, 10))
+
+
+async def half_open(target: Target) -> None:
+    """2,000 handshakes that begin and do not go on."""
+    async with contextlib.AsyncExitStack() as held:
+        for number in range(target.count(2000, 20)):
+            place = target.ws if number % 2 else target.http
+            _, writer = await held.enter_async_context(opened(place))
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: webso")
+        async with websocket(target) as (reader, writer):
+            writer.write(frame(call("eth_blockNumber")))
+            expect(bool(await asyncio.wait_for(reader.read(2), ANSWER_LIMIT_S)), "no answer over WebSocket")
+
+
+async def slow_requests(target: Target) -> None:
+    """Requests that come byte by byte, and answers that nobody takes."""
+    async with contextlib.AsyncExitStack() as held:
+        for _ in range(target.count(200, 10)):
+            reader, writer = await held.enter_async_context(opened(target.http))
+            writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{")
+            del reader
+        big = b"[" + b",".join([call("eth_getBlockByNumber", "0x0", True)] * 1000) + b"]"
+        for _ in range(target.count(50, 4)):
+            _, writer = await held.enter_async_context(opened(target.http))
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            for _ in range(40):
+                writer.write(request(big))
+        await asyncio.sleep(2)
+
+
+async def unread_answers(target: Target) -> None:
+    """4,000 connections that ask for a large block again and again and take nothing."""
+    await make_blocks(target, 4)
+    asked = request(call("eth_getBlockByNumber", "latest", True)) * 64
+    async with contextlib.AsyncExitStack() as held:
+        for _ in range(target.count(4000)):
+            with contextlib.suppress(OSError):
+                _, writer = await held.enter_async_context(opened(target.http))
+                writer.transport.pause_reading()  # type: ignore[attr-defined]
+                writer.write(asked)
+        await asyncio.sleep(3)
+
+
+async def header_bombs(target: Target) -> None:
+    """Heads without end: many headers, one long header, a long path."""
+    for place in (target.http, target.ws):
+        for piece in (b"X-%d: y\r\n", b"y" * 4096, b"/%d" * 100):
+            async with opened(place) as (reader, writer):
+                start = b"GET /" if piece.startswith(b"/") else b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "
+                writer.write(start)
+                with contextlib.suppress(ConnectionError):
+                    for number in range(target.count(20_000, 10_000)):
+                        writer.write(piece % number if piece == b"X-%d: y\r\n" else piece)
+                        if number % 64 == 0:
+                            await writer.drain()
+                status, _ = await answer(reader)
+                expect(status in (431, 400, 0), f"status {status} for a head without end")
+
+
+async def short_headers(target: Target) -> None:
+    """1,000 connections with heads of 16,000 headers of two letters."""
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\n" + b"a:b\r\n" * 12_000
+
+    async def once() -> None:
+        with contextlib.suppress(OSError):
+            async with opened(target.http) as (reader, writer):
+                await send(writer, head + b"\r\n")
+                await answer(reader)
+
+    await asyncio.gather(*(once() for _ in range(target.count(1000))))
+
+
+async def pipelined_upgrades(target: Target) -> None:
+    """Thousands of heads that want another protocol, in one go."""
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    for _ in range(3):
+        async with opened(target.http) as (reader, writer):
+            sending = asyncio.create_task(send(writer, head * 5000))
+            status, _ = await answer(reader)
+            expect(status in (201, 400, 0), f"status {status} for an upgrade")
+            sending.cancel()
+
+
+async def odd_heads(target: Target) -> None:
+    """Heads that different servers could read differently."""
+    body = call("eth_blockNumber")
+    length = b"Content-Length: %d" % len(body)
+    heads = {
+        b"Content-Length: " + b"9" * 5000: (400, 413),
+        b"Content-Length: " + b"0" * 5000 + b"%d" % len(body): (200, 400),
+        length: (200,),
+        length + b"\r\nHost: localhost": (400,),
+        length + b"\r\nContent-Type: a\r\nContent-Type: b": (400,),
+        length + b"\r\nAuthorization: a\r\nAuthorization: b": (400,),
+        length + b"\r\n" + length: (400,),
+        length + b"\r\nTransfer-Encoding: chunked": (400,),
+    }
+    for lines, allowed in heads.items():
+        async with opened(target.http) as (reader, writer):
+            await send(writer, b"POST / HTTP/1.1\r\nHost: localhost\r\n" + lines + b"\r\n\r\n" + body)
+            status, _ = await answer(reader)
+            expect(status in allowed, f"status {status} for {lines[:60]!r}")
+
+
+ATTACKS = (
+    idle_connections,
+    new_connections,
+    silent_subscribers,
+    half_open,
+    slow_requests,
+    unread_answers,
+    header_bombs,
+    short_headers,
+    pipelined_upgrades,
+    odd_heads,
+)

@@ -1,0 +1,106 @@
+"""Attacks by requests that are in order, but ask for more than is good for others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+
+from tests.abuse.target import Target, answer, ask, call, expect, make_blocks, opened, post, request, send
+
+ENDLESS = "0x5b600056"
+"""Code that jumps to its own beginning."""
+NOBODY = "0x" + "11" * 20
+
+
+async def at_once(target: Target, body: bytes, connections: int) -> None:
+    """The same request on many connections at the same time; each must be answered or refused."""
+
+    async def one() -> None:
+        with contextlib.suppress(OSError):
+            status, text = await post(target.http, body)
+            expect(status in (200, 400, 408, 413, 503, 0), f"status {status}: {text[:100]!r}")
+
+    await asyncio.gather(*(one() for _ in range(connections)))
+
+
+async def endless_calls(target: Target) -> None:
+    """`eth_call` in an endless loop on 8 connections."""
+    calls = [asyncio.create_task(post(target.http, call("eth_call", {"data": ENDLESS}, "latest"))) for _ in range(8)]
+    for status, body in await asyncio.gather(*calls):
+        expect(status in (200, 408) and "error" in json.loads(body), f"status {status}: {body[:100]!r}")
+
+
+async def abandoned_calls(target: Target) -> None:
+    """Clients that ask for the heaviest things and hang up."""
+    for _ in range(target.count(500, 20)):
+        async with opened(target.http) as (_, writer):
+            await send(writer, request(call("eth_call", {"data": ENDLESS}, "latest")))
+
+
+async def endless_ranges(target: Target) -> None:
+    """Ranges of 2^63 blocks."""
+    far, near = hex(2**63 - 1), "0x0"
+    for name, *params in (
+        ("eth_getLogs", {"fromBlock": near, "toBlock": far}),
+        ("eth_getLogs", {"fromBlock": near, "toBlock": "latest"}),
+        ("eth_feeHistory", far, "latest", []),
+        ("eth_getBlockByNumber", far, True),
+        ("trace_filter", {"fromBlock": near, "toBlock": far}),
+    ):
+        expect(await ask(target, name, *params) is not None, f"{name} was not answered")
+
+
+async def batches_of_blocks(target: Target) -> None:
+    """200 connections with batches of 1,024 blocks of 60 KB and more."""
+    await make_blocks(target, target.count(20, 4))
+    body = b"[" + b",".join([call("eth_getBlockByNumber", "latest", True)] * 1024) + b"]"
+    await at_once(target, body, target.count(200, 8))
+
+
+async def proofs(target: Target) -> None:
+    """50 connections that want proofs of 20,000 slots each."""
+    keys = [f"0x{number:064x}" for number in range(target.count(20_000, 2000))]
+    await at_once(target, call("eth_getProof", NOBODY, keys, "latest"), target.count(50, 8))
+
+
+async def simulations(target: Target) -> None:
+    """50 connections with simulations of thousands of calls and overrides."""
+    calls = [{"from": NOBODY, "to": f"0x{number:040x}", "data": "0x" + "00" * 64} for number in range(1000)]
+    overrides = {f"0x{number:040x}": {"balance": "0x1", "code": "0x00"} for number in range(1000)}
+    blocks = [{"calls": calls, "stateOverrides": overrides}] * target.count(10, 2)
+    await at_once(target, call("eth_simulateV1", {"blockStateCalls": blocks}, "latest"), target.count(50, 8))
+
+
+async def many_filters(target: Target) -> None:
+    """1,000,000 filters."""
+    member = b'{"id":1,"method":"eth_newBlockFilter","params":[]}'
+    batch = b"[" + b",".join([member] * 1000) + b"]"
+    refused = 0
+    async with opened(target.http) as (reader, writer):
+        for _ in range(target.count(1000, 12)):
+            writer.write(request(batch))
+            status, body = await answer(reader)
+            expect(status == 200, f"status {status}")
+            refused += body.count(b"-32005")
+    expect(refused > 0, "filters without limit")
+
+
+async def wide_filters(target: Target) -> None:
+    """200 filters for logs of hundreds of thousands of topics, by a client that leaves."""
+    topics = [f"0x{number:064x}" for number in range(target.count(200_000, 4000))]
+    body = call("eth_newFilter", {"topics": [topics]})
+    for _ in range(target.count(200, 12)):
+        await post(target.http, body)
+
+
+ATTACKS = (
+    endless_calls,
+    abandoned_calls,
+    endless_ranges,
+    batches_of_blocks,
+    proofs,
+    simulations,
+    many_filters,
+    wide_filters,
+)

@@ -1,0 +1,136 @@
+"""Attacks over WebSocket: frames that cost more to read than to send, and messages that never end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from tests.abuse.target import (
+    ANSWER_LIMIT_S,
+    Target,
+    answer,
+    call,
+    closing_code,
+    expect,
+    frame,
+    handshake,
+    opened,
+    send,
+    websocket,
+)
+
+PING, CONTINUATION, TEXT = 0x89, 0x00, 0x01
+SOCKETS = 8
+MEGABYTE = 1_000_000
+
+
+async def flood(target: Target, first: bytes, piece: bytes, sockets: int = SOCKETS) -> list[int | None]:
+    """The same frames again and again on some sockets; the codes with which the node has closed them."""
+    data = first + piece * (target.count(MEGABYTE, MEGABYTE // 8) // len(piece))
+
+    async def one() -> int | None:
+        async with websocket(target) as (reader, writer):
+            sending = asyncio.create_task(send(writer, data))
+            try:
+                async with asyncio.timeout(max(2, 10 * target.scale)):
+                    return await closing_code(reader)
+            except TimeoutError:
+                return None
+            finally:
+                sending.cancel()
+
+    return await asyncio.gather(*(one() for _ in range(sockets)))
+
+
+async def empty_pings(target: Target) -> None:
+    """1 MB of empty pings on each of eight sockets."""
+    codes = await flood(target, b"", frame(b"", PING))
+    expect(codes == [1008] * SOCKETS, f"a client that only pings was not closed: {codes}")
+
+
+async def empty_continuations(target: Target) -> None:
+    """A message of empty pieces on each of eight sockets."""
+    codes = await flood(target, frame(b"", TEXT), frame(b"", CONTINUATION))
+    expect(None not in codes, f"pieces without end: {codes}")
+
+
+async def small_fragments(target: Target) -> None:
+    """A message in pieces of one byte on each of eight sockets."""
+    codes = await flood(target, frame(b"[", TEXT), frame(b" ", CONTINUATION))
+    expect(None not in codes, f"pieces without end: {codes}")
+
+
+async def empty_messages(target: Target) -> None:
+    """1 MB of `{}` on each of eight sockets, which read their answers."""
+    await flood(target, b"", frame(b"{}"))
+
+
+async def many_pings(target: Target) -> None:
+    """4,000 sockets, each with some kilobytes of pings."""
+    pings = frame(b"", PING) * 2000
+
+    async def one() -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            async with opened(target.ws) as (reader, writer):
+                await send(writer, handshake() + pings)
+                async with asyncio.timeout(10):
+                    await reader.read(4096)
+                    await asyncio.sleep(1)
+
+    await asyncio.gather(*(one() for _ in range(target.count(4000))), return_exceptions=True)
+
+
+async def half_messages(target: Target) -> None:
+    """4,000 sockets, each with a message of half a megabyte that does not end."""
+    piece = frame(b" " * 500_000, TEXT)
+
+    async def one() -> None:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with websocket(target) as (_, writer), asyncio.timeout(10):
+                await send(writer, piece)
+                await asyncio.sleep(3)
+
+    await asyncio.gather(*(one() for _ in range(target.count(4000))), return_exceptions=True)
+
+
+async def invalid_text(target: Target) -> None:
+    """Bytes that are no UTF-8."""
+    async with websocket(target) as (reader, writer):
+        writer.write(frame(b'{"method":"\xff\xfe"}'))
+        data = await asyncio.wait_for(reader.read(4), ANSWER_LIMIT_S)
+        expect(data[:1] == b"\x88" and data[2:4] == (1007).to_bytes(2, "big"), f"{data!r} instead of a close frame")
+
+
+async def foreign_pages(target: Target) -> None:
+    """A page of somebody else that opens a socket under a permitted host."""
+    async with opened(target.ws) as (reader, writer):
+        await send(writer, handshake(b"Origin: https://evil.example\r\n"))
+        status, _ = await answer(reader)
+        expect(status == 403, f"status {status} for a page of somebody else")
+
+
+async def wide_subscriptions(target: Target) -> None:
+    """Subscriptions to logs of a hundred thousand addresses each."""
+    addresses = [f"0x{number:040x}" for number in range(target.count(20_000, 500))]
+    body = frame(call("eth_subscribe", "logs", {"address": addresses}))
+
+    async def one() -> None:
+        async with websocket(target) as (_, writer):
+            for _ in range(target.count(50, 10)):
+                await send(writer, body)
+            await asyncio.sleep(3)
+
+    await asyncio.gather(*(one() for _ in range(SOCKETS)))
+
+
+ATTACKS = (
+    empty_pings,
+    empty_continuations,
+    small_fragments,
+    empty_messages,
+    many_pings,
+    half_messages,
+    invalid_text,
+    foreign_pages,
+    wide_subscriptions,
+)

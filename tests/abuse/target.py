@@ -1,0 +1,178 @@
+"""A node under attack, and the plain sockets that attack it: no client library would send what attackers send."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import resource
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+ANSWER_LIMIT_S = 40.0
+HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
+DEV_CHAIN = "0x7e2"
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Unanswered(Exception):
+    """An attack was neither answered nor cut off as it should be."""
+
+
+@dataclass
+class Target:
+    """Where the services of a node are. Attacks on services that are not there are left out."""
+
+    http: tuple[str, int]
+    ws: tuple[str, int]
+    graphql: tuple[str, int] | None = None
+    metrics: tuple[str, int] | None = None
+    guarded: tuple[str, int] | None = None
+    """JSON-RPC of a second node, which asks for tokens signed with `secret`."""
+    secret: bytes = b""
+    scale: float = 1.0
+
+    def count(self, full: int, least: int = 4) -> int:
+        """How many of something, at the scale that was asked for."""
+        return max(least, int(full * self.scale))
+
+
+def expect(truth: bool, what: str) -> None:
+    if not truth:
+        raise Unanswered(what)
+
+
+def allow_many_sockets() -> None:
+    """An attacker needs as many sockets as the node."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+# --- HTTP ----------------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def opened(place: tuple[str, int]) -> AsyncIterator[Streams]:
+    reader, writer = await asyncio.wait_for(asyncio.open_connection(*place, limit=2**26), ANSWER_LIMIT_S)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+async def answer(reader: asyncio.StreamReader, limit_s: float = ANSWER_LIMIT_S) -> tuple[int, bytes]:
+    """Status and body of the next response; status 0 when the connection was closed instead."""
+    try:
+        async with asyncio.timeout(limit_s):
+            head = await reader.readuntil(b"\r\n\r\n")
+            status = int(head.split()[1])
+            lower = head.lower()
+            if b"content-length: " not in lower:
+                return status, await reader.read()
+            return status, await reader.readexactly(int(lower.partition(b"content-length: ")[2].partition(b"\r")[0]))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return 0, b""
+    except TimeoutError:
+        raise Unanswered("nothing came back") from None
+
+
+def request(body: bytes, extra: bytes = b"") -> bytes:
+    return HEAD % (extra, len(body)) + body
+
+
+async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Write as far as the node takes it; one that closes the connection has said its word."""
+    with contextlib.suppress(ConnectionError):
+        writer.write(data)
+        await writer.drain()
+
+
+async def post(place: tuple[str, int], body: bytes, extra: bytes = b"") -> tuple[int, bytes]:
+    async with opened(place) as (reader, writer):
+        sending = asyncio.create_task(send(writer, request(body, extra)))
+        try:
+            return await answer(reader)
+        finally:
+            sending.cancel()
+
+
+def call(name: str, *params: Any, id: Any = 1) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": name, "params": params}).encode()
+
+
+async def ask(target: Target, name: str, *params: Any) -> Any:
+    status, body = await post(target.http, call(name, *params))
+    return json.loads(body) if status else None
+
+
+def code(body: bytes) -> int | None:
+    found: int | None = json.loads(body).get("error", {}).get("code")
+    return found
+
+
+# --- WebSocket -----------------------------------------------------------------------------------
+
+
+def handshake(extra: bytes = b"") -> bytes:
+    key = base64.b64encode(bytes(16))
+    return (
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: " + key + b"\r\nSec-WebSocket-Version: 13\r\n" + extra + b"\r\n"
+    )
+
+
+@contextlib.asynccontextmanager
+async def websocket(target: Target) -> AsyncIterator[Streams]:
+    async with opened(target.ws) as (reader, writer):
+        writer.write(handshake())
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), ANSWER_LIMIT_S)
+        expect(b" 101 " in head, f"no WebSocket: {head[:60]!r}")
+        yield reader, writer
+
+
+def frame(payload: bytes, first: int = 0x81) -> bytes:
+    """A masked frame, text and final unless told otherwise; the mask of zeros leaves the payload as it is."""
+    size = len(payload)
+    if size < 126:
+        length = bytes([0x80 | size])
+    elif size < 1 << 16:
+        length = b"\xfe" + size.to_bytes(2, "big")
+    else:
+        length = b"\xff" + size.to_bytes(8, "big")
+    return bytes([first]) + length + bytes(4) + payload
+
+
+async def closing_code(reader: asyncio.StreamReader) -> int | None:
+    """The code with which the node closes; None when it just closes. Whatever comes before is skipped."""
+    async with asyncio.timeout(ANSWER_LIMIT_S):
+        try:
+            while True:
+                first, length = await reader.readexactly(2)
+                size = length & 0x7F
+                if size > 125:
+                    size = int.from_bytes(await reader.readexactly(2 if size == 126 else 8), "big")
+                payload = await reader.readexactly(size)
+                if first == 0x88:
+                    return int.from_bytes(payload[:2], "big")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+
+
+# --- something to ask for ------------------------------------------------------------------------
+
+
+async def make_blocks(target: Target, count: int) -> None:
+    """Blocks with large transactions on a development chain; elsewhere nothing happens."""
+    chain = await ask(target, "eth_chainId")
+    if chain["result"] != DEV_CHAIN:
+        return
+    from ophion.testing.signing import DEV_KEYS, legacy_transaction
+
+    key = DEV_KEYS[2]
+    first = int((await ask(target, "eth_getTransactionCount", "0x" + key.address.hex(), "pending"))["result"], 16)
+    for nonce in range(first, first + count):
+        raw = legacy_transaction(key, nonce, gas=3_000_000, data=b"\x01" * 60_000)
+        await ask(target, "eth_sendRawTransaction", "0x" + raw.hex())

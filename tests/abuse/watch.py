@@ -1,0 +1,160 @@
+"""An honest client beside an attack, and the memory of the node: python -m tests.abuse.watch HOST PORT [PID]
+
+A process of its own, so that what the attacker is busy with does not count as the node's time. It asks for the block
+number every few milliseconds, in turns over a connection that it keeps and over a new one, and looks at the memory of
+the node meanwhile. A line on its input makes it print what it has seen since the last one, as JSON.
+
+Two times are noted for each request: what the clock says, and for how long the event loop of the node was at work in
+between. The second is what the node can be blamed for: on a machine that is busy with other things the first says
+little.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+BODY = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
+REQUEST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
+    len(BODY),
+    BODY,
+)
+PAUSE_S = 0.01
+LIMIT_S = 20.0
+MEMORY_PAUSE_S = 0.02
+NEW_EVERY = 4
+"""One request in so many comes over a new connection."""
+
+
+@dataclass
+class Seen:
+    """What an honest client saw during an attack."""
+
+    requests: int
+    lost: int
+    """Requests without an answer."""
+    p99_s: float
+    worst_s: float
+    busy_p99_s: float
+    """The same, of the time for which the event loop of the node was at work."""
+    busy_worst_s: float
+    peak_mb: float
+    now_mb: float
+
+
+def memory_mb(pid: int | None) -> float:
+    """What a process occupies."""
+    if pid is None:
+        return 0.0
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+def loop_seconds(pid: int) -> float:
+    """For how long the event loop of a process, its first thread, has been at work."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9 if pid else 0.0
+
+
+class Watcher:
+    """The honest client, from the side of the attacker."""
+
+    def __init__(self, place: tuple[str, int], pid: int | None, extra: bytes = b"") -> None:
+        command = [sys.executable, "-m", "tests.abuse.watch", place[0], str(place[1]), str(pid or 0)]
+        self._process = Popen(command, stdin=PIPE, stdout=PIPE, text=True)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+
+    def report(self) -> Seen:
+        """What was seen since the last report."""
+        self._stdin.write("\n")
+        self._stdin.flush()
+        return Seen(**json.loads(self._stdout.readline()))
+
+    def close(self) -> None:
+        self._stdin.close()
+        self._process.wait()
+        self._stdout.close()
+
+
+# --- in the process ------------------------------------------------------------------------------
+
+
+class _Client:
+    def __init__(self, place: tuple[str, int]) -> None:
+        self._place = place
+        self._kept: socket.socket | None = None
+        self._turn = 0
+
+    def ask(self) -> bool:
+        """Whether a request was answered."""
+        self._turn += 1
+        try:
+            if self._turn % NEW_EVERY == 0:
+                with self._connected() as new:
+                    return self._answered(new)
+            if self._kept is None:
+                self._kept = self._connected()
+            if self._answered(self._kept):
+                return True
+        except OSError:
+            pass
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+        return False
+
+    def _connected(self) -> socket.socket:
+        connection = socket.create_connection(self._place, LIMIT_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    @staticmethod
+    def _answered(connection: socket.socket) -> bool:
+        connection.sendall(REQUEST)
+        return b'"result"' in connection.recv(4096)
+
+
+def _watch_memory(pid: int, peak: list[float]) -> None:
+    while True:
+        with contextlib.suppress(OSError, StopIteration):
+            peak[0] = max(peak[0], memory_mb(pid))
+        time.sleep(MEMORY_PAUSE_S)
+
+
+def _percentile(times: list[float]) -> tuple[float, float]:
+    """The 99th, and the worst."""
+    times.sort()
+    return (times[int(len(times) * 0.99)], times[-1]) if times else (LIMIT_S, LIMIT_S)
+
+
+def main(host: str, port: int, pid: int) -> None:
+    client, lost, peak = _Client((host, port)), 0, [0.0]
+    times, busy = list[float](), list[float]()
+    if pid:
+        threading.Thread(target=_watch_memory, args=(pid, peak), daemon=True).start()
+    while True:
+        began, worked = time.perf_counter(), loop_seconds(pid)
+        if client.ask():
+            times.append(time.perf_counter() - began)
+            busy.append(loop_seconds(pid) - worked)
+        else:
+            lost += 1
+        if select.select([sys.stdin], [], [], PAUSE_S)[0]:
+            if not sys.stdin.readline():
+                return
+            seen = Seen(len(times), lost, *_percentile(times), *_percentile(busy), peak[0], memory_mb(pid or None))
+            print(json.dumps(asdict(seen)), flush=True)
+            times, busy, lost, peak[0] = [], [], 0, 0.0
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
