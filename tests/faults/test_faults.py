@@ -47,7 +47,9 @@ class Ledger:
                 assert self._hashes.setdefault(number, block_hash) == block_hash, f"a fork at block {number}"
 
     def check(self) -> None:
-        """All nodes have all blocks that were ever seen."""
+        """All nodes have all blocks that were ever seen, as soon as the last of them has arrived everywhere."""
+        network, last = self._network, max(self._hashes)
+        network.wait(lambda: min(network.heights()) >= last, RECOVERY_S * PATIENCE, f"block {last} everywhere")
         for index in range(len(self._network.nodes)):
             for number, block_hash in self._hashes.items():
                 assert self._network.block_hash(index, number) == block_hash, f"node {index} has another block {number}"

@@ -17,7 +17,7 @@ from tests.integration.command import ophion
 from tests.integration.test_permissions_nodes import peers, until
 
 ADMIN = DEV_KEYS[0]
-KEYS = [networks.test_key(index) for index in range(5)]
+KEYS = [networks.member_key(index) for index in range(5)]
 STRANGER = 4
 
 

@@ -261,6 +261,9 @@ pub fn withdrawals_of(given: Option<Vec<Py<Withdrawal>>>) -> Option<Vec<Withdraw
     given.map(|list| list.iter().map(|one| one.get().data).collect())
 }
 
+/// Hashes, and senders.
+type PyParties<'py> = (Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
+
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Body {
     pub data: Arc<BodyData>,
@@ -334,7 +337,7 @@ impl Body {
     }
 
     /// Hashes of the transactions and their senders, each sender once.
-    fn parties<'py>(&self, py: Python<'py>) -> Answer<(Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>)> {
+    fn parties<'py>(&self, py: Python<'py>) -> Answer<PyParties<'py>> {
         let known = py.detach(|| self.data.known())?;
         let senders: AddressSet = known.iter().map(|one| one.sender).collect();
         let hashes = known.iter().map(|one| to_bytes(py, one.hash)).collect();
