@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from getpass import getpass
 
 import bcrypt
 
@@ -19,12 +20,18 @@ _MOST_BYTES = 72
 class HashOptions:
     """Options."""
 
-    password: str = option("--password", help="The password to hash.", metavar="TEXT")
+    password: str | None = option(
+        "--password",
+        default=None,
+        help="The password to hash; others on this machine may see it. Left out, it is asked for, or read from the "
+        "first line of standard input.",
+        metavar="TEXT",
+    )
 
 
 def hash_password(options: HashOptions, session: Session) -> int:
     """Prints the hash, without a newline where a script reads it."""
-    password = options.password.encode()
+    password = _password(options).encode()
     if len(password) > _MOST_BYTES:
         raise CommandError(f"The password has {len(password)} bytes; bcrypt takes no more than {_MOST_BYTES}.")
     if b"\0" in password:
@@ -34,12 +41,24 @@ def hash_password(options: HashOptions, session: Session) -> int:
     return 0
 
 
+def _password(options: HashOptions) -> str:
+    if options.password is not None:
+        print("Warning: a password on the command line is seen by others on this machine.", file=sys.stderr)
+        return options.password
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().removesuffix("\n")
+    password = getpass("Password: ")
+    if getpass("Again: ") != password:
+        raise CommandError("The passwords are not the same.")
+    return password
+
+
 COMMANDS = (
     Command(
         "hash",
         "Hash a password for the credentials file of the JSON-RPC services.",
         hash_password,
         HashOptions,
-        examples=("ophion password hash --password=MyPassword",),
+        examples=("ophion password hash", "ophion password hash < password-file"),
     ),
 )

@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +27,7 @@ from ophion.runtime.options import option
 LAYOUT_VERSION = 1
 
 _IS_A_FILE = "it is a file, or lies under one"
+_OTHERS = 0o077
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -80,7 +81,10 @@ class DataDirectory:
     def open(cls, path: Path) -> DataDirectory:
         """Take a directory for reading and writing; it is created when missing."""
         with _explained(path):
+            # whatever this process writes from now on is its owner's alone
+            os.umask(_OTHERS)
             path.mkdir(parents=True, exist_ok=True)
+            _close_to_others(path)
             return cls(path, _locked(path, os.O_RDWR | os.O_CREAT))
 
     @classmethod
@@ -133,8 +137,28 @@ class DataDirectory:
         self.close()
 
 
+def _close_to_others(path: Path) -> None:
+    """A directory 0700 and files 0600, also of one that an earlier version has made; links are left alone."""
+    for place in (path, path / "database"):
+        if place.is_symlink() or not place.is_dir():
+            continue
+        for entry in os.scandir(place):
+            if entry.is_file(follow_symlinks=False):
+                _tighten(Path(entry.path))
+        _tighten(place)
+
+
+def _tighten(path: Path) -> None:
+    mode = path.stat().st_mode
+    if mode & _OTHERS:
+        # where others own it they decide; the node then works with what it may do
+        with suppress(PermissionError):
+            path.chmod(mode & ~_OTHERS & 0o7777)
+
+
 def _locked(path: Path, flags: int) -> int:
-    descriptor = os.open(path / "lock", flags, 0o644)
+    # not through a link: the file is cut to nothing and written to
+    descriptor = os.open(path / "lock", flags | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -196,6 +220,8 @@ def _explained(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTDIR):
             reason = _IS_A_FILE
+        elif error.errno == errno.ELOOP:
+            reason = f"{error.filename} is a link"
         elif error.errno == errno.ENOSPC:
             reason = "the disk is full"
         elif error.errno in _UNWRITABLE:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,9 +17,10 @@ def write_ports(data_path: Path, ports: Mapping[str, int]) -> None:
     """Write the file in one step, so that nobody reads half of it."""
     lines = ["# The ports this node listens on; removed when it stops."]
     lines += [f"{name}={port}" for name, port in ports.items()]
-    beside = data_path / (NAME + ".new")
-    beside.write_text("\n".join(lines) + "\n")
-    beside.replace(data_path / NAME)
+    descriptor, beside = tempfile.mkstemp(dir=data_path, prefix=f".{NAME}.")  # new, 0600, and through no link
+    with os.fdopen(descriptor, "w") as file:
+        file.write("\n".join(lines) + "\n")
+    os.replace(beside, data_path / NAME)
 
 
 def remove_ports(data_path: Path) -> None:

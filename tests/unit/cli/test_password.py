@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import bcrypt
 import pytest
 
@@ -25,3 +27,15 @@ def test_a_hash_is_bcrypt_of_cost_ten_without_a_newline(capsys: pytest.CaptureFi
 def test_what_bcrypt_does_not_take_is_one_clear_error(password: str) -> None:
     with pytest.raises(CommandError):
         hash_password(HashOptions(password=password), SESSION)
+
+
+def test_a_password_may_come_from_standard_input_and_the_option_warns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("pegasys\nignored\n"))
+    assert hash_password(HashOptions(), SESSION) == 0
+    printed = capsys.readouterr()
+    assert bcrypt.checkpw(b"pegasys", printed.out.encode())
+    assert printed.err == ""
+    hash_password(HashOptions(password="x"), SESSION)
+    assert "seen by others" in capsys.readouterr().err

@@ -130,3 +130,30 @@ def test_the_key_lies_in_the_directory_unless_told_otherwise(tmp_path: Path) -> 
         other, _ = directory.key(DataConfig(data_path=tmp_path, node_private_key_file=tmp_path / "other"))
     assert (tmp_path / "key").exists()
     assert other.address != key.address
+
+
+def test_nobody_else_may_look_at_what_a_node_keeps(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    (path / "database").mkdir(parents=True, mode=0o755)
+    path.chmod(0o755)
+    old = path / "key.old"
+    old.write_text("x")
+    old.chmod(0o644)
+    with DataDirectory.open(path) as directory:
+        directory.store()
+        modes = {
+            entry.name: entry.stat().st_mode & 0o777 for entry in (*path.iterdir(), *(path / "database").iterdir())
+        }
+        assert path.stat().st_mode & 0o777 == 0o700
+        assert modes.pop("database") == 0o700
+        assert set(modes.values()) == {0o600}, modes
+
+
+def test_a_lock_is_never_taken_through_a_link(tmp_path: Path) -> None:
+    path, precious = tmp_path / "data", tmp_path / "precious"
+    path.mkdir()
+    precious.write_text("keep me")
+    (path / "lock").symlink_to(precious)
+    with pytest.raises(StorageError, match="is a link"):
+        DataDirectory.open(path)
+    assert precious.read_text() == "keep me"

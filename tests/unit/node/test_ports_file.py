@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ophion.node.ports_file import remove_ports, write_ports
+from ophion.node.ports_file import NAME, remove_ports, write_ports
 
 
 def test_the_file_names_the_ports_and_goes_away(tmp_path: Path) -> None:
@@ -14,3 +14,14 @@ def test_the_file_names_the_ports_and_goes_away(tmp_path: Path) -> None:
     remove_ports(tmp_path)
     remove_ports(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ports_are_never_written_through_a_link(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("keep me")
+    for name in (NAME, NAME + ".new"):
+        (tmp_path / name).symlink_to(precious)
+    write_ports(tmp_path, {"json-rpc": 1})
+    assert precious.read_text() == "keep me"
+    assert not (tmp_path / NAME).is_symlink()
+    assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
