@@ -70,6 +70,8 @@ async def answer(reader: asyncio.StreamReader, limit_s: float = ANSWER_LIMIT_S) 
             head = await reader.readuntil(b"\r\n\r\n")
             status = int(head.split()[1])
             lower = head.lower()
+            if b"transfer-encoding: chunked" in lower:
+                return status, await _chunks(reader)
             if b"content-length: " not in lower:
                 return status, await reader.read()
             return status, await reader.readexactly(int(lower.partition(b"content-length: ")[2].partition(b"\r")[0]))
@@ -77,6 +79,16 @@ async def answer(reader: asyncio.StreamReader, limit_s: float = ANSWER_LIMIT_S) 
         return 0, b""
     except TimeoutError:
         raise Unanswered("nothing came back") from None
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    """The body of an answer that is sent while it is made."""
+    parts = []
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        parts.append(await reader.readexactly(size))
+        await reader.readexactly(2)
+    await reader.readexactly(2)
+    return b"".join(parts)
 
 
 def request(body: bytes, extra: bytes = b"") -> bytes:
