@@ -38,6 +38,8 @@ _NO_ROOM_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"mess
 _NO_ROOM: Final = Response(503, (_NO_ROOM_BODY,), JSON, b"Retry-After: 1\r\n")
 _HALF_CLOSED_S: Final = 2.0
 """How long a client that sends nothing more is taken for one that still wants its answers."""
+_UNTAKEN_S: Final = 1.0
+"""A client that does not take its answers gives way before one that has just asked for something."""
 _STALLED_S: Final = 5.0
 """A request that has not moved for so long counts as no request when somebody else needs the place."""
 _UNSENT_BYTES: Final = 8 * 1024
@@ -177,7 +179,7 @@ class HttpConnection(asyncio.Protocol):
     def idleness(self) -> float:
         """Seconds without a request, for whoever needs the place of this connection (`Places`)."""
         if self._is_paused:
-            return self._quiet_s
+            return _UNTAKEN_S + self._quiet_s
         if self._answers:
             return BUSY
         if self._in_message:

@@ -654,3 +654,13 @@ def test_a_client_that_goes_on_sending_after_its_refusal_is_cut_off_somewhen() -
         assert client.transport.is_aborted
 
     run(story)
+
+
+def test_whoever_takes_nothing_gives_way_before_whoever_has_just_asked() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post()
+        asking = client.connection.idleness()
+        client.connection.pause_writing()
+        assert client.connection.idleness() > asking
+
+    run(story)
