@@ -30,8 +30,10 @@ from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.testing.signing import legacy_transaction
-from tests.abuse import abuse
+from tests.abuse.abuse import place
 from tests.abuse.raw_peer import ETH, HELLO, RawPeer, dialled, greeted, hello, is_closed, joined, shaken
+from tests.abuse.target import Target as Ports
+from tests.abuse.target import Unanswered, ask
 
 SERVED_LIMIT_S = 1.0
 MEMORY_LIMIT_MB = 200
@@ -72,7 +74,7 @@ class Target:
 
 def expect(truth: bool, what: str) -> None:
     if not truth:
-        raise abuse.Unanswered(what)
+        raise Unanswered(what)
 
 
 # --- honest peers --------------------------------------------------------------------------------
@@ -103,16 +105,16 @@ async def probe(target: Target, when: str) -> None:
 
 async def head(target: Target) -> int:
     """Number of the last block."""
-    answer = await abuse.ask(abuse.Target(target.http, target.http), "eth_blockNumber")
+    answer = await ask(Ports(target.http, target.http), "eth_blockNumber")
     return int(answer["result"], 16)
 
 
 async def longest_gap(target: Target, since: int) -> int:
     """Most seconds between two blocks, by their own times: this script may be busier than the node."""
-    view = abuse.Target(target.http, target.http)
+    view = Ports(target.http, target.http)
     times = []
     for number in range(since, await head(target) + 1):
-        block = await abuse.ask(view, "eth_getBlockByNumber", hex(number), False)
+        block = await ask(view, "eth_getBlockByNumber", hex(number), False)
         times.append(int(block["result"]["timestamp"], 16))
     return max((later - earlier for earlier, later in pairwise(times)), default=0)
 
@@ -452,7 +454,7 @@ async def run(target: Target, names: list[str]) -> list[str]:
         began, first = time.perf_counter(), await head(target)
         try:
             await attack(target)
-        except* (abuse.Unanswered, OSError, EOFError, TimeoutError) as group:
+        except* (Unanswered, OSError, EOFError, TimeoutError) as group:
             target.failures += [f"{type(error).__name__}: {error}" for error in flat(group)]
         await probe(target, "afterwards")
         grown = target.memory_mb() - before
@@ -489,7 +491,7 @@ def raise_file_limit() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--enode", type=Enode.parse, required=True)
-    parser.add_argument("--http", type=abuse.place, default=("127.0.0.1", 8545))
+    parser.add_argument("--http", type=place, default=("127.0.0.1", 8545))
     parser.add_argument("--pid", type=int)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--period", type=int, default=1)
