@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{Address, Bytes, U256};
 use ophion_primitives::errors::Result;
 use ophion_storage::chain::receipts;
 use ophion_storage::state::StateData;
-use ophion_storage::trie::Trie;
-use revm::state::{AccountInfo, Bytecode};
+use ophion_storage::trie::{Account, Trie};
+use revm::state::AccountInfo;
 
 use super::run::{ExecutionData, settled};
-use crate::evm::database::{Ancestors, ExecDb};
+use crate::evm::database::{Ancestors, ExecDb, coded};
 
 /// An account as it is at the beginning.
 pub struct GenesisAccount {
@@ -21,18 +21,11 @@ pub struct GenesisAccount {
     pub storage: Vec<(U256, U256)>,
 }
 
-/// The accounts of a genesis file, put into an empty state.
-pub fn genesis(empty: &StateData, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<ExecutionData> {
-    let mut db = ExecDb::new(empty.open()?, Ancestors::Canonical);
+/// Put accounts into a database; the trie that holds them.
+pub fn settle(db: &mut ExecDb, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<Trie<Account>> {
     for account in accounts {
-        let code = account.code;
-        let info = AccountInfo {
-            balance: account.balance,
-            nonce: account.nonce,
-            code_hash: if code.is_empty() { KECCAK256_EMPTY } else { keccak256(&code) },
-            account_id: None,
-            code: (!code.is_empty()).then(|| Bytecode::new_raw(code)),
-        };
+        let (code_hash, code) = coded(account.code);
+        let info = AccountInfo { balance: account.balance, nonce: account.nonce, code_hash, account_id: None, code };
         db.set_info(&account.address, Some(info))?;
         for (slot, value) in account.storage {
             db.set_storage(&account.address, slot, value)?;
@@ -40,6 +33,13 @@ pub fn genesis(empty: &StateData, accounts: impl IntoIterator<Item = GenesisAcco
     }
     let mut trie = Trie::default();
     db.update_trie(&mut trie)?;
+    Ok(trie)
+}
+
+/// The accounts of a genesis file, put into an empty state.
+pub fn genesis(empty: &StateData, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<ExecutionData> {
+    let mut db = ExecDb::new(empty.open()?, Ancestors::Canonical);
+    let trie = settle(&mut db, accounts)?;
     let (receipts_root, logs_bloom) = receipts::root_and_bloom(&[]);
     let (effects, state) = settled(db, empty, trie, Vec::new(), 0)?;
     Ok(ExecutionData {

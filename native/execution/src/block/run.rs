@@ -81,6 +81,26 @@ pub enum Refusal {
     Fatal(Error),
 }
 
+impl Refusal {
+    pub fn into_error(self) -> Error {
+        Error::InvalidBody(match self {
+            Refusal::Fatal(cause) => return cause,
+            Refusal::Invalid(reason) => reason,
+            Refusal::NonceTooHigh => "its nonce is too high".into(),
+            Refusal::NoRoom => "it needs more gas or blobs than the block has left".into(),
+            Refusal::TooLong => "it took too long".into(),
+        })
+    }
+
+    /// As `into_error`, with the position of the transaction in its block.
+    pub fn at(self, index: usize) -> Error {
+        match self.into_error() {
+            Error::InvalidBody(reason) => Error::InvalidBody(format!("transaction {index}: {reason}")),
+            fatal => fatal,
+        }
+    }
+}
+
 impl<'a> Run<'a> {
     pub fn start(parent: &'a StateData, env: &'a BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let db = ExecDb::new(parent.open()?, env.ancestors());
@@ -327,15 +347,7 @@ pub fn execute(
     let known = body.known()?;
     let mut run = Run::start(parent, env, keep_revert_data)?;
     for (index, (tx, Known { sender, .. })) in body.txs.iter().zip(known).enumerate() {
-        let broken = |reason: &str| Err(Error::InvalidBody(format!("transaction {index}: {reason}")));
-        match run.transact(tx, *sender) {
-            Ok(()) => {}
-            Err(Refusal::Fatal(cause)) => return Err(cause),
-            Err(Refusal::Invalid(reason)) => return broken(&reason),
-            Err(Refusal::NonceTooHigh) => return broken("its nonce is too high"),
-            Err(Refusal::NoRoom) => return broken("it needs more gas or blobs than the block has left"),
-            Err(Refusal::TooLong) => return broken("it took too long"),
-        }
+        run.transact(tx, *sender).map_err(|refusal| refusal.at(index))?;
     }
     run.finish(body.withdrawals.as_deref(), rewards)
 }

@@ -12,13 +12,13 @@ use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::body::{BodyData, Envelope, Known, Tx};
 use ophion_storage::state::StateData;
 use revm::bytecode::opcode::SELFDESTRUCT;
-use revm::context::{CfgEnv, ContextTr, JournalTr, TxEnv};
+use revm::context::{CfgEnv, TxEnv};
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{EVMError, ExecutionResult, InvalidTransaction};
 use revm::database_interface::DatabaseCommit;
 use revm::handler::{EthPrecompiles, ExecuteEvm};
 use revm::inspector::{InspectEvm, Inspector};
-use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl};
+use revm::interpreter::interpreter_types::{Jumps, LoopControl};
 use revm::interpreter::{
     CallInputs, CallOutcome, CallScheme, CreateInputs, CreateOutcome, InstructionResult, Interpreter,
     InterpreterAction, InterpreterResult,
@@ -29,7 +29,7 @@ use super::calls::{BEYOND_ALL_MONEY, is_beyond_all_money, no_database};
 use super::outcome::refusal_text;
 use super::request::has_fees;
 use crate::block::run::{ExecutionData, Run};
-use crate::evm::context::EvmContext;
+use crate::evm::context::{EvmContext, created_address, inheritance};
 use crate::evm::database::ExecDb;
 use crate::evm::env::BlockEnv;
 use crate::evm::machine;
@@ -351,11 +351,7 @@ impl LogCollector {
 impl Inspector<EvmContext> for LogCollector {
     fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         if interpreter.bytecode.opcode() == SELFDESTRUCT && self.with_transfers {
-            let contract = interpreter.input.target_address();
-            let heir = interpreter.stack.data().last().map(|top| Address::from_word((*top).into()));
-            let state = context.journal().evm_state();
-            let balance = state.get(&contract).map_or(U256::ZERO, |account| account.info.balance);
-            self.ending = heir.map(|heir| (contract, heir, balance));
+            self.ending = inheritance(interpreter, context);
         }
     }
 
@@ -388,9 +384,8 @@ impl Inspector<EvmContext> for LogCollector {
 
     fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
         self.frames.push(Vec::new());
-        let caller = context.journal_mut().load_account(inputs.caller());
-        let nonce = caller.map_or(0, |account| account.info.nonce);
-        self.transfer(inputs.caller(), inputs.created_address(nonce), inputs.value());
+        let created = created_address(context, inputs);
+        self.transfer(inputs.caller(), created, inputs.value());
         None
     }
 

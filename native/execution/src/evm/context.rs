@@ -1,10 +1,12 @@
 //! What revm computes with: our database beside its own block, transaction and configuration.
 
 use alloy_consensus::transaction::Transaction as _;
-use alloy_primitives::Address;
+use alloy_primitives::{Address, U256};
 use ophion_storage::chain::body::Tx;
-use revm::context::{BlockEnv as EvmBlock, CfgEnv, Context, Journal, TxEnv};
+use revm::context::{BlockEnv as EvmBlock, CfgEnv, Context, ContextTr, Journal, JournalTr, TxEnv};
 use revm::context_interface::either::Either;
+use revm::interpreter::interpreter_types::InputsTr;
+use revm::interpreter::{CreateInputs, Interpreter};
 
 use super::database::ExecDb;
 
@@ -31,4 +33,18 @@ pub fn tx_env(tx: &Tx, sender: Address) -> TxEnv {
             .map(|list| list.iter().cloned().map(Either::Left).collect())
             .unwrap_or_default(),
     }
+}
+
+/// The address that a creation is about to give its contract.
+pub fn created_address(context: &mut EvmContext, inputs: &CreateInputs) -> Address {
+    let caller = context.journal_mut().load_account(inputs.caller());
+    inputs.created_address(caller.map_or(0, |account| account.info.nonce))
+}
+
+/// At a SELFDESTRUCT: the contract, its heir and what there is to inherit.
+pub fn inheritance(interpreter: &Interpreter, context: &EvmContext) -> Option<(Address, Address, U256)> {
+    let contract = interpreter.input.target_address();
+    let heir = interpreter.stack.data().last().map(|top| Address::from_word((*top).into()))?;
+    let account = context.journal().evm_state().get(&contract);
+    Some((contract, heir, account.map_or(U256::ZERO, |account| account.info.balance)))
 }

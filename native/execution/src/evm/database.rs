@@ -106,6 +106,14 @@ impl ExecDb {
         Ok(self.entry(address)?.info.clone())
     }
 
+    /// The code of an account before or after a transaction.
+    pub fn code_of(&mut self, info: &AccountInfo) -> Result<Bytes> {
+        match &info.code {
+            Some(code) => Ok(code.original_bytes()),
+            None => Ok(self.code_by_hash(info.code_hash)?.original_bytes()),
+        }
+    }
+
     /// Replace what an account says of itself; None removes it.
     pub fn set_info(&mut self, address: &Address, info: Option<AccountInfo>) -> Result<()> {
         if let Some(AccountInfo { code: Some(code), code_hash, .. }) = &info
@@ -312,6 +320,14 @@ impl Entry {
     fn wipe(&mut self) {
         self.wiped = true;
         self.storage.clear();
+    }
+}
+
+/// Hash and analysed form of a contract's code; no form for none.
+pub fn coded(code: Bytes) -> (B256, Option<Bytecode>) {
+    match code.is_empty() {
+        true => (KECCAK256_EMPTY, None),
+        false => (keccak256(&code), Some(Bytecode::new_raw(code))),
     }
 }
 

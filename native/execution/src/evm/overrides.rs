@@ -1,11 +1,10 @@
 //! Accounts as a call wants to see them.
 
-use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{Address, Bytes, U256};
 use ophion_primitives::errors::Result;
 use ophion_storage::state::StateData;
-use revm::state::Bytecode;
 
-use super::database::ExecDb;
+use super::database::{ExecDb, coded};
 use super::env::BlockEnv;
 
 /// What of an account is other than its state says; None is as it is.
@@ -31,8 +30,7 @@ impl AccountOverride {
         info.balance = self.balance.unwrap_or(info.balance);
         info.nonce = self.nonce.unwrap_or(info.nonce);
         if let Some(code) = &self.code {
-            info.code_hash = if code.is_empty() { KECCAK256_EMPTY } else { keccak256(code) };
-            info.code = (!code.is_empty()).then(|| Bytecode::new_raw(code.clone()));
+            (info.code_hash, info.code) = coded(code.clone());
         }
         db.set_info(&self.address, Some(info))?;
         if self.state.is_some() {

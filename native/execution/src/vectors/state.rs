@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, Log, U256, keccak256};
+use alloy_primitives::{B256, Bytes, Log, U256, keccak256};
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::body::Tx;
 use ophion_storage::state::StateData;
-use ophion_storage::trie::{EMPTY_ROOT, Trie};
 use revm::primitives::hardfork::SpecId;
-use revm::state::{AccountInfo, Bytecode};
 use serde_json::{Map, Value};
 
 use super::verdict::{Verdict, fork_named};
+use crate::block::genesis::{GenesisAccount, settle};
 use crate::block::run::{ExecutionData, Refusal, Run};
 use crate::evm::database::{Ancestors, ExecDb};
 use crate::evm::env::{BlockEnv, ChainRules, Fork};
@@ -55,14 +54,7 @@ fn run_one(case: &Value, post: &Value, fork: Fork) -> Result<Option<String>> {
     let mut run = Run::start(&parent, &env, false)?;
     let outcome = Tx::decode(raw).and_then(|tx| {
         let sender = tx.recover()?;
-        match run.transact(&tx, sender) {
-            Ok(()) => Ok(()),
-            Err(Refusal::Fatal(cause)) => Err(cause),
-            Err(Refusal::Invalid(reason)) => Err(Error::InvalidBody(reason)),
-            Err(Refusal::NonceTooHigh) => Err(Error::InvalidBody("nonce too high".into())),
-            Err(Refusal::NoRoom) => Err(Error::InvalidBody("no room in the block".into())),
-            Err(Refusal::TooLong) => Err(Error::Timeout("it took too long".into())),
-        }
+        run.transact(&tx, sender).map_err(Refusal::into_error)
     });
     // The vectors credit the miner with nothing, which still touches its account.
     let execution = run.finish(None, &[(env.beneficiary, U256::ZERO)])?;
@@ -86,34 +78,30 @@ fn compare(post: &Value, execution: &ExecutionData) -> Result<Option<String>> {
 }
 
 fn pre_state(pre: &Value) -> Result<StateData> {
-    let empty = StateData { store: None, root: EMPTY_ROOT, trie: Trie::default(), layers: None };
+    let empty = StateData::empty(None);
     let mut db = ExecDb::new(empty.open()?, Ancestors::OfNumbers);
-    for (address, account) in pre.as_object().ok_or_else(|| Error::decode("pre", "an object is expected"))? {
-        let address: Address = address.parse().map_err(|cause| Error::decode("pre", cause))?;
-        let code = bytes(member(account, "code")?)?;
-        let info = AccountInfo {
-            balance: quantity(member(account, "balance")?)?,
-            nonce: small(member(account, "nonce")?)?,
-            code_hash: if code.is_empty() { KECCAK256_EMPTY } else { keccak256(&code) },
-            account_id: None,
-            code: (!code.is_empty()).then(|| Bytecode::new_raw(code)),
-        };
-        db.set_info(&address, Some(info))?;
-        let storage: BTreeMap<U256, U256> = member(account, "storage")?
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(slot, value)| Ok((quantity(&Value::String(slot.clone()))?, quantity(value)?)))
-            .collect::<Result<_>>()?;
-        for (slot, value) in storage {
-            db.set_storage(&address, slot, value)?;
-        }
-    }
-    let mut trie = Trie::default();
-    db.update_trie(&mut trie)?;
+    let accounts = pre.as_object().ok_or_else(|| Error::decode("pre", "an object is expected"))?;
+    let accounts = accounts.iter().map(|(address, account)| pre_account(address, account));
+    let trie = settle(&mut db, accounts.collect::<Result<Vec<_>>>()?)?;
     let root = trie.hash();
     let layer = db.finish(&trie)?.layer;
     Ok(StateData { store: None, root, trie, layers: Some(layer) })
+}
+
+fn pre_account(address: &str, account: &Value) -> Result<GenesisAccount> {
+    let storage: BTreeMap<U256, U256> = member(account, "storage")?
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(slot, value)| Ok((quantity(&Value::String(slot.clone()))?, quantity(value)?)))
+        .collect::<Result<_>>()?;
+    Ok(GenesisAccount {
+        address: address.parse().map_err(|cause| Error::decode("pre", cause))?,
+        nonce: small(member(account, "nonce")?)?,
+        balance: quantity(member(account, "balance")?)?,
+        code: bytes(member(account, "code")?)?,
+        storage: storage.into_iter().collect(),
+    })
 }
 
 fn block_env(env: &Value, fork: Fork) -> Result<BlockEnv> {

@@ -1,6 +1,6 @@
 //! Error entries of an answer (graphql.md 6).
 
-use crate::document::shape::line_and_column;
+use super::shape::line_and_column;
 
 /// More errors than this are not listed.
 pub const MOST_ERRORS: usize = 50;

@@ -6,8 +6,8 @@ use apollo_compiler::executable::Operation;
 use apollo_compiler::validation::Valid;
 use apollo_compiler::{ExecutableDocument, Node as Shared};
 
-use crate::document::fields::Field;
-use crate::document::kinds::Kind;
+use super::fields::Field;
+use super::kinds::Kind;
 
 /// An argument as the document writes it.
 #[derive(Debug)]

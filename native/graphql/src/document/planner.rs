@@ -10,10 +10,10 @@ use apollo_compiler::executable::{Field as Selected, Operation, OperationType, S
 use apollo_compiler::validation::Valid;
 use apollo_compiler::{ExecutableDocument, Node as Shared};
 
-use crate::document::fields::Field;
-use crate::document::kinds::Kind;
-use crate::document::plan::{Argument, Needs, Node, Plan, Variable, Written};
-use crate::document::shape::Literal;
+use super::fields::Field;
+use super::kinds::Kind;
+use super::plan::{Argument, Needs, Node, Plan, Variable, Written};
+use super::shape::Literal;
 
 /// Why a document that is valid is not run: it has more than so many of these.
 #[derive(Debug)]

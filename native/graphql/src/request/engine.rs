@@ -12,12 +12,12 @@ use apollo_compiler::validation::Valid;
 use apollo_compiler::{ExecutableDocument, Name, Node as Shared, Schema};
 use ophion_primitives::errors::{Error, Result};
 
+use super::check;
 use crate::document::complaints::Entry;
 use crate::document::fields::Field;
 use crate::document::plan::Plan;
 use crate::document::planner::{Limits, Planner, Refusal, has_variable_conditions};
 use crate::document::shape::{Literal, line_and_column, moved, shape_of};
-use crate::request::check;
 use crate::values::binding::{self, BadValue};
 use crate::values::sources::{self, Texts, Variables};
 use crate::values::value::Value;

@@ -6,10 +6,10 @@ use alloy_primitives::{Address, KECCAK256_EMPTY, U256, keccak256};
 use ophion_primitives::errors::Error;
 use ophion_storage::state::{StateData, View};
 
+use super::blocks::Loaded;
+use super::run::{INVALID_PARAMS, Run, Stop, Written, cost};
 use crate::document::fields::Field;
 use crate::document::plan::Node;
-use crate::run::blocks::Loaded;
-use crate::run::run::{INVALID_PARAMS, Run, Stop, Written, cost};
 use crate::values::value::Value;
 
 pub const STATE_MISSING: (i64, &str) = (-32008, "Initial sync is still in progress");

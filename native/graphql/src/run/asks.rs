@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 
+use super::accounts::STATE_MISSING;
+use super::exchange::{Ask, Reply};
+use super::run::{INVALID_PARAMS, Run, Stop, Written, cost};
 use crate::document::fields::Field;
 use crate::document::plan::Node;
-use crate::run::accounts::STATE_MISSING;
-use crate::run::exchange::{Ask, Reply};
-use crate::run::run::{INVALID_PARAMS, Run, Stop, Written, cost};
 use crate::values::value::{CallArguments, Value};
 
 impl<'a> Run<'a> {

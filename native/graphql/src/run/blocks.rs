@@ -14,8 +14,6 @@ use ophion_storage::chain::body::{self, BodyData, Known, Tx};
 use ophion_storage::chain::receipts::ReceiptData;
 use ophion_storage::store::{Snapshot, decode_header};
 
-use crate::run::run::{Run, Stop, cost};
-
 pub struct Loaded<'a> {
     pub hash: B256,
     pub header: Header,
@@ -34,6 +32,16 @@ pub struct Loaded<'a> {
 pub struct Receipts {
     pub all: Vec<ReceiptData>,
     pub logs_before: Vec<usize>,
+}
+
+/// Where a log stands in its block.
+#[derive(Clone, Copy)]
+pub struct LogPlace {
+    pub transaction: usize,
+    /// Among the logs of the transaction.
+    pub inner: usize,
+    /// Among the logs of the block.
+    pub index: usize,
 }
 
 /// A transaction of a block, decoded with all others or alone.
@@ -172,7 +180,11 @@ pub struct RecentBlocks<'a> {
 impl<'a> RecentBlocks<'a> {
     const KEPT: usize = 16;
 
-    fn insert(&mut self, block: Rc<Loaded<'a>>) {
+    pub fn get(&self, hash: &B256) -> Option<Rc<Loaded<'a>>> {
+        self.known.get(hash).cloned()
+    }
+
+    pub fn insert(&mut self, block: Rc<Loaded<'a>>) {
         if self.order.len() >= Self::KEPT
             && let Some(oldest) = self.order.pop_front()
         {
@@ -180,51 +192,5 @@ impl<'a> RecentBlocks<'a> {
         }
         self.order.push_back(block.hash);
         self.known.insert(block.hash, block);
-    }
-}
-
-impl<'a> Run<'a> {
-    pub fn block(&mut self, hash: B256) -> std::result::Result<Option<Rc<Loaded<'a>>>, Stop> {
-        if let Some(block) = self.blocks.known.get(&hash) {
-            return Ok(Some(block.clone()));
-        }
-        self.spend(cost::BLOCK)?;
-        let Some(loaded) = Loaded::read(self.snapshot, hash)? else { return Ok(None) };
-        let loaded = Rc::new(loaded);
-        self.blocks.insert(loaded.clone());
-        Ok(Some(loaded))
-    }
-
-    /// A block of the canonical chain, up to the head.
-    pub fn canonical(&mut self, number: u64) -> std::result::Result<Option<Rc<Loaded<'a>>>, Stop> {
-        if number > self.head.1 {
-            return Ok(None);
-        }
-        match self.snapshot.canonical_hash(number)? {
-            Some(hash) => self.block(hash),
-            None => Ok(None),
-        }
-    }
-
-    pub fn head_block(&mut self) -> std::result::Result<Rc<Loaded<'a>>, Stop> {
-        let found = self.block(self.head.0)?;
-        found.ok_or_else(|| Stop::Broken(Error::damaged("the head has no header")))
-    }
-
-    /// The block in whose state accounts and calls of a block are shown. The state of an ommer was never kept, so that of
-    /// the canonical block beside it stands for it.
-    pub(super) fn with_state(&mut self, block: &Rc<Loaded<'a>>) -> std::result::Result<Rc<Loaded<'a>>, Stop> {
-        if !block.is_ommer {
-            return Ok(block.clone());
-        }
-        match self.canonical(block.header.number)? {
-            Some(beside) => Ok(beside),
-            None => self.head_block(),
-        }
-    }
-
-    /// A block that exists but that the node has not announced yet.
-    pub(super) fn is_ahead(&self, block: &Loaded<'_>) -> Result<bool> {
-        Ok(block.header.number > self.head.1 && self.snapshot.canonical_hash(block.header.number)? == Some(block.hash))
     }
 }

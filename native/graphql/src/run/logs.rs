@@ -5,22 +5,12 @@ use std::rc::Rc;
 use alloy_primitives::B256;
 use ophion_rendering::chain::logs::LogFilter;
 
-use super::blocks::Loaded;
+use super::blocks::{Loaded, LogPlace};
 use super::run::{Run, Written, cost};
 use super::transactions::Transaction;
 use crate::document::fields::Field;
 use crate::document::plan::Node;
 use crate::values::value::FilterArguments;
-
-/// Where a log stands in its block.
-#[derive(Clone, Copy)]
-pub struct LogPlace {
-    pub transaction: usize,
-    /// Among the logs of the transaction.
-    pub inner: usize,
-    /// Among the logs of the block.
-    pub index: usize,
-}
 
 pub fn log_filter(filter: &FilterArguments) -> LogFilter {
     let any_of = |row: &Vec<B256>| (!row.is_empty()).then(|| row.clone());

@@ -3,6 +3,7 @@
 mod accounts;
 mod asks;
 mod blocks;
+mod chain;
 pub mod exchange;
 mod logs;
 mod objects;

@@ -6,13 +6,13 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::U256;
 use ophion_storage::chain::body::encode_block;
 
+use super::accounts::Account;
+use super::blocks::Loaded;
+use super::logs::log_filter;
+use super::run::{INVALID_PARAMS, Run, Stop, Written, cost};
+use super::transactions::Transaction;
 use crate::document::fields::Field;
 use crate::document::plan::Node;
-use crate::run::accounts::Account;
-use crate::run::blocks::Loaded;
-use crate::run::logs::log_filter;
-use crate::run::run::{INVALID_PARAMS, Run, Stop, Written, cost};
-use crate::run::transactions::Transaction;
 use crate::values::value::Value;
 
 impl<'a> Run<'a> {

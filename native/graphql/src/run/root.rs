@@ -5,14 +5,14 @@ use ophion_primitives::deadline;
 use ophion_primitives::errors::Error;
 use ophion_rendering::chain::logs;
 
+use super::accounts::Account;
+use super::exchange::Pooled;
+use super::logs::log_filter;
+use super::run::{INVALID_PARAMS, OUT_OF_TIME, Run, Stop, Written, cost};
+use super::transactions::Transaction;
 use crate::document::complaints::Entry;
 use crate::document::fields::Field;
 use crate::document::plan::Node;
-use crate::run::accounts::Account;
-use crate::run::exchange::Pooled;
-use crate::run::logs::log_filter;
-use crate::run::run::{INVALID_PARAMS, OUT_OF_TIME, Run, Stop, Written, cost};
-use crate::run::transactions::Transaction;
 use crate::values::value::Value;
 
 const RANGE_TOO_LARGE: (i64, &str) = (-32005, "Requested range exceeds maximum RPC range limit");

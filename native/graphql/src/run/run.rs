@@ -13,12 +13,12 @@ use ophion_primitives::errors::Error;
 use ophion_storage::state::View;
 use ophion_storage::store::Snapshot;
 
+use super::blocks::RecentBlocks;
+use super::exchange::{Ask, Bounds, Inputs, Outcome, Reply};
 use crate::document::complaints::{self, Entry};
 use crate::document::fields::Field;
 use crate::document::plan::Node;
 use crate::request::engine::{Engine, Query};
-use crate::run::blocks::RecentBlocks;
-use crate::run::exchange::{Ask, Bounds, Inputs, Outcome, Reply};
 use crate::values::value::Value;
 
 pub const INVALID_PARAMS: (i64, &str) = (-32602, "Invalid params");

@@ -9,12 +9,11 @@ use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::body::{Known, Tx};
 use ophion_storage::chain::receipts::{Outcome, ReceiptData};
 
+use super::blocks::{Decoded, Loaded, LogPlace};
+use super::exchange::Pooled;
+use super::run::{Run, Stop, Written};
 use crate::document::fields::Field;
 use crate::document::plan::Node;
-use crate::run::blocks::{Decoded, Loaded};
-use crate::run::exchange::Pooled;
-use crate::run::logs::LogPlace;
-use crate::run::run::{Run, Stop, Written};
 
 pub struct Transaction<'t, 'a> {
     known: Known,
@@ -173,11 +172,7 @@ impl<'a> Run<'a> {
                 self.integer_or_null(used)
             }
             Field::TxCumulativeGas => self.integer(receipt.cumulative_gas),
-            Field::TxRawReceipt => {
-                let mut raw = Vec::new();
-                receipt.encode(receipt.bloom(), &mut raw);
-                self.bytes(raw)
-            }
+            Field::TxRawReceipt => self.bytes(receipt.encoded()),
             Field::TxRevertReason if receipt.revert_data.is_empty() => self.nothing(),
             Field::TxRevertReason => self.bytes(&receipt.revert_data),
             _ => {

@@ -3,8 +3,8 @@
 use alloy_primitives::{B256, U256};
 use ophion_primitives::json::{data, list, quantity, wide};
 
+use super::run::{Run, Stop, TOO_LONG, Written};
 use crate::document::complaints;
-use crate::run::run::{Run, Stop, TOO_LONG, Written};
 
 /// A field counts as one unit of work; what is longer than a word counts by its words as well.
 const WORD: usize = 32;

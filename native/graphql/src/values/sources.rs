@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use apollo_compiler::ast::Value as Ast;
 use serde_json::value::RawValue;
 
+use super::scalars::Given;
+use super::value::Value;
 use crate::document::kinds::Kind;
 use crate::document::plan::Written;
 use crate::document::shape::Literal;
-use crate::values::scalars::Given;
-use crate::values::value::Value;
 
 /// Variables of one request, and values that one of them may hold.
 const MOST_VARIABLES: usize = 1_000;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy_consensus::transaction::Transaction as _;
 use alloy_eips::eip4895::Withdrawal as WithdrawalData;
 use alloy_primitives::map::AddressSet;
-use alloy_primitives::{Bytes, TxKind, U256};
+use alloy_primitives::{Bytes, TxKind};
 use ophion_execution::block::rules;
 use ophion_execution::evm::env::Fork;
 use ophion_primitives::errors::{Error, Result};
@@ -114,11 +114,7 @@ impl Transaction {
     /// Most the sender may have to pay: value, gas and blobs.
     #[getter]
     fn cost<'py>(&self, py: Python<'py>) -> Answer<Bound<'py, PyAny>> {
-        let envelope = &self.tx.envelope;
-        let gas = U256::from(envelope.gas_limit()) * U256::from(envelope.max_fee_per_gas());
-        let blobs = U256::from(self.tx.blob_count() * alloy_eips::eip4844::DATA_GAS_PER_BLOB)
-            * U256::from(envelope.max_fee_per_blob_gas().unwrap_or_default());
-        to_int(py, &gas.saturating_add(blobs).saturating_add(envelope.value()))
+        to_int(py, &self.tx.cost())
     }
 
     /// What admission asks about, in one crossing.

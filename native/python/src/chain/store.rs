@@ -11,7 +11,7 @@ use ophion_rendering::chain::logs::{self, Limits, LogFilter};
 use ophion_storage::chain::body::encode_block;
 use ophion_storage::chain::receipts::ReceiptData;
 use ophion_storage::state::StateData;
-use ophion_storage::store::{self, BlockRecord, Database, Snapshot, decode_header};
+use ophion_storage::store::{self, BlockRecord, Database, Snapshot};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -195,15 +195,7 @@ impl Store {
     #[pyo3(signature = (hash, /))]
     fn raw_receipts<'py>(&self, py: Python<'py>, hash: Hash) -> Answer<Option<Vec<Bound<'py, PyBytes>>>> {
         let found = self.read(py, |snapshot| {
-            let receipts = snapshot.receipts(&hash.0)?;
-            Ok(receipts.map(|all| {
-                let encode = |receipt: &ReceiptData| {
-                    let mut out = Vec::new();
-                    receipt.encode(receipt.bloom(), &mut out);
-                    out
-                };
-                all.iter().map(encode).collect::<Vec<_>>()
-            }))
+            Ok(snapshot.receipts(&hash.0)?.map(|all| all.iter().map(ReceiptData::encoded).collect::<Vec<_>>()))
         })?;
         Ok(found.map(|all| all.iter().map(|receipt| to_bytes(py, receipt)).collect()))
     }
@@ -215,10 +207,7 @@ impl Store {
 
     fn latest(&self) -> Answer<State> {
         let snapshot = self.inner()?.snapshot()?;
-        let (hash, _) = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
-        let header = snapshot.header(&hash)?.ok_or_else(|| Error::damaged("the head has no header"))?.2;
-        let root = decode_header(header)?.state_root;
-        Ok(State { data: StateData::at(&snapshot, root)? })
+        Ok(State { data: StateData::latest(&snapshot)? })
     }
 
     #[pyo3(signature = (hash, full, with_total_difficulty, /))]

@@ -7,7 +7,6 @@ use ophion_execution::block::genesis::{GenesisAccount, genesis};
 use ophion_execution::block::run::{self, Candidate};
 use ophion_primitives::deadline;
 use ophion_storage::state::StateData;
-use ophion_storage::trie::{EMPTY_ROOT, Trie};
 use pyo3::prelude::*;
 
 use super::env::BlockEnv;
@@ -91,7 +90,7 @@ type AllocAccount = (Addr, u64, Wide, Raw, Vec<(Hash, Hash)>);
 #[pyfunction]
 #[pyo3(signature = (store, alloc, /))]
 fn genesis_state(py: Python<'_>, store: &Bound<'_, Store>, alloc: Vec<AllocAccount>) -> Answer<Execution> {
-    let empty = StateData { store: Some(store.get().inner()?), root: EMPTY_ROOT, trie: Trie::default(), layers: None };
+    let empty = StateData::empty(Some(store.get().inner()?));
     let accounts = alloc.into_iter().map(|(address, nonce, balance, code, storage)| GenesisAccount {
         address: address.0,
         nonce,

@@ -1,16 +1,15 @@
 //! The GraphQL engine as Python sees it: requests in, checked queries out.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ophion_graphql::document::complaints::{self, Entry};
 use ophion_graphql::document::planner::Limits;
+use ophion_graphql::request::body::Request;
 use ophion_graphql::request::engine::{Engine, Query};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use serde_json::value::RawValue;
 
-use super::query::GraphqlQuery;
+use super::query::{GraphqlQuery, Settings};
 use crate::values::convert::to_bytes;
 use crate::values::errors::Answer;
 
@@ -18,20 +17,6 @@ use crate::values::errors::Answer;
 pub struct GraphqlEngine {
     engine: Arc<Engine>,
     settings: Settings,
-}
-
-/// What all requests share.
-#[derive(Clone, Copy)]
-pub struct Settings {
-    pub chain_id: u64,
-    pub protocol_version: u32,
-    pub shows_hex: bool,
-    pub max_cost: u64,
-    pub max_bytes: usize,
-    pub max_blocks: u64,
-    pub max_calls: usize,
-    pub max_logs_range: u64,
-    pub max_logs: usize,
 }
 
 #[pymethods]
@@ -74,7 +59,7 @@ impl GraphqlEngine {
     #[pyo3(signature = (body, /))]
     fn read<'py>(&self, py: Python<'py>, body: &[u8]) -> Answer<Bound<'py, PyAny>> {
         let prepared = py.detach(|| {
-            let (document, operation, variables) = read_json(body)?;
+            let Request { document, operation, variables } = Request::read(body)?;
             self.engine.prepare(document, operation.as_deref(), variables.as_deref())
         });
         self.prepared(py, prepared)
@@ -106,22 +91,4 @@ impl GraphqlEngine {
             Err(entries) => to_bytes(py, complaints::refusal(&entries)).into_any(),
         })
     }
-}
-
-type Parts = (String, Option<String>, Option<String>);
-
-fn read_json(body: &[u8]) -> std::result::Result<Parts, Vec<Entry>> {
-    let broken = |message: String| vec![Entry::validation(message, None)];
-    let members: HashMap<String, &RawValue> =
-        serde_json::from_slice(body).map_err(|cause| broken(format!("the request is not a JSON object: {cause}")))?;
-    let text = |name: &str| -> std::result::Result<Option<String>, Vec<Entry>> {
-        match members.get(name).map(|raw| raw.get()) {
-            None | Some("null") => Ok(None),
-            Some(raw) => serde_json::from_str(raw).map(Some).map_err(|_| broken(format!("{name}: text is expected"))),
-        }
-    };
-    let variables = members.get("variables").map(|raw| raw.get().to_string());
-    // Some tools send an empty name where they mean none.
-    let operation = text("operationName")?.filter(|name| !name.is_empty());
-    Ok((text("query")?.unwrap_or_default(), operation, variables))
 }

@@ -17,7 +17,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::asks::{GraphqlAsk, GraphqlReply};
-use super::engine::Settings;
 use super::text::GraphqlText;
 use crate::chain::body::Transaction;
 use crate::chain::store::Store;
@@ -30,6 +29,20 @@ const BAD_REQUEST: u16 = 400;
 const LARGE: usize = 64 * 1024;
 /// Work that the thread which serves everybody does at once; about a millisecond.
 const INLINE_BUDGET: u64 = 10_000;
+
+/// What all requests share.
+#[derive(Clone, Copy)]
+pub struct Settings {
+    pub chain_id: u64,
+    pub protocol_version: u32,
+    pub shows_hex: bool,
+    pub max_cost: u64,
+    pub max_bytes: usize,
+    pub max_blocks: u64,
+    pub max_calls: usize,
+    pub max_logs_range: u64,
+    pub max_logs: usize,
+}
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct GraphqlQuery {

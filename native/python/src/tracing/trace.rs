@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ophion_primitives::deadline;
-use ophion_tracing::flat::blocks::{FlatCallOptions, Selection};
+use ophion_tracing::flat::blocks::Selection;
+use ophion_tracing::flat::calls::FlatCallOptions;
 use ophion_tracing::jobs::kinds::Kind;
 use ophion_tracing::jobs::streams;
 use ophion_tracing::output::stream::Stream;

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::{Address, Bytes, hex};
+use alloy_consensus::Header;
+use alloy_primitives::{Address, B256, Bytes, Log, hex};
 use ophion_storage::chain::body::{BodyData, decode_block};
+use ophion_storage::chain::receipts::{Outcome, ReceiptData};
 use ophion_storage::store::decode_header;
 use serde_json::Value;
 

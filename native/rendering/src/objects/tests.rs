@@ -1,10 +1,13 @@
 //! Objects of every kind against literals.
 
-use alloy_consensus::{Signed, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
+use alloy_consensus::{Header, Signed, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2718::Encodable2718 as _;
 use alloy_eips::eip2930::{AccessList, AccessListItem};
+use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
-use alloy_primitives::{Address, Bytes, Signature, address, b256};
+use alloy_primitives::{Address, B256, Bytes, Log, Signature, TxKind, U256, address, b256};
+use ophion_storage::chain::body::{Envelope, Known, Tx};
+use ophion_storage::chain::receipts::{Outcome, ReceiptData};
 use serde_json::{Value, json};
 
 use super::*;

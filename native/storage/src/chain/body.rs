@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use alloy_consensus::transaction::{RlpEcdsaDecodableTx, Transaction as _};
 use alloy_consensus::{EthereumTxEnvelope, TxEip4844, TxEip4844Variant, TxEnvelope, TxLegacy};
 use alloy_eips::eip2718::{Decodable2718, Eip2718Error};
+use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bytes, Signature, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
@@ -63,6 +64,15 @@ impl Tx {
         r_s[..32].copy_from_slice(&signature.r().to_be_bytes::<32>());
         r_s[32..].copy_from_slice(&signature.s().to_be_bytes::<32>());
         recover_signer(&self.envelope.signature_hash(), &r_s, signature.v())
+    }
+
+    /// Most the sender may have to pay: value, gas and blobs.
+    pub fn cost(&self) -> U256 {
+        let envelope = &self.envelope;
+        let gas = U256::from(envelope.gas_limit()) * U256::from(envelope.max_fee_per_gas());
+        let blobs = U256::from(self.blob_count() * DATA_GAS_PER_BLOB)
+            * U256::from(envelope.max_fee_per_blob_gas().unwrap_or_default());
+        gas.saturating_add(blobs).saturating_add(envelope.value())
     }
 
     pub fn blob_count(&self) -> u64 {

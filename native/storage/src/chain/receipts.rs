@@ -37,6 +37,13 @@ impl ReceiptData {
         bloom
     }
 
+    /// The EIP-2718 form with its own bloom.
+    pub fn encoded(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encode(self.bloom(), &mut out);
+        out
+    }
+
     /// The EIP-2718 form that the receipts root commits to.
     pub fn encode(&self, bloom: Bloom, out: &mut Vec<u8>) {
         let status = match self.outcome {

@@ -14,8 +14,8 @@ use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
-use crate::store::{Database, Snapshot, storage_key};
-use crate::trie::{Account, FlatAccount, NoSource, Slot, Source, Trie, proof};
+use crate::store::{Database, Snapshot, decode_header, storage_key};
+use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
 
 /// What one uncommitted block changed, by plain keys.
 pub struct Layer {
@@ -52,6 +52,18 @@ impl StateData {
     /// A state of the database.
     pub fn at(snapshot: &Snapshot, root: B256) -> Result<Self> {
         Ok(StateData { store: Some(snapshot.inner.clone()), root, trie: snapshot.trie(root)?, layers: None })
+    }
+
+    /// The state after the head.
+    pub fn latest(snapshot: &Snapshot) -> Result<Self> {
+        let (hash, _) = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
+        let (_, _, header) = snapshot.header(&hash)?.ok_or_else(|| Error::damaged("the head has no header"))?;
+        StateData::at(snapshot, decode_header(header)?.state_root)
+    }
+
+    /// A state without any account, to be written to a database or to stay in memory.
+    pub fn empty(store: Option<Arc<Database>>) -> Self {
+        StateData { store, root: EMPTY_ROOT, trie: Trie::default(), layers: None }
     }
 
     pub fn open(&self) -> Result<View> {

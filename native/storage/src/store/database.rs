@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
@@ -86,11 +86,17 @@ impl Database {
         live.as_ref().filter(|(known, _)| *known == root).map(|(_, trie)| trie.clone())
     }
 
-    pub fn put_meta(&self, key: &str, value: &[u8]) -> Result<()> {
+    /// The right to write, unless something has gone wrong with it.
+    fn writer(&self) -> Result<MutexGuard<'_, Option<String>>> {
         let failed = self.writer.lock().expect("no panic while locked");
-        if let Some(reason) = &*failed {
-            return Err(Error::Storage(reason.clone()));
+        match &*failed {
+            Some(reason) => Err(Error::Storage(reason.clone())),
+            None => Ok(failed),
         }
+    }
+
+    pub fn put_meta(&self, key: &str, value: &[u8]) -> Result<()> {
+        let _writer = self.writer()?;
         let mut txn = self.env.write_txn()?;
         self.tables.meta.put(&mut txn, &meta::own(key), value)?;
         Ok(txn.commit()?)
@@ -104,10 +110,7 @@ impl Database {
         added: &[B256],
         named: &[(String, Vec<u8>)],
     ) -> Result<()> {
-        let mut failed = self.writer.lock().expect("no panic while locked");
-        if let Some(reason) = &*failed {
-            return Err(Error::Storage(reason.clone()));
-        }
+        let mut failed = self.writer()?;
         let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
             // Nodes in memory may carry ids that were never written: nothing may be built on them.

@@ -14,10 +14,12 @@
 //! | codec.rs   | how a node looks in the database, how a trie is saved  |
 //! | walk.rs    | proofs, iteration, difference of two versions          |
 //! | account.rs | what the two kinds of tries hold                       |
+//! | plain.rs   | tries of bytes, proofs: for tools                      |
 
 mod account;
 mod codec;
 mod node;
+mod plain;
 mod source;
 mod update;
 mod walk;
@@ -28,5 +30,6 @@ mod tests;
 pub use account::{Account, FlatAccount, Slot};
 pub use codec::{save_root, stored_children};
 pub use node::{Child, EMPTY_ROOT, Trie, Value};
+pub use plain::{plain_root, proven};
 pub use source::{NoSource, Saver, Source};
 pub use walk::proof;

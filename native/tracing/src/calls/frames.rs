@@ -1,17 +1,18 @@
 //! The calls and creations of a transaction as a tree: what the call tracer and the flat traces are written from.
 
 use alloy_primitives::{Address, Bytes, Log, U256};
-use ophion_execution::evm::context::EvmContext;
+use ophion_execution::evm::context::{EvmContext, created_address, inheritance};
 use revm::bytecode::opcode::SELFDESTRUCT;
-use revm::context::{ContextTr, JournalTr};
 use revm::inspector::Inspector;
-use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl};
+use revm::interpreter::interpreter_types::{Jumps, LoopControl};
 use revm::interpreter::{
     CallInputs, CallOutcome, CallScheme, CreateInputs, CreateOutcome, CreateScheme, InstructionResult, Interpreter,
     InterpreterAction, InterpreterResult,
 };
 
 use crate::output::text::{halt_words, precompile_words};
+use crate::replay::block::Ran;
+use crate::replay::recording::Recorder;
 
 const CODE_NOT_PAID: &str = "contract creation code storage out of gas";
 
@@ -93,12 +94,13 @@ impl FrameRecorder {
         }
     }
 
-    pub fn clear(&mut self) {
-        self.frames.clear();
-        self.open.clear();
-        self.depth = 0;
-        self.ending = None;
-        self.error = None;
+    /// The frames of a transaction that has run, the outermost with the gas of the whole; none when nothing ran.
+    pub fn settled(&mut self, ran: &Ran) -> &[Frame] {
+        if let Some(root) = self.frames.first_mut() {
+            root.gas = ran.tx.gas_limit;
+            root.gas_used = ran.result.tx_gas_used();
+        }
+        &self.frames
     }
 
     fn enter(&mut self, frame: impl FnOnce(&Self) -> Frame) {
@@ -142,17 +144,23 @@ impl FrameRecorder {
     }
 }
 
+impl Recorder for FrameRecorder {
+    fn clear(&mut self) {
+        self.frames.clear();
+        self.open.clear();
+        self.depth = 0;
+        self.ending = None;
+        self.error = None;
+    }
+}
+
 impl Inspector<EvmContext> for FrameRecorder {
     #[inline]
     fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         self.opcode = interpreter.bytecode.opcode();
         self.stack = interpreter.stack.len();
         if self.opcode == SELFDESTRUCT {
-            let contract = interpreter.input.target_address();
-            let heir = interpreter.stack.data().last().map(|top| Address::from_word((*top).into()));
-            let state = context.journal().evm_state();
-            let balance = state.get(&contract).map_or(U256::ZERO, |account| account.info.balance);
-            self.ending = heir.map(|heir| (contract, heir, balance));
+            self.ending = inheritance(interpreter, context);
         }
     }
 
@@ -206,9 +214,7 @@ impl Inspector<EvmContext> for FrameRecorder {
     }
 
     fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
-        let caller = context.journal_mut().load_account(inputs.caller());
-        let nonce = caller.map_or(0, |account| account.info.nonce);
-        let address = inputs.created_address(nonce);
+        let address = created_address(context, inputs);
         self.enter(|_| Frame {
             kind: if matches!(inputs.scheme(), CreateScheme::Create2 { .. }) { Kind::Create2 } else { Kind::Create },
             from: inputs.caller(),

@@ -1,104 +1,32 @@
-//! The tracers that are made from frames: callTracer, 4byteTracer (json-rpc.md 7.3).
+//! callTracer: calls as a tree (json-rpc.md 7.3).
 
-use std::collections::BTreeMap;
-
-use alloy_primitives::Bytes;
-use ophion_execution::evm::context::EvmContext;
-use ophion_execution::evm::database::ExecDb;
-use ophion_primitives::errors::Result;
 use ophion_primitives::json::{data, list, quantity, raw, wide};
-use revm::context::TxEnv;
-use revm::inspector::Inspector;
-use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
-use revm::state::AccountInfo;
+use revm::interpreter::InstructionResult;
 
-use crate::calls::frames::{Frame, FrameRecorder, Kind};
-use crate::output::sink::{Sink, halt};
-use crate::output::text::{decimal, revert_reason, text};
-use crate::replay::block::{Ran, Tracer};
+use super::frames::{Frame, FrameRecorder, Kind};
+use crate::output::sink::Sink;
+use crate::output::text::{revert_reason, text};
+use crate::replay::block::Ran;
+use crate::replay::recording::{Recording, Report};
 
-/// Hand every hook of an inspector to a member of it, stopping the run when the sink says so.
-macro_rules! record_frames {
-    ($tracer:ty) => {
-        impl Inspector<EvmContext> for $tracer {
-            fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
-                self.recorder.initialize_interp(interpreter, context);
-            }
-
-            #[inline]
-            fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
-                if self.sink.tick() {
-                    halt(interpreter);
-                    return;
-                }
-                self.recorder.step(interpreter, context);
-            }
-
-            #[inline]
-            fn step_end(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
-                self.recorder.step_end(interpreter, context);
-            }
-
-            fn log(&mut self, context: &mut EvmContext, log: alloy_primitives::Log) {
-                self.recorder.log(context, log);
-            }
-
-            fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
-                self.recorder.call(context, inputs)
-            }
-
-            fn call_end(&mut self, context: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
-                self.recorder.call_end(context, inputs, outcome);
-            }
-
-            fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
-                self.recorder.create(context, inputs)
-            }
-
-            fn create_end(&mut self, context: &mut EvmContext, inputs: &CreateInputs, outcome: &mut CreateOutcome) {
-                self.recorder.create_end(context, inputs, outcome);
-            }
-        }
-    };
-}
-pub(crate) use record_frames;
-
-// --- callTracer ----------------------------------------------------------------------------------
-
-pub struct CallTracer<'s> {
-    sink: &'s mut Sink,
-    recorder: FrameRecorder,
+pub struct CallTree {
     with_log: bool,
 }
 
-impl<'s> CallTracer<'s> {
-    pub fn new(sink: &'s mut Sink, only_top_call: bool, with_log: bool) -> Self {
-        CallTracer { sink, recorder: FrameRecorder::new(only_top_call, with_log), with_log }
+impl CallTree {
+    pub fn tracer(sink: &mut Sink, only_top_call: bool, with_log: bool) -> Recording<'_, Self> {
+        Recording::new(sink, FrameRecorder::new(only_top_call, with_log), CallTree { with_log })
     }
 }
 
-record_frames!(CallTracer<'_>);
+impl Report for CallTree {
+    type Recorder = FrameRecorder;
 
-impl Tracer for CallTracer<'_> {
-    fn sink(&mut self) -> &mut Sink {
-        self.sink
-    }
-
-    fn begin(&mut self, _: &TxEnv) {
-        self.recorder.clear();
-    }
-
-    fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
-        let frames = &mut self.recorder.frames;
-        if let Some(root) = frames.first_mut() {
-            root.gas = ran.tx.gas_limit;
-            root.gas_used = ran.result.tx_gas_used();
-            write_call(&mut self.sink.out, frames, 0, self.with_log);
-        } else {
-            raw(&mut self.sink.out, "null");
+    fn write(&mut self, sink: &mut Sink, recorder: &mut FrameRecorder, ran: &Ran) {
+        match recorder.settled(ran) {
+            [] => raw(&mut sink.out, "null"),
+            frames => write_call(&mut sink.out, frames, 0, self.with_log),
         }
-        self.sink.settle();
-        Ok(())
     }
 }
 
@@ -166,57 +94,4 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
         });
     }
     out.push(b'}');
-}
-
-// --- 4byteTracer ---------------------------------------------------------------------------------
-
-pub struct FourByteTracer<'s> {
-    sink: &'s mut Sink,
-    recorder: FrameRecorder,
-}
-
-impl<'s> FourByteTracer<'s> {
-    pub fn new(sink: &'s mut Sink) -> Self {
-        FourByteTracer { sink, recorder: FrameRecorder::new(false, false) }
-    }
-}
-
-record_frames!(FourByteTracer<'_>);
-
-impl Tracer for FourByteTracer<'_> {
-    fn sink(&mut self) -> &mut Sink {
-        self.sink
-    }
-
-    fn begin(&mut self, _: &TxEnv) {
-        self.recorder.clear();
-    }
-
-    fn finish(&mut self, _: &mut ExecDb, _: &Ran) -> Result<()> {
-        let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-        // Neither init code nor the input of a precompiled contract begins with a selector.
-        let calls = self.recorder.frames.iter().filter(|frame| !frame.kind.is_creation() && !frame.is_precompile);
-        for frame in calls.filter(|frame| frame.was_entered() && frame.input.len() >= 4) {
-            let selector = alloy_primitives::hex::encode(&frame.input[..4]);
-            *seen.entry(format!("0x{selector}-{}", frame.input.len() - 4)).or_default() += 1;
-        }
-        let out = &mut self.sink.out;
-        out.push(b'{');
-        for (at, (name, count)) in seen.iter().enumerate() {
-            text(out, if at > 0 { "," } else { "" }, name);
-            decimal(out, ":", *count);
-        }
-        out.push(b'}');
-        self.sink.settle();
-        Ok(())
-    }
-}
-
-/// The code of an account before or after a transaction.
-pub fn code_of(db: &mut ExecDb, info: &AccountInfo) -> Result<Bytes> {
-    use revm::database_interface::Database;
-    match &info.code {
-        Some(code) => Ok(code.original_bytes()),
-        None => Ok(db.code_by_hash(info.code_hash)?.original_bytes()),
-    }
 }

@@ -9,14 +9,14 @@ use revm::context::TxEnv;
 use revm::context_interface::result::ExecutionResult;
 use revm::interpreter::InstructionResult;
 
+use super::entries::{Action, Entry, Outcome};
+use super::turns::{Precompiled, Step, Turn, Turns};
 use crate::calls::frames::Kind;
-use crate::flat::blocks::{Action, Entry, Outcome};
-use crate::flat::turns::{Precompiled, Step, Turn, Turns};
 use crate::output::text::halt_phrase;
+use crate::steps::cost::CALL_STIPEND;
 
 /// Price of a byte of new code.
 const CODE_DEPOSIT: i64 = 200;
-const CALL_STIPEND: i64 = 2300;
 
 /// An entry that is still open.
 struct Open {
@@ -173,7 +173,7 @@ impl Listing<'_> {
             let last = self.open.len() - 1;
             for open in self.open.iter().take(last).skip(1) {
                 if let Some(outcome) = &mut self.entries[open.entry].outcome {
-                    outcome.gas_used -= CALL_STIPEND;
+                    outcome.gas_used -= CALL_STIPEND as i64;
                 }
             }
         }

@@ -5,7 +5,7 @@
 //! that stops at once.
 
 use alloy_primitives::{Address, Bytes, U256};
-use ophion_execution::evm::context::EvmContext;
+use ophion_execution::evm::context::{EvmContext, created_address};
 use revm::bytecode::opcode as op;
 use revm::context::{ContextTr, JournalTr};
 use revm::inspector::Inspector;
@@ -15,10 +15,11 @@ use revm::interpreter::{
     InterpreterAction, InterpreterResult,
 };
 
+use super::precompile::price;
 use crate::calls::frames::Kind;
-use crate::flat::precompile::price;
 use crate::output::text::is_lack_of_gas;
-use crate::steps::original::CALL_STIPEND;
+use crate::replay::recording::Recorder;
+use crate::steps::cost::CALL_STIPEND;
 
 /// What the first instruction of a callee finds.
 pub struct Child {
@@ -129,10 +130,6 @@ pub struct Turns {
 }
 
 impl Turns {
-    pub fn clear(&mut self) {
-        *self = Turns::default();
-    }
-
     fn push(&mut self, turn: Turn, gas: u64, cost: u64, halt: Option<InstructionResult>) {
         let depth = self.live.len().saturating_sub(1);
         let (recipient, value) = self.live.last().map_or_else(Default::default, |frame| (frame.recipient, frame.value));
@@ -258,6 +255,12 @@ pub fn precompile_price(context: &EvmContext, inputs: &CallInputs, outcome: &Cal
     }
 }
 
+impl Recorder for Turns {
+    fn clear(&mut self) {
+        *self = Turns::default();
+    }
+}
+
 impl Inspector<EvmContext> for Turns {
     fn initialize_interp(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         if let Some(frame) = self.live.last_mut() {
@@ -362,11 +365,10 @@ impl Inspector<EvmContext> for Turns {
     }
 
     fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
-        let caller = context.journal_mut().load_account(inputs.caller());
-        let nonce = caller.map_or(0, |account| account.info.nonce);
+        let address = created_address(context, inputs);
         self.has_create2 |= matches!(inputs.scheme(), CreateScheme::Create2 { .. });
         let code = inputs.init_code().clone();
-        self.enter(inputs.created_address(nonce), inputs.value(), inputs.gas_limit(), Bytes::new(), code);
+        self.enter(address, inputs.value(), inputs.gas_limit(), Bytes::new(), code);
         None
     }
 

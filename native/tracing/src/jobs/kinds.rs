@@ -3,8 +3,9 @@
 use ophion_primitives::errors::Result;
 use revm::primitives::hardfork::SpecId;
 
-use crate::calls::tree::{CallTracer, FourByteTracer};
-use crate::flat::blocks::{FlatCallOptions, FlatCallTracer};
+use crate::calls::four_byte::Selectors;
+use crate::calls::tree::CallTree;
+use crate::flat::calls::FlatCallOptions;
 use crate::output::sink::Sink;
 use crate::parity::tracer::{ParityOptions, ParityTracer};
 use crate::replay::block::Tracer;
@@ -33,10 +34,10 @@ pub fn with_tracer(kind: Kind, sink: &mut Sink, spec: SpecId, job: impl Job) -> 
     match kind {
         Kind::Struct(options) => job.run(StructTracer::new(sink, options, spec)),
         Kind::Standard(options) => job.run(StandardTracer::new(sink, options, spec)),
-        Kind::Call { only_top_call, with_log } => job.run(CallTracer::new(sink, only_top_call, with_log)),
+        Kind::Call { only_top_call, with_log } => job.run(CallTree::tracer(sink, only_top_call, with_log)),
         Kind::Prestate(options) => job.run(PrestateTracer::new(sink, options, spec)),
-        Kind::FourByte => job.run(FourByteTracer::new(sink)),
-        Kind::FlatCall(options) => job.run(FlatCallTracer::new(sink, options)),
+        Kind::FourByte => job.run(Selectors::tracer(sink)),
+        Kind::FlatCall(options) => job.run(options.tracer(sink)),
         Kind::Parity(options) => job.run(ParityTracer::new(sink, options, spec)),
     }
 }

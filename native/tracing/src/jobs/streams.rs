@@ -16,7 +16,8 @@ use ophion_storage::chain::body::BodyData;
 use ophion_storage::state::StateData;
 
 use super::kinds::{Job, Kind, with_tracer};
-use crate::flat::blocks::{FlatTracer, Selection, separate, write_reward};
+use crate::flat::blocks::{FlatList, Selection, write_reward};
+use crate::flat::entries::separate;
 use crate::output::stream::Stream;
 use crate::parity::tracer::{ParityOptions, ParityTracer};
 use crate::replay::block::{Block, Tracer, start, trace_one};
@@ -188,7 +189,7 @@ pub fn trace_flat(
                 break;
             }
             let (first, count) = index.map_or((0, usize::MAX), |index| (index, 1));
-            let tracer = FlatTracer::new(sink, &mut selection, &mut is_first);
+            let tracer = FlatList::tracer(sink, &mut selection, &mut is_first);
             block.block().trace(tracer, first, count, |_, _| Ok(()), |_, _| Ok(()))?;
             let place = (block.hash, block.env.number);
             for (at, (author, value)) in block.rewards.iter().enumerate() {

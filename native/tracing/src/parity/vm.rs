@@ -17,8 +17,7 @@ use revm::primitives::hardfork::SpecId;
 
 use crate::output::sink::Sink;
 use crate::output::text::{decimal, is_lack_of_gas};
-use crate::steps::cost::Costs;
-use crate::steps::original::CALL_STIPEND;
+use crate::steps::cost::{CALL_STIPEND, Costs};
 
 /// Bytes of memory and where they lie.
 type Written = (usize, Bytes);

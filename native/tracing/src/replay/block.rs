@@ -5,7 +5,7 @@
 //! any other, so that the next one finds it.
 
 use alloy_primitives::B256;
-use ophion_execution::block::run::{Refusal, Run};
+use ophion_execution::block::run::Run;
 use ophion_execution::call::calls::{BEYOND_ALL_MONEY, is_beyond_all_money};
 use ophion_execution::call::outcome::refusal_text;
 use ophion_execution::evm::collision::CollisionGuard;
@@ -75,7 +75,7 @@ impl Block<'_> {
         let known = self.body.known()?;
         let mut run = Run::start(self.parent, self.env, false)?;
         for (at, (tx, Known { sender, .. })) in self.body.txs.iter().zip(known).take(index).enumerate() {
-            run.transact(tx, *sender).map_err(|refusal| refused(at, refusal))?;
+            run.transact(tx, *sender).map_err(|refusal| refusal.at(at))?;
             sink.check()?;
         }
         Ok(run.into_db())
@@ -107,16 +107,6 @@ impl Block<'_> {
             after(&mut evm.inspector.0, index)?;
         }
         Ok(())
-    }
-}
-
-fn refused(at: usize, refusal: Refusal) -> Error {
-    match refusal {
-        Refusal::Fatal(cause) => cause,
-        Refusal::Invalid(reason) => Error::InvalidBody(format!("transaction {at}: {reason}")),
-        Refusal::NonceTooHigh => Error::InvalidBody(format!("transaction {at}: its nonce is too high")),
-        Refusal::NoRoom => Error::InvalidBody(format!("transaction {at}: it needs more gas or blobs than are left")),
-        Refusal::TooLong => Error::Timeout(format!("transaction {at}: it took too long")),
     }
 }
 

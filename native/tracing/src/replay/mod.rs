@@ -1,3 +1,4 @@
 //! Transactions run again.
 
 pub mod block;
+pub mod recording;

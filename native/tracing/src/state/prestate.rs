@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
-use ophion_execution::evm::context::EvmContext;
+use ophion_execution::evm::context::{EvmContext, created_address};
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
 use ophion_primitives::json::{data, raw, wide};
@@ -23,7 +23,6 @@ use revm::interpreter::{
 use revm::primitives::hardfork::SpecId;
 use revm::state::{Account, AccountInfo};
 
-use crate::calls::tree::code_of;
 use crate::output::sink::{Sink, halt};
 use crate::output::text::decimal;
 use crate::replay::block::{Ran, Tracer};
@@ -146,9 +145,7 @@ impl Inspector<EvmContext> for PrestateTracer<'_> {
     }
 
     fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
-        let caller = context.journal_mut().load_account(inputs.caller());
-        let nonce = caller.map_or(0, |account| account.info.nonce);
-        let address = inputs.created_address(nonce);
+        let address = created_address(context, inputs);
         self.name(context.block().beneficiary());
         self.name(address);
         self.created.insert(address);
@@ -237,7 +234,7 @@ impl PrestateTracer<'_> {
         Ok(Shown {
             balance: Some(info.balance),
             nonce: info.nonce,
-            code: if has_code && self.options.with_code { Some(code_of(db, info)?) } else { None },
+            code: if has_code && self.options.with_code { Some(db.code_of(info)?) } else { None },
             // Whoever does not want the code still learns which one it is.
             code_hash: has_code.then_some(info.code_hash),
             storage: BTreeMap::new(),
@@ -315,7 +312,7 @@ impl PrestateTracer<'_> {
             balance: (now.balance != was.balance).then_some(now.balance),
             nonce: if now.nonce != was.nonce { now.nonce } else { 0 },
             code: match now.code_hash != was.code_hash && now.code_hash != KECCAK256_EMPTY && self.options.with_code {
-                true => Some(code_of(db, now)?),
+                true => Some(db.code_of(now)?),
                 false => None,
             },
             code_hash: (code_hash != was.code_hash).then_some(code_hash),

@@ -12,6 +12,8 @@ use revm::interpreter::instructions::{GasTable, gas_table_spec};
 use revm::interpreter::interpreter_types::{InputsTr, MemoryTr};
 use revm::primitives::hardfork::SpecId;
 
+/// What a caller of a value-transferring call gives on top of what it is charged.
+pub const CALL_STIPEND: u64 = 2300;
 /// With more gas than this no access to an account or a slot can fail for the lack of it.
 const ACCESS_MOST: u64 = 60_000;
 

@@ -2,4 +2,5 @@
 
 pub mod cost;
 pub mod original;
+pub mod rows;
 pub mod standard;

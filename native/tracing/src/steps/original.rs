@@ -6,81 +6,29 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::map::AddressMap;
-use alloy_primitives::{Address, Bytes, U256};
+use alloy_primitives::{Address, U256};
 use ophion_execution::evm::context::EvmContext;
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
 use ophion_primitives::json::raw;
-use revm::bytecode::opcode::{REVERT, SSTORE};
+use revm::bytecode::opcode::SSTORE;
 use revm::context::TxEnv;
-use revm::context_interface::result::ExecutionResult;
 use revm::inspector::Inspector;
-use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl, RuntimeFlag};
-use revm::interpreter::{
-    CallInputs, CallOutcome, CreateInputs, CreateOutcome, FrameInput, InstructionResult, Interpreter, InterpreterAction,
-};
+use revm::interpreter::interpreter_types::{InputsTr, Jumps, RuntimeFlag};
+use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
+use super::cost::Costs;
+use super::rows::{CalleeGas, Ended, verdict};
 use crate::output::sink::{Sink, halt};
-use crate::output::text::{decimal, digits, halt_name, mnemonic, word};
+use crate::output::text::{decimal, digits, mnemonic, word};
 use crate::replay::block::{Ran, Tracer};
-use crate::steps::cost::Costs;
-
-/// What a caller of a value-transferring call gives on top of what it is charged.
-pub const CALL_STIPEND: u64 = 2300;
 
 #[derive(Clone, Copy)]
 pub struct StructOptions {
     pub with_storage: bool,
     pub with_memory: bool,
     pub with_stack: bool,
-}
-
-/// How an instruction ended, as a row tells it.
-#[derive(Default)]
-pub struct Ended {
-    pub cost: u64,
-    /// What REVERT gives back.
-    pub reason: Option<Bytes>,
-    /// Why it was the last of its frame, when it broke a rule.
-    pub error: Option<&'static str>,
-}
-
-/// Whether what is handed to a callee is part of the cost of a call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum CalleeGas {
-    IsApart,
-    Counts,
-}
-
-impl Ended {
-    #[inline]
-    pub fn of(interpreter: &mut Interpreter, opcode: u8, before: u64, whole_cost: u64, callee_gas: CalleeGas) -> Self {
-        let mut ended = Ended { cost: before.saturating_sub(interpreter.gas.remaining()), reason: None, error: None };
-        match interpreter.bytecode.action() {
-            Some(InterpreterAction::NewFrame(FrameInput::Call(inputs))) if callee_gas == CalleeGas::IsApart => {
-                let stipend = if inputs.transfers_value() { CALL_STIPEND } else { 0 };
-                ended.cost = ended.cost.saturating_sub(inputs.gas_limit.saturating_sub(stipend));
-            }
-            Some(InterpreterAction::NewFrame(FrameInput::Create(inputs))) => {
-                ended.cost = ended.cost.saturating_sub(inputs.gas_limit());
-            }
-            Some(InterpreterAction::Return(result)) if result.result == InstructionResult::Revert => {
-                ended.reason = (opcode == REVERT).then(|| result.output.clone());
-            }
-            Some(InterpreterAction::Return(result)) if !result.result.is_ok() => {
-                let name = halt_name(result.result);
-                ended.error = Some(name);
-                ended.cost = match name {
-                    "INSUFFICIENT_GAS" => whole_cost,
-                    "INVALID_JUMP_DESTINATION" => ended.cost,
-                    _ => 0,
-                };
-            }
-            _ => {}
-        }
-        ended
-    }
 }
 
 pub struct StructTracer<'s> {
@@ -221,12 +169,7 @@ impl<'s> StructTracer<'s> {
             Some(bytes) => digits(out, ",\"reason\":", bytes),
             None => raw(out, ",\"reason\":null"),
         }
-        if let Some(name) = ended.error {
-            raw(out, ",\"error\":[\"");
-            raw(out, name);
-            raw(out, "\"]");
-        }
-        out.push(b'}');
+        ended.close(out);
         self.sink.settle();
     }
 
@@ -308,16 +251,6 @@ impl Inspector<EvmContext> for StructTracer<'_> {
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
         self.leave(outcome.result.is_ok());
-    }
-}
-
-/// Gas and verdict behind the rows of a transaction; gives what it returned, nothing when it failed.
-pub fn verdict<'a>(out: &mut Vec<u8>, ran: &'a Ran) -> &'a [u8] {
-    decimal(out, "],\"gas\":", ran.result.tx_gas_used());
-    raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });
-    match &ran.result {
-        ExecutionResult::Success { output, .. } => output.data(),
-        _ => &[],
     }
 }
 

@@ -1,6 +1,6 @@
 //! Struct logs in the form of today's standard, for who asks with its options (json-rpc.md 5.9 [M], 9 line 20).
 //!
-//! Other than in the original form (trace_struct.rs) members that have nothing to say are left out, numbers on the
+//! Other than in the original form (original.rs) members that have nothing to say are left out, numbers on the
 //! stack are as short as they can be, storage shows on the rows that read or write it, and the gas that a call hands
 //! on counts as its cost.
 
@@ -19,11 +19,11 @@ use revm::interpreter::interpreter_types::{InputsTr, Jumps, ReturnData, RuntimeF
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
+use super::rows::{CalleeGas, Ended, verdict};
 use crate::output::sink::{Sink, halt};
 use crate::output::text::{decimal, mnemonic};
 use crate::replay::block::{Ran, Tracer};
 use crate::steps::cost::Costs;
-use crate::steps::original::{CalleeGas, Ended, verdict};
 
 #[derive(Clone, Copy)]
 pub struct StandardOptions {
@@ -164,12 +164,7 @@ impl<'s> StandardTracer<'s> {
         if let Some(reason) = &ended.reason {
             data(out, ",\"reason\":", reason);
         }
-        if let Some(name) = ended.error {
-            raw(out, ",\"error\":[\"");
-            raw(out, name);
-            raw(out, "\"]");
-        }
-        out.push(b'}');
+        ended.close(out);
         self.sink.settle();
     }
 

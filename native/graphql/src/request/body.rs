@@ -1,0 +1,34 @@
+//! The parts of a request in its JSON form.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use crate::document::complaints::Entry;
+
+pub struct Request {
+    pub document: String,
+    pub operation: Option<String>,
+    /// JSON text.
+    pub variables: Option<String>,
+}
+
+impl Request {
+    pub fn read(body: &[u8]) -> Result<Self, Vec<Entry>> {
+        let broken = |message: String| vec![Entry::validation(message, None)];
+        let members: HashMap<String, &RawValue> = serde_json::from_slice(body)
+            .map_err(|cause| broken(format!("the request is not a JSON object: {cause}")))?;
+        let text = |name: &str| -> Result<Option<String>, Vec<Entry>> {
+            match members.get(name).map(|raw| raw.get()) {
+                None | Some("null") => Ok(None),
+                Some(raw) => {
+                    serde_json::from_str(raw).map(Some).map_err(|_| broken(format!("{name}: text is expected")))
+                }
+            }
+        };
+        let variables = members.get("variables").map(|raw| raw.get().to_string());
+        // Some tools send an empty name where they mean none.
+        let operation = text("operationName")?.filter(|name| !name.is_empty());
+        Ok(Request { document: text("query")?.unwrap_or_default(), operation, variables })
+    }
+}

@@ -1,0 +1,115 @@
+//! Receipts and logs.
+
+use alloy_consensus::Header;
+use alloy_consensus::transaction::Transaction as _;
+use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
+use alloy_primitives::{B256, Log, TxKind, U256};
+use ophion_primitives::json::{data, data_or_null, list, quantity, raw, wide};
+use ophion_storage::chain::body::{Envelope, Known, Tx};
+use ophion_storage::chain::receipts::{Outcome, ReceiptData};
+
+use super::transactions::Place;
+
+/// A receipt with what is not its own: the transaction, and the receipts before it in the block.
+#[derive(Clone, Copy)]
+pub struct ReceiptParts<'a> {
+    pub tx: &'a Envelope,
+    pub known: &'a Known,
+    pub receipt: &'a ReceiptData,
+    /// Cumulative gas of the receipt before this one.
+    pub gas_before: u64,
+    /// Number of logs in the block before this receipt's.
+    pub logs_before: u64,
+    /// Price of blob gas in this block, from Cancun on.
+    pub blob_price: Option<u128>,
+}
+
+/// The receipt object; the revert reason is shown when asked for and known.
+pub fn write_receipt(out: &mut Vec<u8>, parts: &ReceiptParts<'_>, place: &Place, with_revert_reason: bool) {
+    let ReceiptParts { tx, known, receipt, .. } = *parts;
+    out.reserve(1400 + receipt.logs.len() * 700);
+    data(out, r#"{"blockHash":"#, place.block_hash);
+    quantity(out, r#","blockNumber":"#, place.number);
+    let created = matches!(tx.kind(), TxKind::Create).then(|| known.sender.create(tx.nonce()));
+    data_or_null(out, r#","contractAddress":"#, created);
+    quantity(out, r#","cumulativeGasUsed":"#, receipt.cumulative_gas);
+    wide(out, r#","effectiveGasPrice":"#, U256::from(tx.effective_gas_price(place.base_fee)));
+    data(out, r#","from":"#, known.sender);
+    quantity(out, r#","gasUsed":"#, receipt.cumulative_gas.saturating_sub(parts.gas_before));
+    if let Some(hashes) = tx.blob_versioned_hashes() {
+        quantity(out, r#","blobGasUsed":"#, hashes.len() as u64 * DATA_GAS_PER_BLOB);
+        wide(out, r#","blobGasPrice":"#, U256::from(parts.blob_price.unwrap_or_default()));
+    }
+    list(out, r#","logs":"#, (parts.logs_before..).zip(&receipt.logs), |out, (log_index, log)| {
+        write_receipt_log(out, log, log_index, &known.hash, place);
+    });
+    data(out, r#","logsBloom":"#, receipt.bloom());
+    match receipt.outcome {
+        Outcome::Succeeded => raw(out, r#","status":"0x1""#),
+        Outcome::Failed => raw(out, r#","status":"0x0""#),
+        Outcome::Root(root) => data(out, r#","root":"#, root),
+    }
+    data_or_null(out, r#","to":"#, tx.to());
+    data(out, r#","transactionHash":"#, known.hash);
+    quantity(out, r#","transactionIndex":"#, place.index);
+    quantity(out, r#","type":"#, tx.tx_type() as u64);
+    if with_revert_reason && !receipt.revert_data.is_empty() {
+        data(out, r#","revertReason":"#, &receipt.revert_data);
+    }
+    out.push(b'}');
+}
+
+/// All receipts of a block, as a list.
+pub struct BlockReceipts<'a> {
+    pub header: &'a Header,
+    pub hash: B256,
+    pub txs: &'a [Tx],
+    pub known: &'a [Known],
+    pub receipts: &'a [ReceiptData],
+    pub blob_price: Option<u128>,
+}
+
+impl BlockReceipts<'_> {
+    pub fn write(&self, out: &mut Vec<u8>, with_revert_reason: bool) {
+        let (mut gas_before, mut logs_before) = (0, 0);
+        let rows = self.txs.iter().zip(self.known).zip(self.receipts).enumerate();
+        list(out, "", rows, |out, (index, ((tx, known), receipt))| {
+            let blob_price = self.blob_price;
+            let parts = ReceiptParts { tx: &tx.envelope, known, receipt, gas_before, logs_before, blob_price };
+            write_receipt(out, &parts, &Place::new(self.hash, self.header, index), with_revert_reason);
+            gas_before = receipt.cumulative_gas;
+            logs_before += receipt.logs.len() as u64;
+        });
+    }
+}
+
+/// A log inside a receipt: the same members as outside, in the order of receipts.
+fn write_receipt_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place) {
+    data(out, r#"{"address":"#, log.address);
+    list(out, r#","topics":"#, log.data.topics(), |out, topic| data(out, "", topic));
+    data(out, r#","data":"#, &log.data.data);
+    quantity(out, r#","blockNumber":"#, place.number);
+    data(out, r#","transactionHash":"#, transaction);
+    quantity(out, r#","transactionIndex":"#, place.index);
+    data(out, r#","blockHash":"#, place.block_hash);
+    quantity(out, r#","blockTimestamp":"#, place.timestamp);
+    quantity(out, r#","logIndex":"#, log_index);
+    raw(out, r#","removed":false}"#);
+}
+
+/// A log as filters and subscriptions show it; `log_index` counts within the block, `removed` says that the block
+/// has left the canonical chain.
+pub fn write_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place, removed: bool) {
+    out.reserve(512 + 70 * log.data.topics().len() + 2 * log.data.data.len());
+    quantity(out, r#"{"logIndex":"#, log_index);
+    raw(out, if removed { r#","removed":true"# } else { r#","removed":false"# });
+    quantity(out, r#","blockNumber":"#, place.number);
+    data(out, r#","blockHash":"#, place.block_hash);
+    quantity(out, r#","blockTimestamp":"#, place.timestamp);
+    data(out, r#","transactionHash":"#, transaction);
+    quantity(out, r#","transactionIndex":"#, place.index);
+    data(out, r#","address":"#, log.address);
+    data(out, r#","data":"#, &log.data.data);
+    list(out, r#","topics":"#, log.data.topics(), |out, topic| data(out, "", topic));
+    out.push(b'}');
+}

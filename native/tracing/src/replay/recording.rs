@@ -1,0 +1,95 @@
+//! Tracers that record a transaction while it runs and write when it has ended.
+
+use alloy_primitives::Log;
+use ophion_execution::evm::context::EvmContext;
+use ophion_execution::evm::database::ExecDb;
+use ophion_primitives::errors::Result;
+use revm::context::TxEnv;
+use revm::inspector::Inspector;
+use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, Interpreter};
+
+use super::block::{Ran, Tracer};
+use crate::output::sink::{Sink, halt};
+
+/// Somebody who looks on and remembers.
+pub trait Recorder: Inspector<EvmContext> {
+    /// Forget the transaction before.
+    fn clear(&mut self);
+}
+
+/// What is written of a record.
+pub trait Report {
+    type Recorder: Recorder;
+
+    fn write(&mut self, sink: &mut Sink, recorder: &mut Self::Recorder, ran: &Ran);
+}
+
+/// A recorder, and who writes down what it saw.
+pub struct Recording<'s, R: Report> {
+    sink: &'s mut Sink,
+    recorder: R::Recorder,
+    report: R,
+}
+
+impl<'s, R: Report> Recording<'s, R> {
+    pub fn new(sink: &'s mut Sink, recorder: R::Recorder, report: R) -> Self {
+        Recording { sink, recorder, report }
+    }
+}
+
+/// Every hook goes to the recorder; the run is stopped when the sink says so.
+impl<R: Report> Inspector<EvmContext> for Recording<'_, R> {
+    fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        self.recorder.initialize_interp(interpreter, context);
+    }
+
+    #[inline]
+    fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        if self.sink.tick() {
+            halt(interpreter);
+            return;
+        }
+        self.recorder.step(interpreter, context);
+    }
+
+    #[inline]
+    fn step_end(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        self.recorder.step_end(interpreter, context);
+    }
+
+    fn log(&mut self, context: &mut EvmContext, log: Log) {
+        self.recorder.log(context, log);
+    }
+
+    fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
+        self.recorder.call(context, inputs)
+    }
+
+    fn call_end(&mut self, context: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
+        self.recorder.call_end(context, inputs, outcome);
+    }
+
+    fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
+        self.recorder.create(context, inputs)
+    }
+
+    fn create_end(&mut self, context: &mut EvmContext, inputs: &CreateInputs, outcome: &mut CreateOutcome) {
+        self.recorder.create_end(context, inputs, outcome);
+    }
+}
+
+impl<R: Report> Tracer for Recording<'_, R> {
+    fn sink(&mut self) -> &mut Sink {
+        self.sink
+    }
+
+    fn begin(&mut self, _: &TxEnv) {
+        self.recorder.clear();
+    }
+
+    fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
+        self.report.write(self.sink, &mut self.recorder, ran);
+        self.sink.settle();
+        Ok(())
+    }
+}

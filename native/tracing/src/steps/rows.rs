@@ -1,0 +1,80 @@
+//! What both forms of struct logs have in common.
+
+use alloy_primitives::Bytes;
+use ophion_primitives::json::raw;
+use revm::bytecode::opcode::REVERT;
+use revm::context_interface::result::ExecutionResult;
+use revm::interpreter::interpreter_types::LoopControl;
+use revm::interpreter::{FrameInput, InstructionResult, Interpreter, InterpreterAction};
+
+use super::cost::CALL_STIPEND;
+use crate::output::text::{decimal, halt_name};
+use crate::replay::block::Ran;
+
+/// How an instruction ended, as a row tells it.
+#[derive(Default)]
+pub struct Ended {
+    pub cost: u64,
+    /// What REVERT gives back.
+    pub reason: Option<Bytes>,
+    /// Why it was the last of its frame, when it broke a rule.
+    pub error: Option<&'static str>,
+}
+
+/// Whether what is handed to a callee is part of the cost of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CalleeGas {
+    IsApart,
+    Counts,
+}
+
+impl Ended {
+    #[inline]
+    pub fn of(interpreter: &mut Interpreter, opcode: u8, before: u64, whole_cost: u64, callee_gas: CalleeGas) -> Self {
+        let mut ended = Ended { cost: before.saturating_sub(interpreter.gas.remaining()), reason: None, error: None };
+        match interpreter.bytecode.action() {
+            Some(InterpreterAction::NewFrame(FrameInput::Call(inputs))) if callee_gas == CalleeGas::IsApart => {
+                let stipend = if inputs.transfers_value() { CALL_STIPEND } else { 0 };
+                ended.cost = ended.cost.saturating_sub(inputs.gas_limit.saturating_sub(stipend));
+            }
+            Some(InterpreterAction::NewFrame(FrameInput::Create(inputs))) => {
+                ended.cost = ended.cost.saturating_sub(inputs.gas_limit());
+            }
+            Some(InterpreterAction::Return(result)) if result.result == InstructionResult::Revert => {
+                ended.reason = (opcode == REVERT).then(|| result.output.clone());
+            }
+            Some(InterpreterAction::Return(result)) if !result.result.is_ok() => {
+                let name = halt_name(result.result);
+                ended.error = Some(name);
+                ended.cost = match name {
+                    "INSUFFICIENT_GAS" => whole_cost,
+                    "INVALID_JUMP_DESTINATION" => ended.cost,
+                    _ => 0,
+                };
+            }
+            _ => {}
+        }
+        ended
+    }
+
+    /// The end of a row.
+    #[inline]
+    pub fn close(&self, out: &mut Vec<u8>) {
+        if let Some(name) = self.error {
+            raw(out, ",\"error\":[\"");
+            raw(out, name);
+            raw(out, "\"]");
+        }
+        out.push(b'}');
+    }
+}
+
+/// Gas and verdict behind the rows of a transaction; gives what it returned, nothing when it failed.
+pub fn verdict<'a>(out: &mut Vec<u8>, ran: &'a Ran) -> &'a [u8] {
+    decimal(out, "],\"gas\":", ran.result.tx_gas_used());
+    raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });
+    match &ran.result {
+        ExecutionResult::Success { output, .. } => output.data(),
+        _ => &[],
+    }
+}
