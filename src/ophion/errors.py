@@ -171,7 +171,15 @@ class RulesError(OphionError):
 
 
 class EnclaveError(OphionError):
-    """The privacy enclave refused or did not answer."""
+    """The privacy enclave refused or did not answer.
+
+    `code` is the enclave's own word for it (`NodeMissingPeerUrl`), which the interface passes on; None for a failure
+    that has no word, and is told as trouble with the enclave.
+    """
+
+    def __init__(self, message: str, code: str | None) -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class RpcError(OphionError):

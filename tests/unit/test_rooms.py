@@ -28,6 +28,7 @@ ELSEWHERE = {
     "cli/storage.py": "tests/integration/test_cli_blocks.py",
     "cli/unstable.py": "tests/unit/cli/test_main.py",
     "cli/validate.py": "tests/unit/cli/test_main.py",
+    "enclave/contract.py": "a protocol and plain records; what they promise is tested with both enclaves",
     "metrics/families.py": "tests/unit/metrics/test_node_metrics.py",
     "node/limit_options.py": "tests/unit/node/test_config.py",
     "native/cancellation.py": "names of the extension, passed on; used by the tests of lanes",
