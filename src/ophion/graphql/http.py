@@ -55,8 +55,8 @@ Made = TypeVar("Made")
 
 Guard = Callable[[bytes | None, str], bool]
 """Whether a request with this `Authorization` header may use a method."""
-Login = Callable[[bytes], Result]
-"""The answer to a login with this body."""
+Login = Callable[[Request], Result]
+"""The answer to a login."""
 
 
 class GraphqlApplication:
@@ -116,7 +116,7 @@ class GraphqlApplication:
             if is_get or request.method == b"POST":
                 return Response(308, headers=b"Location: /graphql\r\n")
         if request.path == _LOGIN_PATH and request.method == b"POST" and self._login is not None:
-            return self._login(request.body)
+            return self._login(request)
         page = PAGE_FILES.get(request.path)
         if page is None:
             return Response(404)

@@ -1,6 +1,6 @@
 """Who may call which method: tokens, users and permissions (operations.md 7, json-rpc.md 1.11).
 
-    POST /login -> Login -> Credentials (bcrypt, off the loop) -> TokenIssuer -> token
+    POST /login -> Login (Attempts) -> Credentials (bcrypt, off the loop) -> TokenIssuer -> token
     Authorization: Bearer ... -> Gate -> Session -> the method table of its permissions
 
 A gate is asked once for each new head of a request, not for each request: it gives a `Session`, whose dispatcher knows
@@ -14,6 +14,7 @@ tokens       signing and reading JSON Web Tokens
 roll         who is still as he was when his token was made
 session      what a token opens, as long as it is good
 gate         from an `Authorization` header to a session; also what GraphQL asks
+attempts     who has tried to log in how often, and has to wait
 login        `POST /login`
 
 Nothing here is imported by a node whose services ask for no token: the libraries behind it take 200 ms to load.

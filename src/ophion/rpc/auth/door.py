@@ -47,9 +47,9 @@ class Door:
             self._login.watch(loop)
         return Gate(self._reader, table, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods)
 
-    def login(self, body: bytes) -> Result:
+    def login(self, request: Request) -> Result:
         """The answer to `POST /login`; where tokens come from elsewhere, nobody logs in here."""
-        return _NO_LOGIN if self._login is None else self._login.respond(body)
+        return _NO_LOGIN if self._login is None else self._login.respond(request.body, request.address)
 
     def close(self) -> None:
         """Give the thread of logins back; every service that used the door does so."""
@@ -68,7 +68,7 @@ class LoginApplication:
     def respond(self, request: Request) -> Result:
         """`POST /login`, or the answer that this is no place for HTTP."""
         if request.method == b"POST" and request.path == b"/login":
-            return self._door.login(request.body)
+            return self._door.login(request)
         return _NOT_HTTP
 
     def close(self) -> None:

@@ -1,26 +1,30 @@
 """`POST /login`: a name and a password against a token.
 
-Hashing a password is slow on purpose, so it has one thread of its own and a short queue: many logins at a time delay
-each other and nobody else. The file of users is read at each login, and looked at every few seconds besides: who is not
-in it any more, or is in it otherwise, loses the tokens he has.
+Hashing a password is slow on purpose, so it has one thread of its own and a short line before it: many logins at a time
+delay each other and nobody else, those of machines that try much more than those of others (attempts.py). The file of
+users is read at each login, and looked at every few seconds besides: who is not in it any more, or is in it otherwise,
+loses the tokens he has.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+import math
+from bisect import insort
+from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
+from ophion.rpc.auth.attempts import Attempts
 from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, read_users
 from ophion.rpc.auth.tokens import TokenIssuer
-from ophion.rpc.transport.http.wire import Response
-from ophion.rpc.transport.replies import Answer, Complete, Pending
+from ophion.rpc.transport.http.wire import JSON, Response
+from ophion.rpc.transport.replies import Pending
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import LaneFull, ThreadLane
+from ophion.runtime.lanes import ThreadLane
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +32,20 @@ _MAX_WAITING: Final = 32
 _MAX_BODY_BYTES: Final = 4096
 _LOOK_S: Final = 5.0
 _MALFORMED: Final = Response(400)
-_REFUSED: Final = Answer(401, ())
-_UNREADABLE: Final = Answer(500, ())
+_REFUSED: Final = Response(401)
+_UNREADABLE: Final = Response(500)
 _BUSY: Final = Response(503, headers=b"Retry-After: 1\r\n")
+
+
+class _Attempt(NamedTuple):
+    """Somebody who waits for his turn; the order of these is the order of turns."""
+
+    rank: int
+    number: int
+    address: str
+    name: str
+    password: str
+    pending: Pending[Response]
 
 
 class Login:
@@ -40,7 +55,11 @@ class Login:
         self._path = path
         self._issuer = issuer
         self._clock = clock
-        self._lane = ThreadLane("login", 1, _MAX_WAITING)
+        self._attempts = Attempts(clock.monotonic)
+        self._lane = ThreadLane("login", 1, None)
+        self._waiting: list[_Attempt] = []
+        self._is_hashing = False
+        self._numbers = count()
         self._stamp: tuple[int, ...] = ()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -49,8 +68,8 @@ class Login:
         if self._timer is None:
             self._timer = loop.call_later(_LOOK_S, self._look, loop)
 
-    def respond(self, body: bytes) -> Pending[Complete] | Response:
-        """The answer to a login; it comes later, since hashing takes its time."""
+    def respond(self, body: bytes, address: str) -> Pending[Response] | Response:
+        """The answer to a login from a machine; it comes later, since hashing takes its time."""
         if len(body) > _MAX_BODY_BYTES:
             return Response(413)
         try:
@@ -61,18 +80,16 @@ class Login:
         password = wanted.get("password") if isinstance(wanted, dict) else None
         if not isinstance(name, str) or not isinstance(password, str):
             return _MALFORMED
-        try:
-            future = self._lane.submit(lambda: self._check(name, password))
-        except LaneFull:
-            return _BUSY
-        pending: Pending[Complete] = Pending(future.cancel)
-        future.add_done_callback(lambda done: None if done.cancelled() else pending.resolve(self._answer(done)))
-        return pending
+        pause_s = self._attempts.pause_s(address, name)
+        if pause_s > 0:
+            return Response(429, headers=b"Retry-After: %d\r\n" % math.ceil(pause_s))
+        return self._lined_up(address, name, password)
 
     def close(self) -> None:
         """Give the thread back."""
         if self._timer is not None:
             self._timer.cancel()
+        self._waiting.clear()
         self._lane.close()
 
     # --- in the lane -----------------------------------------------------------------------------
@@ -94,8 +111,7 @@ class Login:
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = loop.call_later(_LOOK_S, self._look, loop)
-        with contextlib.suppress(LaneFull):
-            self._lane.submit(self._if_changed).add_done_callback(self._looked)
+        self._lane.submit(self._if_changed).add_done_callback(self._looked)
 
     def _looked(self, done: asyncio.Future[dict[str, User] | None]) -> None:
         if done.cancelled():
@@ -109,7 +125,41 @@ class Login:
         if users is not None:
             self._issuer.note(users, self._clock.now())
 
-    def _answer(self, done: asyncio.Future[tuple[dict[str, User], User | None]]) -> Complete:
+    def _lined_up(self, address: str, name: str, password: str) -> Pending[Response] | Response:
+        """A place in line, if need be that of the last; `Response` when there is none."""
+        rank = self._attempts.rank(address, name)
+        pending: Pending[Response] = Pending(lambda: self._give_up(attempt))
+        attempt = _Attempt(rank, next(self._numbers), address, name, password, pending)
+        if len(self._waiting) >= _MAX_WAITING:
+            if attempt > self._waiting[-1]:
+                return _BUSY
+            self._waiting.pop().pending.resolve(_BUSY)
+        self._attempts.note(address, name)
+        insort(self._waiting, attempt)
+        self._next()
+        return pending
+
+    def _give_up(self, attempt: _Attempt) -> None:
+        """Its client is gone."""
+        if attempt in self._waiting:
+            self._waiting.remove(attempt)
+
+    def _next(self) -> None:
+        """Look at the next attempt, when the thread is free."""
+        if self._is_hashing or not self._waiting:
+            return
+        self._is_hashing = True
+        attempt = self._waiting.pop(0)
+        future = self._lane.submit(lambda: self._check(attempt.name, attempt.password))
+        future.add_done_callback(lambda done: self._checked(attempt, done))
+
+    def _checked(self, attempt: _Attempt, done: asyncio.Future[tuple[dict[str, User], User | None]]) -> None:
+        self._is_hashing = False
+        if not done.cancelled():
+            attempt.pending.resolve(self._answer(attempt, done))
+            self._next()
+
+    def _answer(self, attempt: _Attempt, done: asyncio.Future[tuple[dict[str, User], User | None]]) -> Response:
         error = done.exception()
         if isinstance(error, CredentialsError):
             logger.error("nobody can log in: %s", error)
@@ -122,5 +172,6 @@ class Login:
         self._issuer.note(users, now)
         if user is None:
             return _REFUSED
+        self._attempts.succeeded(attempt.address, attempt.name)
         token = self._issuer.issue(user.name, user.permissions, now)
-        return b'{"token":"%b"}' % token.encode()
+        return Response(200, (b'{"token":"%b"}' % token.encode(),), JSON)

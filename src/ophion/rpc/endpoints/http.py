@@ -40,7 +40,7 @@ class RpcApplication:
             return _UP if self._is_ready(request.query) else _DOWN
         if request.path == b"/login" and request.method == b"POST":
             if self._door is not None:
-                return self._door.login(request.body)
+                return self._door.login(request)
             return Response(400, reason=b"Authentication not enabled")
         if request.path != b"/":
             return Response(404)

@@ -298,10 +298,21 @@ def test_many_logins_at_a_time_are_told_to_come_back(dev: Interface, auth: AuthS
     service = http(dev, auth)
 
     async def story() -> None:
-        waits: list[Awaitable[tuple[int, Any]]] = [login(service.port, "all", "wrong") for _ in range(80)]
+        waits: list[Awaitable[tuple[int, Any]]] = [login(service.port, f"guess{one}") for one in range(80)]
         statuses = [status for status, _ in await asyncio.gather(*waits)]
         assert set(statuses) <= {401, 503}
         assert (await login(service.port, "all"))[0] == 200
+
+
+@pytest.mark.parametrize("make", [http, websocket])
+def test_who_guesses_a_password_has_to_wait(dev: Interface, auth: AuthSettings, make: Callable[..., Any]) -> None:
+    service = make(dev, auth)
+
+    async def story() -> None:
+        statuses = [(await login(service.port, "all", "wrong"))[0] for _ in range(12)]
+        assert statuses == [401] * 10 + [429] * 2
+        assert (await login(service.port, "all"))[0] == 429
+        assert (await login(service.port, "some"))[0] == 200
 
     dev.run(serving(service, story))
 

@@ -86,8 +86,8 @@ class Guarded:
     async def _receive(self, data: bytes) -> None:
         self.connection.data_received(data)
 
-    def post(self, authorization: bytes | None, body: bytes = BODY) -> tuple[int, Any]:
-        lines = [b"POST / HTTP/1.1", b"Host: localhost", b"Content-Length: %d" % len(body)]
+    def post(self, authorization: bytes | None, body: bytes = BODY, target: bytes = b"/") -> tuple[int, Any]:
+        lines = [b"POST %b HTTP/1.1" % target, b"Host: localhost", b"Content-Length: %d" % len(body)]
         if authorization is not None:
             lines.append(b"Authorization: " + authorization)
         self.loop.run_until_complete(self._receive(b"\r\n".join(lines) + b"\r\n\r\n" + body))
@@ -161,6 +161,18 @@ def test_one_connection_serves_many_tokens_and_mixes_none(service: Guarded) -> N
         assert service.post(other) == (401, REFUSAL)
         assert service.post(None) == (401, NULL_REFUSAL)
         assert service.post(b"Bearer x") == (401, REFUSAL)
+
+
+@pytest.mark.parametrize("target", [b"/?", b"/?a=b", b"/?/login"])
+def test_a_request_with_a_query_needs_a_token_of_its_own(service: Guarded, target: bytes) -> None:
+    """A proxy sends the requests of many over one connection: nobody may ask with the token of whoever came before."""
+    good = service.token("eth:*")
+    assert result(service.post(good)) == "0x20"
+    assert service.post(None, target=target) == (401, NULL_REFUSAL)
+    assert service.post(b"Bearer x", target=target) == (401, REFUSAL)
+    assert result(service.post(good, target=target)) == "0x20"
+    service.connect()
+    assert service.post(None, target=target) == (401, NULL_REFUSAL)
 
 
 def test_exempt_methods_need_no_token() -> None:

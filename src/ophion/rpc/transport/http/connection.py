@@ -254,10 +254,12 @@ class HttpConnection(asyncio.Protocol):
         request = reader.request()
         if request.method == b"OPTIONS" and reader.extra and b"access-control-request-method" in request.headers:
             return preflight()
-        if request.method != b"POST" or request.path != b"/":
+        if not reader.is_call:
+            request.address = address_of(self._transport)
             return policy.application.respond(request)
-        if reader.session is not None and policy.guard is not None:
-            self._work_with(reader.session)
+        if policy.guard is not None:
+            # that of this request and no other: a proxy sends those of many clients over one connection
+            self._work_with(cast(Session, reader.session))
             if len(request.body) < reader.body_bytes:
                 return policy.guard.refusal  # it was not worth keeping
         session = self._session

@@ -23,7 +23,7 @@ _ONCE: Final = frozenset(
 """Headers that decide something: whoever sends two of a kind wants them to be read differently by different servers."""
 _LONGEST_NUMBER: Final = 18
 _KEPT_OF_STRANGERS: Final = 64 * 1024
-"""How much of a body is kept without a good token: enough to find its id and refuse it."""
+"""How much of a body is kept without a good token: enough to find its id and refuse it, or to log in."""
 _PIECE: Final = 4 * 1024
 """How much is parsed at a time, where a few bytes can mean much work."""
 _SMALL_PIECE: Final = 512
@@ -65,6 +65,8 @@ class RequestReader:
         self.body_bytes = 0
         self._announced = -1
         self._kept = self._policy.limits.max_body_bytes
+        self.is_call = False
+        """Whether it is a `POST /`, with or without a query: what a dispatcher answers, and a guard is asked about."""
         self.session: Session | None = None
         """Whose request it is, where tokens are asked for."""
         self.extra = b""
@@ -162,14 +164,11 @@ class RequestReader:
             connection.end_with(Response(413))
             return
         self._announced = int(length)
-        if (
-            self.refusal is None
-            and policy.guard is not None
-            and parser.get_method() == b"POST"
-            and self._target == b"/"
-        ):
-            self.session = policy.guard.session(headers.get(b"authorization"))
-            if not self.session.is_heard:
+        self.is_call = parser.get_method() == b"POST" and self._target.partition(b"?")[0] == b"/"
+        if self.refusal is None and policy.guard is not None:
+            if self.is_call:
+                self.session = policy.guard.session(headers.get(b"authorization"))
+            if self.session is None or not self.session.is_heard:
                 self._kept = min(self._kept, _KEPT_OF_STRANGERS)
         if b"expect" in headers and not self.is_old:
             if headers[b"expect"].lower() != b"100-continue":

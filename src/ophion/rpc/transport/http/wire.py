@@ -31,6 +31,8 @@ class Request:
     headers: Mapping[bytes, bytes]
     """By lower-case name; of repeated headers the last."""
     body: bytes
+    address: str = ""
+    """The machine it came from, where it matters: for anything but `POST /`."""
 
 
 @dataclass(frozen=True, slots=True)
