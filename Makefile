@@ -14,7 +14,7 @@ CRATES := native/Cargo.lock $(shell find native -name target -prune -o \( -name 
 CARGO_FLAGS := --release --locked --manifest-path native/Cargo.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-rust test-python interop check format bench faults seeds abuse docs clean
+.PHONY: help build run test test-rust test-python interop check format bench faults seeds abuse audit lock docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,12 @@ faults: build ## Kill, freeze, divide and wipe validators for a long time (about
 abuse: build ## Attack nodes in every way we know, and print how long honest clients had to wait (half an hour)
 	@$(BIN)/python -m tests.abuse.abuse
 
+audit: $(PACKAGES) ## Look for known faults in what Ophion is built from (with cargo-deny and pip-audit, where they are installed)
+	@$(BIN)/python scripts/audit.py
+
+lock: $(PACKAGES) ## Write the hashes of all locked Python packages, as the package index INDEX=URL tells them
+	@$(BIN)/python scripts/lock.py $(if $(INDEX),--index=$(INDEX))
+
 docs: build ## Write the generated pages of docs/
 	@$(BIN)/python scripts/documents.py
 
@@ -81,7 +87,7 @@ $(TOOLS): scripts/set-up
 
 $(PACKAGES): $(TOOLS) requirements.lock requirements-dev.lock
 	@echo "Installing Python packages"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-dev.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: -r requirements-dev.lock
 	@touch $@
 
 $(BUILT): $(PACKAGES) $(CRATES) pyproject.toml
