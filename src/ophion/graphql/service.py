@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from ophion.graphql.http import GraphqlApplication
 from ophion.graphql.limits import GraphqlLimits
-from ophion.graphql.origins import PageOrigins
 from ophion.native.graphql import GraphqlEngine
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.transport.access import HostList
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.origins import PageOrigins
 
 if TYPE_CHECKING:
     import ssl

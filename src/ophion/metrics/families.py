@@ -17,8 +17,7 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
 from ophion.rpc.questions.filters import Filters
 from ophion.rpc.questions.subscriptions import Subscriptions
-from ophion.rpc.transport.http.service import HttpService
-from ophion.rpc.transport.websocket.service import WebSocketService
+from ophion.rpc.transport.listener import Listener
 from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
 
@@ -187,7 +186,7 @@ def declare_pool(registry: MetricsRegistry, pool: TxPool, chain: Chain) -> None:
 
 def declare_interface(
     registry: MetricsRegistry,
-    listening: Mapping[str, HttpService | WebSocketService],
+    listening: Mapping[str, Listener[Any]],
     filters: Filters,
     subscriptions: Subscriptions,
 ) -> None:

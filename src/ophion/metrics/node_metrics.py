@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ophion.chain.chain import Chain
 from ophion.chain.queries import Queries
@@ -22,8 +22,7 @@ from ophion.metrics.requests import RequestMetrics
 from ophion.pool.pool import TxPool
 from ophion.rpc.questions.filters import Filters
 from ophion.rpc.questions.subscriptions import Subscriptions
-from ophion.rpc.transport.http.service import HttpService
-from ophion.rpc.transport.websocket.service import WebSocketService
+from ophion.rpc.transport.listener import Listener
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import MetricsRegistry, Nested
@@ -56,7 +55,7 @@ class Watched:
     pool: TxPool
     filters: Filters
     subscriptions: Subscriptions
-    listening: Mapping[str, HttpService | WebSocketService]
+    listening: Mapping[str, Listener[Any]]
     """Services by name; they may join until `NodeMetrics.declare` is called."""
     lanes: Lanes
     clock: Clock

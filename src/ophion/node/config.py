@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ophion.gateway.options import PageConfig
 from ophion.graphql.limits import GraphqlLimits
 from ophion.metrics.options import MetricsConfig
 from ophion.node.datadir import DataConfig
@@ -89,6 +90,7 @@ class NodeConfig:
     graphql: GraphqlConfig = field(default_factory=GraphqlConfig)
     graphql_tls: GraphqlTlsConfig = field(default_factory=GraphqlTlsConfig)
     graphql_limits: GraphqlLimits = field(default_factory=GraphqlLimits)
+    page: PageConfig = field(default_factory=PageConfig)
     access: AccessConfig = field(default_factory=AccessConfig)
     limits: LimitConfig = field(default_factory=LimitConfig)
     miner: MinerConfig = field(default_factory=MinerConfig)
@@ -103,6 +105,16 @@ class NodeConfig:
     logs: LogConfig = field(default_factory=LogConfig)
     pruning: PruningConfig = field(default_factory=PruningConfig)
     unstable: UnstableConfig = field(default_factory=UnstableConfig)
+
+    def problems(self) -> Iterator[str]:
+        encrypted = (
+            (self.http_tls.enabled, "--rpc-http-tls-enabled"),
+            (self.websocket_tls.enabled, "--rpc-ws-tls-enabled"),
+            (self.graphql_tls.enabled, "--graphql-tls-enabled"),
+        )
+        for is_encrypted, flag in encrypted:
+            if self.page.enabled and is_encrypted:
+                yield f"--page-http-enabled cannot be used with {flag}: the page speaks in clear."
 
     def warnings(self) -> Iterator[str]:
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))

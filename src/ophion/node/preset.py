@@ -41,6 +41,7 @@ DEV_OPTIONS = (
     f"--rpc-ws-api={_EVERY_GROUP}",
     "--graphql-http-enabled=true",
     f"--graphql-http-cors-origins={_LOCAL_PAGES}",
+    "--page-http-enabled=true",
     "--p2p-enabled=false",
     "--durable-commits=false",
     "--temporary-data=true",

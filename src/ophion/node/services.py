@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import orjson
 
@@ -45,6 +45,7 @@ from ophion.wallet.keyring import Keyring
 if TYPE_CHECKING:
     import ssl
 
+    from ophion.gateway.service import GatewayService
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.metrics.push import PushService
     from ophion.metrics.requests import RequestMetrics
@@ -52,14 +53,25 @@ if TYPE_CHECKING:
     from ophion.peers.service import PeerService
     from ophion.rpc.auth.door import Door
 
+PortService: TypeAlias = "HttpService | WebSocketService | GatewayService"
+
+PAGE_CLIENTS = 1024
+"""Connections to the page of one node."""
 _MESSAGE_FRAMES = 4
 """A WebSocket message may be as long as this many frames."""
-_PORT_NAMES = {"jsonrpc": "json-rpc", "ws": "ws-rpc", "graphQL": "graphql-http", "metrics": "metrics"}
+_PORT_NAMES = {
+    "jsonrpc": "json-rpc",
+    "ws": "ws-rpc",
+    "graphQL": "graphql-http",
+    "metrics": "metrics",
+    "page": "page-http",
+}
 _SHOWN_NAMES = {
     "jsonrpc": ("HTTP", "http", ""),
     "ws": ("WebSocket", "ws", ""),
     "graphQL": ("GraphQL", "http", "/graphql"),
     "metrics": ("Metrics", "http", "/metrics"),
+    "page": ("Page", "http", "/"),
 }
 
 
@@ -68,7 +80,7 @@ class Interface:
     """The services of a node that clients talk to."""
 
     services: tuple[Service, ...]
-    listening: dict[str, HttpService | WebSocketService]
+    listening: dict[str, PortService]
     """Those with a port, by the name `net_services` uses."""
     peers: PeerService | None = None
     """Connections with other nodes, where the node has any."""
@@ -123,6 +135,7 @@ def build_interface(
     allow_open_files(
         (config.http.enabled + config.graphql.enabled) * config.http.max_connections
         + config.websocket.enabled * config.websocket.max_connections
+        + config.page.enabled * 2 * PAGE_CLIENTS
     )
     queries, limits = core.queries, config.limits
     filters = Filters(clock, entropy, limits.max_filters)
@@ -150,7 +163,7 @@ def build_interface(
         genesis_hash=core.chain.genesis.hash,
         protocol_version=offered(core.chain.engine.finality is Finality.IMMEDIATE)[-1].number,
     )
-    listening: dict[str, HttpService | WebSocketService] = {}
+    listening: dict[str, PortService] = {}
 
     @cache
     def metrics() -> NodeMetrics:
@@ -216,6 +229,10 @@ def build_interface(
         services.append(_metrics(config, metrics(), commons, listening))
     for one in listening.values():
         one.waits_to_open = True
+    if config.page.enabled:
+        # the last one: it asks the others for their ports
+        page = listening["page"] = _page(config, genesis, commons, listening, peers)
+        services.append(page)
     return Interface(tuple(services), listening, peers)
 
 
@@ -224,11 +241,9 @@ def _sync_text(status: SyncStatus | None) -> bytes:
     return b"false" if status is None else orjson.dumps(status.fields())
 
 
-def _endpoints(
-    listening: Mapping[str, HttpService | WebSocketService], peers: PeerService | None
-) -> dict[str, Endpoint]:
+def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) -> dict[str, Endpoint]:
     """What listens now, in the order of the original: the port for peers comes before that of metrics."""
-    found = {name: Endpoint(one.host, one.port) for name, one in listening.items()}
+    found = {name: Endpoint(one.host, one.port) for name, one in listening.items() if name != "page"}
     enode = None if peers is None else peers.local_enode
     if enode is None:
         return found
@@ -343,8 +358,54 @@ def _websocket(
     return websocket_service(context, settings, measured)
 
 
+def _page(
+    config: NodeConfig,
+    genesis: Genesis,
+    commons: Commons,
+    listening: Mapping[str, PortService],
+    peers: PeerService | None,
+) -> GatewayService:
+    # loaded where it is used: other nodes do without
+    from ophion.gateway.front import page_files
+    from ophion.gateway.service import GatewayService
+    from ophion.gateway.site import Kind, Place, Site, SiteNode
+
+    kinds = {"jsonrpc": Kind.JSON_RPC, "ws": Kind.WEBSOCKET, "graphQL": Kind.GRAPHQL, "metrics": Kind.METRICS}
+    spec = genesis.spec
+    is_authority = spec.engine is not EngineKind.ETHASH
+
+    def site() -> Site:
+        """What listens now; the others have their ports when this service starts."""
+        places = {kinds[name]: Place(_own(one.host), one.port) for name, one in listening.items() if name in kinds}
+        enode = None if peers is None or peers.local_enode is None else peers.local_enode.url
+        node = SiteNode("node", "validator" if is_authority else "rpc", places, enode)
+        consensus = "dev" if spec.is_dev else spec.engine.value
+        return Site(config.network.name or "private", consensus, (node,), host_name=_permitted(config))
+
+    return GatewayService(
+        site,
+        page_files(),
+        config.page.host,
+        config.page.port,
+        config.access.host_allow_list,
+        replace(_http_limits(config, config.http.max_content_length), max_connections=PAGE_CLIENTS),
+        commons,
+    )
+
+
+def _own(host: str) -> str:
+    """Where this machine reaches what listens on an address."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+
+
+def _permitted(config: NodeConfig) -> str | None:
+    """A name by which this node lets itself be addressed, where its own address is none."""
+    names = config.access.host_allow_list
+    return None if not {"*", "all", "127.0.0.1"}.isdisjoint(names) else names[0]
+
+
 def _metrics(
-    config: NodeConfig, metrics: NodeMetrics, commons: Commons, listening: dict[str, HttpService | WebSocketService]
+    config: NodeConfig, metrics: NodeMetrics, commons: Commons, listening: dict[str, PortService]
 ) -> HttpService | PushService:
     """What shows the metrics: a port that is asked, or a gateway that is told."""
     from ophion.metrics.push import PushService

@@ -14,6 +14,7 @@ def test_the_preset_switches_everything_on() -> None:
     assert config.network.name == "dev"
     assert config.http.enabled
     assert config.websocket.enabled
+    assert config.page.enabled
     assert config.miner.enabled
     assert config.storage.temporary
     assert not config.storage.durable

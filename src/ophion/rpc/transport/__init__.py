@@ -7,6 +7,7 @@ http          requests and answers of HTTP/1.1        websocket     handshake, f
 tls           key stores, handshakes under way
 options       where a service listens
 access        the host allow-list and allowed origins
+origins       the same where a service has a page of its own
 places        how many connections there may be, and who gives way
 commons       what all services of a node share: `budget`, the bytes that clients make it hold, and `turns`, its time
 lingering     what a client still sends although it was told that nobody listens

@@ -102,14 +102,31 @@ class Streamed:
             self._streams = None
 
 
+class Body(Protocol):
+    """Something of which the first piece is there."""
+
+    first: bytes
+
+    async def next(self) -> bytes | None:
+        """The next piece; None after the last. `OphionError` when there will be none although it has not ended."""
+
+    async def whole(self) -> bytes:
+        """Everything in one piece; `RpcError` when it is too long for that."""
+
+    def close(self) -> None:
+        """Nobody wants the rest."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamedAnswer:
     """An answer around a result that is still being made."""
 
     id_text: bytes
     head: bytes
-    body: Streamed
+    body: Body
     tail: bytes
+    shape: Shape | None = None
+    """How it looks over HTTP where that is not JSON with status 200."""
 
 
 async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> bytes | Streamed:
@@ -137,6 +154,22 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
 async def collected(answer: StreamedAnswer) -> bytes:
     """The whole answer in one piece; `RpcError` when it is too long for that."""
     return b"".join((answer.head, await answer.body.whole(), answer.tail))
+
+
+class Shape(Protocol):
+    """The head of an HTTP answer (ophion.rpc.transport.http.wire.Response)."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def content_type(self) -> bytes | None: ...
+
+    @property
+    def headers(self) -> bytes: ...
+
+    @property
+    def reason(self) -> bytes | None: ...
 
 
 class Pump:
@@ -193,7 +226,9 @@ class Pump:
 
 
 def chunk(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
-    """A piece of a chunked HTTP body."""
+    """A piece of a chunked HTTP body; one without bytes would end it."""
+    if not piece:
+        return (b"0\r\n\r\n",) if is_last else ()
     size = b"%x\r\n" % len(piece)
     return (size, piece, b"\r\n0\r\n\r\n" if is_last else b"\r\n")
 

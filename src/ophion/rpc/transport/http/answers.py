@@ -56,7 +56,7 @@ class _Slot:
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
             self.stream = result
-            self.parts = (chunked_head(self.extra, self.keep_alive),)
+            self.parts = (chunked_head(self.extra, self.keep_alive, result.shape),)
             return
         else:
             answer = cast(Answer, result)

@@ -229,6 +229,9 @@ class HttpConnection(asyncio.Protocol):
     def on_expectation(self) -> None:
         self._answers.put(CONTINUE)
 
+    def on_upgrade(self, rest: bytes) -> bool:
+        return False
+
     def end_with(self, response: Response) -> None:
         """Answer before the request is complete and read nothing more, but throw away what the client still sends."""
         if self.is_ending:

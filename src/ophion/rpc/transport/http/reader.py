@@ -42,6 +42,9 @@ class Reading(Protocol):
     def on_expectation(self) -> None:
         """The client waits for a word before it sends the body."""
 
+    def on_upgrade(self, rest: bytes) -> bool:
+        """The client wants another protocol from `rest` on; whether it gets it, and nothing more is read here."""
+
     def end_with(self, response: Response) -> None:
         """Answer before the request is complete and read nothing more."""
 
@@ -96,6 +99,8 @@ class RequestReader:
                 if self._parser.get_method() == b"CONNECT":
                     self._connection.end_with(Response(405))
                     return
+                if not self._connection.is_ending and self._connection.on_upgrade(data[upgrade.args[0] :]):
+                    return
                 rest = self._without_upgrade() + data[upgrade.args[0] :]
             except httptools.HttpParserCallbackError as error:
                 raise error.__context__ or error from None
@@ -120,11 +125,11 @@ class RequestReader:
         assert self._parser is not None
         return Request(self._parser.get_method(), path, query, self.headers, body)
 
-    def is_usual(self) -> bool:
+    def is_usual(self, target: bytes = b"/") -> bool:
         """Whether the same head again can be told by its bytes alone, and leaves nothing to decide."""
         if self._policy.guard is None and b"authorization" in self.headers:
             return False  # nobody needs it here, so it is not kept either
-        is_usual = self.keep_alive and not self.is_old and not self.extra and self._target == b"/"
+        is_usual = self.keep_alive and not self.is_old and not self.extra and self._target == target
         return is_usual and b"content-length" in self.headers and self.headers.keys().isdisjoint(_UNUSUAL)
 
     def on_url(self, url: bytes) -> None:

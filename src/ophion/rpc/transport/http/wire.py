@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, TypeAlias
 
+from ophion.rpc.transport.streaming import Shape
+
 Piece: TypeAlias = bytes | memoryview
 """A part of what is written; a view where copying the bytes would cost too much."""
 
@@ -47,6 +49,9 @@ class Response:
     reason: bytes | None = None
 
 
+_JSON_SHAPE: Final = Response(200, (), JSON)
+
+
 def json_head(size: int) -> bytes:
     """The head of a JSON answer with status 200 on a connection that stays open."""
     return JSON_HEADS[size] if size < KEPT_HEADS else _JSON_HEAD % size
@@ -54,9 +59,7 @@ def json_head(size: int) -> bytes:
 
 def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bool) -> bytes:
     """The head of any response; `is_old` clients (HTTP/1.0) must be told that the connection stays open."""
-    lines = b"HTTP/1.1 %d %b\r\n" % (response.status, response.reason or _REASONS.get(response.status, b"Unknown"))
-    if response.content_type is not None:
-        lines += b"Content-Type: %b\r\n" % response.content_type
+    lines = _first_lines(response)
     lines += b"Content-Length: %d\r\n" % sum(map(len, response.body))
     if not keep_alive:
         lines += b"Connection: close\r\n"
@@ -65,11 +68,16 @@ def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bo
     return lines + response.headers + extra + b"\r\n"
 
 
-def chunked_head(extra: bytes, keep_alive: bool) -> bytes:
-    """The head of a JSON answer whose length is not known yet."""
+def chunked_head(extra: bytes, keep_alive: bool, shape: Shape | None = None) -> bytes:
+    """The head of an answer whose length is not known yet; without a shape it is JSON."""
+    shape = shape or _JSON_SHAPE
     ending = b"" if keep_alive else b"Connection: close\r\n"
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
-    return head + ending + extra + b"\r\n"
+    return _first_lines(shape) + b"Transfer-Encoding: chunked\r\n" + ending + shape.headers + extra + b"\r\n"
+
+
+def _first_lines(shape: Shape) -> bytes:
+    lines = b"HTTP/1.1 %d %b\r\n" % (shape.status, shape.reason or _REASONS.get(shape.status, b"Unknown"))
+    return lines if shape.content_type is None else lines + b"Content-Type: %b\r\n" % shape.content_type
 
 
 def preflight() -> Response:

@@ -32,6 +32,7 @@ class Reading:
 
     def __init__(self, **limits: int) -> None:
         self.is_ending = False
+        self.takes_upgrades = False
         self.told: list[Any] = []
         hosts, origins = HostList(["localhost"]), OriginList(["http://good"])
         policy = HttpPolicy(
@@ -47,6 +48,11 @@ class Reading:
 
     def on_request(self) -> None:
         self.told.append(self.reader.refusal or self.reader.request())
+
+    def on_upgrade(self, rest: bytes) -> bool:
+        if self.takes_upgrades:
+            self.told.append(rest)
+        return self.takes_upgrades
 
     def on_expectation(self) -> None:
         self.told.append("continue")
@@ -97,6 +103,13 @@ def test_a_wish_for_another_protocol_is_ignored() -> None:
     reading = Reading()
     reading.reader.feed(HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nContent-Length: 5\r\n\r\nhello")
     assert [request.body for request in reading.told] == [b"hello"]
+
+
+def test_a_wish_for_another_protocol_may_be_granted() -> None:
+    reading = Reading()
+    reading.takes_upgrades = True
+    reading.reader.feed(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nframes")
+    assert reading.told == [b"frames"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pages that may call GraphQL: those of the configured origins, and the node's own query page.
+"""Pages that may call a service which has a page itself: those of the configured origins, and its own.
 
 A browser names the origin of every POST, also of one that goes to where its page came from. The page is this service's
 own, so its origin is as good as none: scheme, one of the names this service is addressed by, and its port.

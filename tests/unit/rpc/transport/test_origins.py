@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.graphql.origins import PageOrigins
+from ophion.rpc.transport.origins import PageOrigins
 
 
 @pytest.mark.parametrize(

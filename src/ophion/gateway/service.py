@@ -1,0 +1,81 @@
+"""The port of a gateway, ready for a supervisor of services."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from ophion.gateway.connection import GatewayConnection
+from ophion.gateway.paths import Page, Paths
+from ophion.gateway.site import Site
+from ophion.gateway.tunnel import Tunnel
+from ophion.rpc.transport.access import HostList
+from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.listener import Listener, ListenError
+from ophion.rpc.transport.origins import PageOrigins
+
+MAX_CONNECTIONS: Final = 8192
+DEFAULT_PORT: Final = 8548
+LIMITS: Final = HttpLimits(max_connections=MAX_CONNECTIONS)
+
+
+class GatewayService(Listener[HttpConnection | Tunnel]):
+    """Listens for clients until it is cancelled.
+
+    `site` is asked when the service starts: services of the same node have their ports by then. A port of None is the
+    usual one, or a free one where that is taken: a page for people is not worth a node that does not start.
+    """
+
+    def __init__(
+        self,
+        site: Callable[[], Site],
+        page: Page,
+        host: str = "127.0.0.1",
+        port: int | None = None,
+        hosts: tuple[str, ...] = ("localhost", "127.0.0.1"),
+        limits: HttpLimits = LIMITS,
+        commons: Commons | None = None,
+        name: str = "Page service",
+    ) -> None:
+        super().__init__(name, host, DEFAULT_PORT if port is None else port, limits.max_connections)
+        self._may_move = port is None
+        self._site = site
+        self._page = page
+        self._hosts = hosts
+        self._limits = limits
+        self._commons = commons or Commons()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Paths, Callable[[], GatewayConnection]]:
+        paths = Paths(self._site(), self._page, loop)
+        policy = HttpPolicy(
+            paths,
+            HostList(self._hosts),
+            PageOrigins((), self._hosts, lambda: self.port),
+            replace(self._limits),
+            PlainHeads(),
+            self.places.admit,
+            self.places.leave,
+            commons=self._commons,
+        )
+        return paths, lambda: GatewayConnection(policy, paths, self._hand_over)
+
+    def _hand_over(self, connection: HttpConnection, tunnel: Tunnel) -> None:
+        self.places.leave(connection)
+        self.places.admit(tunnel)
+
+    async def _bind(
+        self, loop: asyncio.AbstractEventLoop, newcomer: Callable[[], asyncio.BaseProtocol]
+    ) -> list[asyncio.Server]:
+        try:
+            return await super()._bind(loop, newcomer)
+        except ListenError as error:
+            cause = error.__cause__
+            if not self._may_move or not isinstance(cause, OSError) or cause.errno != errno.EADDRINUSE:
+                raise
+        self.port = 0
+        return await super()._bind(loop, newcomer)

@@ -1,0 +1,95 @@
+"""What a gateway stands in front of: the nodes of a network and where their services listen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from ophion.errors import CommandError
+from ophion.runtime.operator_files import content_of
+
+
+class Kind(Enum):
+    """What a node may serve; the value is the path below which the gateway offers it."""
+
+    JSON_RPC = "jsonrpc"
+    WEBSOCKET = "jsonws"
+    GRAPHQL = "graphql"
+    METRICS = "metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something listens."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class SiteNode:
+    """One node."""
+
+    name: str
+    role: str
+    """`rpc`, `validator` or `member`."""
+    places: Mapping[Kind, Place]
+    """Of the services that are on."""
+    enode: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A network; the first node answers where no name is given."""
+
+    network: str
+    consensus: str | None
+    nodes: tuple[SiteNode, ...]
+    tools: Mapping[str, Place] = field(default_factory=dict)
+    """`prometheus` and `grafana`, where they run beside the network."""
+    host_name: str | None = None
+    """The name by which the nodes permit to be addressed, where that is not the address they listen on."""
+
+    def write(self, path: Path) -> None:
+        """As the file that `read` reads."""
+        nodes = [
+            {
+                "name": node.name,
+                "role": node.role,
+                "enode": node.enode,
+                "places": {kind.value: [place.host, place.port] for kind, place in node.places.items()},
+            }
+            for node in self.nodes
+        ]
+        tools = {name: [place.host, place.port] for name, place in self.tools.items()}
+        document = {"network": self.network, "consensus": self.consensus, "nodes": nodes, "tools": tools}
+        path.write_text(json.dumps(document, indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Site:
+        """`CommandError` when there is no such file, or something else in it."""
+        try:
+            document = json.loads(content_of(path))
+            nodes = tuple(_node(item) for item in document["nodes"])
+            tools = {str(name): _place(place) for name, place in document.get("tools", {}).items()}
+            if not nodes:
+                raise ValueError("no nodes")
+            return cls(str(document["network"]), document["consensus"], nodes, tools)
+        except OSError as error:
+            raise CommandError(f"Unable to read {path}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise CommandError(f"{path} does not describe a network: {error}") from None
+
+
+def _node(item: Any) -> SiteNode:
+    places = {Kind(kind): _place(place) for kind, place in item["places"].items()}
+    return SiteNode(str(item["name"]), str(item["role"]), places, item.get("enode"))
+
+
+def _place(item: Any) -> Place:
+    host, port = item
+    return Place(str(host), int(port))

@@ -1,0 +1,271 @@
+"""Kept connections to one service of a node, and requests that wait for one.
+
+A request takes the connection that was used last, or a new one; as many as there are places for clients, and some more
+wait in line. One request at a time goes over a connection: behind a slow one nobody else waits. A request is never sent
+twice: whoever sent it knows whether it may be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any, Final, cast
+
+from ophion.gateway.answer import AnswerReader
+from ophion.gateway.failures import AnswerLost, failure
+from ophion.gateway.site import Kind, Place
+from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.streaming import StreamedAnswer
+
+logger = logging.getLogger(__name__)
+
+MOST_CONNECTIONS: Final = 1024
+MOST_WAITING: Final = 4096
+CONNECT_S: Final = 5.0
+_KEPT_S: Final = 60.0
+"""An unused connection is closed after this time; nodes wait ten minutes, so none is closed while it is taken."""
+ANSWER_S: Final = 120.0
+"""A node that has not said anything for so long is not waited for: its own limits are far below."""
+_USUAL: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
+"""How nodes of Ophion answer almost everything."""
+
+
+class Upstream:
+    """One service of one node, or a tool beside them."""
+
+    def __init__(self, kind: Kind | None, name: str, place: Place, host_name: str | None = None) -> None:
+        self.kind = kind
+        self.name = name
+        """Whose service it is, for messages."""
+        self.place = place
+        self.host = (host_name or f"{place.host}:{place.port}").encode()
+        """What the `Host` header says."""
+        self._idle: list[UpstreamConnection] = []
+        self._busy: set[UpstreamConnection] = set()
+        self._waiting: deque[_Waiting] = deque()
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    def ask(self, message: bytes) -> Pending[Any] | Response:
+        """Send a request; what comes is a `Response`, a `StreamedAnswer`, or `bytes` for a usual JSON answer."""
+        while self._idle:
+            one = self._idle.pop()
+            if not one.is_lost:
+                pending: Pending[Any] = Pending(one.give_up)
+                pending.weight = len(message)
+                self._busy.add(one)
+                one.send(message, pending)
+                return pending
+        waiting = _Waiting(message)
+        if len(self._busy) + len(self._connecting) < MOST_CONNECTIONS:
+            self._connect(waiting)
+        elif len(self._waiting) < MOST_WAITING:
+            self._waiting.append(waiting)
+        else:
+            return failure(self.kind, 503, f"Too many requests wait for {self.name}.")
+        return waiting.pending
+
+    def tick(self, seconds: float) -> None:
+        """Some time has passed."""
+        for one in tuple(self._busy):
+            one.quiet_s += seconds
+            if one.quiet_s > ANSWER_S and not one.is_held_back:
+                one.end(failure(self.kind, 504, f"{self.name} has not answered for {ANSWER_S:.0f} s."))
+        for one in self._idle:
+            one.quiet_s += seconds
+        # the ones used last stand at the end
+        while self._idle and self._idle[0].quiet_s > _KEPT_S:
+            self._idle.pop(0).end(None)
+
+    def close(self) -> None:
+        """The service stops."""
+        self._is_closed = True
+        for task in tuple(self._connecting):
+            task.cancel()
+        for one in (*self._busy, *self._idle):
+            one.end(None)
+        for waiting in self._waiting:
+            waiting.give_up()
+        self._waiting.clear()
+
+    def problem(self, error: OSError) -> str:
+        """Why the node cannot be reached, in one line."""
+        reason = "it does not answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
+        return f"{self.name} is down: nothing can be reached at {self.place.host}:{self.place.port} ({reason})."
+
+    def _connect(self, waiting: _Waiting) -> None:
+        task = asyncio.get_running_loop().create_task(self._connected(waiting), name=f"connect to {self.name}")
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connected(self, waiting: _Waiting) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                _, one = await loop.create_connection(
+                    lambda: UpstreamConnection(self), self.place.host, self.place.port
+                )
+        except OSError as error:
+            answer = failure(self.kind, 502, self.problem(error))
+            waiting.pending.resolve(answer)
+            self._refuse_all(answer)
+            return
+        if waiting.is_given_up:
+            self.free(one)
+            return
+        self._busy.add(one)
+        waiting.go_over(one)
+
+    def _refuse_all(self, answer: Response) -> None:
+        """Nobody is there: those in line are told at once, unless there is somebody for them."""
+        while self._waiting and not self._busy:
+            self._waiting.popleft().pending.resolve(answer)
+
+    def free(self, one: UpstreamConnection) -> None:
+        """A connection has delivered its answer and can be used again."""
+        self._busy.discard(one)
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.is_given_up:
+                self._busy.add(one)
+                waiting.go_over(one)
+                return
+        if self._is_closed:
+            one.end(None)
+        else:
+            one.quiet_s = 0.0
+            self._idle.append(one)
+
+    def lost(self, one: UpstreamConnection) -> None:
+        """A connection is gone; whoever waits in line gets another one."""
+        was_busy = one in self._busy
+        self._busy.discard(one)
+        if not was_busy and one in self._idle:
+            self._idle.remove(one)
+        while self._waiting and not self._is_closed:
+            waiting = self._waiting.popleft()
+            if not waiting.is_given_up:
+                self._connect(waiting)
+                return
+
+
+class _Waiting:
+    """A request without a connection."""
+
+    __slots__ = ("_message", "_over", "is_given_up", "pending")
+
+    def __init__(self, message: bytes) -> None:
+        self._message = message
+        self._over: UpstreamConnection | None = None
+        self.is_given_up = False
+        self.pending: Pending[Any] = Pending(self.give_up)
+        self.pending.weight = len(message)
+
+    def go_over(self, one: UpstreamConnection) -> None:
+        message, self._message = self._message, b""
+        self._over = one
+        one.send(message, self.pending)
+
+    def give_up(self) -> None:
+        """The client is gone."""
+        self.is_given_up, self._message = True, b""
+        if self._over is not None:
+            self._over.give_up()
+
+
+class UpstreamConnection(asyncio.Protocol):
+    """One connection to a service: one request at a time, and its answer."""
+
+    __slots__ = ("_pending", "_reader", "_transport", "_upstream", "is_held_back", "is_lost", "quiet_s")
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self._pending: Pending[Any] | None = None
+        self._reader: AnswerReader | None = None
+        self.is_lost = False
+        self.is_held_back = False
+        """Whether it is the client that does not take the answer."""
+        self.quiet_s = 0.0
+
+    def send(self, message: bytes, pending: Pending[Any]) -> None:
+        """Ask; `pending` gets the answer."""
+        self._pending = pending
+        self.quiet_s = 0.0
+        self._transport.write(message)
+
+    def give_up(self) -> None:
+        """The client is gone: nobody can tell where the next answer would begin, so the connection goes too."""
+        self._pending = None
+        self.end(None)
+
+    def end(self, answer: Response | None) -> None:
+        """Close the connection, and tell whoever waits why."""
+        self._finish(answer)
+        self._transport.abort()
+
+    # --- called by the loop ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        if self._reader is None or not self._reader.end():
+            name = self._upstream.name
+            self._finish(failure(self._upstream.kind, 502, f"{name} has ended the connection instead of answering."))
+        self._reader = None
+        self._upstream.lost(self)
+
+    def data_received(self, data: bytes) -> None:
+        pending = self._pending
+        self.quiet_s = 0.0
+        if self._reader is None:
+            if pending is None:
+                self.end(None)  # nobody has asked
+                return
+            if data.startswith(_USUAL):
+                end = data.find(b"\r\n\r\n", len(_USUAL))
+                if end > 0 and data[len(_USUAL) : end] == b"%d" % (len(data) - end - 4):
+                    self._pending = None
+                    self._upstream.free(self)
+                    pending.resolve(data[end + 4 :])
+                    return
+            self._reader = AnswerReader(self, self._deliver, self.give_up)
+        reader = self._reader
+        if not reader.feed(data):
+            self.end(failure(self._upstream.kind, 502, f"{self._upstream.name} answers, but not in HTTP."))
+        elif reader.is_whole and not self.is_lost:
+            self._reader = None
+            reader.close()
+            if reader.keeps_alive:
+                self._upstream.free(self)
+            else:
+                self._transport.abort()
+
+    # --- called by the answer --------------------------------------------------------------------
+
+    def pause_reading(self) -> None:
+        self.is_held_back = True
+        if not self.is_lost:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self.is_held_back, self.quiet_s = False, 0.0
+        if not self.is_lost:
+            self._transport.resume_reading()
+
+    def _deliver(self, answer: Response | StreamedAnswer) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.resolve(answer)
+
+    def _finish(self, answer: Response | None) -> None:
+        reader, pending = self._reader, self._pending
+        self._pending = None
+        if reader is not None:
+            reader.close(AnswerLost(f"{self._upstream.name} went away in the middle of an answer"))
+        if pending is not None and answer is not None:
+            pending.resolve(answer)

@@ -1,0 +1,470 @@
+"""The gateway over real sockets: in front of a real node, and in front of services that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.client import HTTPConnection, IncompleteRead
+from pathlib import Path
+
+import pytest
+import websockets
+from web3 import AsyncWeb3, Web3
+from web3.providers.persistent import WebSocketProvider
+
+from ophion.gateway import upstream as upstream_module
+from ophion.rpc.transport.budget import Budget
+from ophion.testing.process import NodeProcess
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.integration.gateway_stage import Gateway, Upstream, call, request_of, site
+
+FREE = ("--rpc-ws-port=0", "--graphql-http-port=0", "--page-http-port=0")
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    with NodeProcess(tmp_path_factory.mktemp("gateway") / "data", *FREE, command=("dev",)) as started:
+        yield started
+
+
+@pytest.fixture
+def base(node: NodeProcess) -> str:
+    return f"127.0.0.1:{node.ports['page-http']}"
+
+
+# --- a real node ---------------------------------------------------------------------------------
+
+
+def test_web3_works_through_it(node: NodeProcess, base: str) -> None:
+    web3 = Web3(Web3.HTTPProvider(f"http://{base}/jsonrpc"))
+    assert web3.eth.chain_id == 2018
+    before = web3.eth.block_number
+    sent = web3.eth.send_raw_transaction(legacy_transaction(DEV_KEYS[1], 0))
+    assert web3.eth.wait_for_transaction_receipt(sent)["status"] == 1
+    assert web3.eth.block_number == before + 1
+    assert Web3(Web3.HTTPProvider(f"http://{base}/node/jsonrpc")).eth.block_number == before + 1
+
+
+def test_subscriptions_work_through_it(node: NodeProcess, base: str) -> None:
+    async def play() -> None:
+        async with AsyncWeb3(WebSocketProvider(f"ws://{base}/jsonws")) as web3:
+            await web3.eth.subscribe("newHeads")
+            before = await web3.eth.block_number
+            for nonce in range(3):
+                await web3.eth.send_raw_transaction(legacy_transaction(DEV_KEYS[2], nonce))
+            heads = web3.socket.process_subscriptions()
+            numbers = [(await anext(heads))["result"]["number"] for _ in range(3)]
+            assert numbers == [before + 1, before + 2, before + 3]
+
+    asyncio.run(asyncio.wait_for(play(), 30))
+
+
+def test_graphql_and_what_there_is(node: NodeProcess, base: str) -> None:
+    host, port = base.split(":")
+    connection = HTTPConnection(host, int(port), timeout=10)
+
+    def ask(method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+    status, body = ask("POST", "/graphql", b'{"query":"{chainID}"}')
+    assert (status, json.loads(body)) == (200, {"data": {"chainID": "0x7e2"}})
+    status, body = ask("GET", "/nodes.json")
+    nodes = json.loads(body)["nodes"]
+    assert [(one["name"], one["path"], one["up"]) for one in nodes] == [("node", "node/", True)]
+    status, body = ask("GET", "/node/metrics")
+    assert (status, b"--metrics-enabled opens it" in body) == (404, True)
+    status, body = ask("GET", "/")
+    assert (status, b"Ophion" in body) == (200, True)
+    status, body = ask("POST", "/jsonrpc/login", b"{}")
+    assert status == 400, "tokens are not enabled, says the node"
+
+
+def test_a_long_trace_is_passed_on_in_pieces(node: NodeProcess, base: str) -> None:
+    contract, loop = "0x" + "11" * 20, "0x5b600160010150600056"  # back to the start, until the gas is used up
+    asked = [{"to": contract, "gas": "0x30d40"}, "latest", {"stateOverrides": {contract: {"code": loop}}}]
+    direct = node.rpc("debug_traceCall", *asked)
+    web3 = Web3(Web3.HTTPProvider(f"http://{base}/jsonrpc"))
+    passed = web3.provider.make_request("debug_traceCall", asked)["result"]  # type: ignore[arg-type]
+    assert len(json.dumps(direct)) > 1_000_000
+    assert passed == direct
+
+
+def test_foreign_pages_and_foreign_names_are_refused(node: NodeProcess, base: str) -> None:
+    def ask(**headers: str) -> int:
+        connection = HTTPConnection(*base.split(":"), timeout=10)  # type: ignore[arg-type]
+        connection.request("POST", "/jsonrpc", call("eth_chainId"), {"Content-Type": "application/json", **headers})
+        return connection.getresponse().status
+
+    assert ask(Origin=f"http://{base}") == 200
+    assert ask(Origin="http://evil.example") == 403
+    assert ask(Host="evil.example") == 403
+
+    async def open_from(origin: str) -> int:
+        try:
+            async with websockets.connect(f"ws://{base}/jsonws", origin=origin):  # type: ignore[arg-type]
+                return 101
+        except websockets.InvalidStatus as error:
+            return error.response.status_code
+
+    assert asyncio.run(open_from(f"http://{base}")) == 101
+    assert asyncio.run(open_from("http://evil.example")) == 403
+
+
+def test_a_taken_port_moves_the_page_and_not_the_node(node: NodeProcess, tmp_path: Path) -> None:
+    taken = node.ports["page-http"]
+    first = NodeProcess(tmp_path / "usual", *FREE[:2], command=("dev",))
+    second = NodeProcess(tmp_path / "other", *FREE[:2], command=("dev",))
+    with first as one, second as other:
+        assert one.ports["page-http"] != other.ports["page-http"]
+    refused = NodeProcess(tmp_path / "asked", *FREE[:2], f"--page-http-port={taken}", command=("dev",))
+    with pytest.raises(AssertionError, match=f"Page service cannot listen on 127.0.0.1:{taken}"):
+        refused.start()
+
+
+# --- connections ---------------------------------------------------------------------------------
+
+
+async def usual(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        await request_of(reader)
+        writer.write(ANSWER)
+
+
+def test_connections_are_kept_on_both_sides() -> None:
+    with Upstream(usual) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        client = gateway.client()
+        for size in (2, 2, 3, 2, 70_000, 2):
+            client.request("POST", "/jsonrpc", b"x" * size, {"Content-Type": "application/json"})
+            assert client.getresponse().read() == b"{}"
+        client.close()
+        assert gateway.ask("POST", "/jsonrpc", b"{}") == (200, b"{}")
+        assert node.connections == 1
+
+
+def test_requests_of_many_clients_do_not_wait_for_each_other() -> None:
+    async def slow_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            _, body = await request_of(reader)
+            await asyncio.sleep(20 if body == b"slow" else 0)
+            writer.write(ANSWER)
+
+    with Upstream(slow_once) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        slow = gateway.client()
+        slow.request("POST", "/jsonrpc", b"slow")
+        assert gateway.ask("POST", "/jsonrpc", b"quick") == (200, b"{}")
+        slow.close()
+
+
+def test_pipelined_requests_are_answered_in_order() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            _, body = await request_of(reader)
+            await asyncio.sleep(0.2 if body == b"a" else 0)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + body)
+
+    with Upstream(echo) as node, Gateway(site(json_rpc=node.port)) as gateway, gateway.socket() as client:
+        one = b"POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n"
+        client.sendall(one + b"a" + one + b"b" + one + b"c")
+        found = b""
+        while found.count(b"HTTP/1.1") < 3 or not found.endswith(b"c"):
+            found += client.recv(4096)
+        assert [part[-1:] for part in found.split(b"HTTP/1.1 200 OK")[1:]] == [b"a", b"b", b"c"]
+
+
+def test_tokens_go_on_and_the_node_is_addressed_by_its_own_name() -> None:
+    heads: list[bytes] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            heads.append((await request_of(reader))[0])
+            writer.write(ANSWER)
+
+    with Upstream(note) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        for _ in range(2):
+            gateway.ask(
+                "POST", "/jsonrpc?a=1", b"{}", Authorization="Bearer abc", Origin=f"http://localhost:{gateway.port}"
+            )
+    for head in heads:
+        assert head.startswith(b"POST /?a=1 HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % node.port)
+        assert b"authorization: Bearer abc\r\n" in head
+        assert b"origin" not in head.lower()
+
+
+# --- nodes that are away, full, or no nodes ------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def test_a_node_that_is_down_is_named_in_the_language_of_its_clients() -> None:
+    away = free_port()
+    with Gateway(site(json_rpc=away, websocket=away, graphql=away)) as gateway:
+        status, body = gateway.ask("POST", "/node/jsonrpc", call("eth_chainId"))
+        assert status == 502
+        assert json.loads(body)["error"]["message"] == (
+            f"node is down: nothing can be reached at 127.0.0.1:{away} (connection refused)."
+        )
+        status, body = gateway.ask("POST", "/graphql", b"{}")
+        assert (status, json.loads(body)["errors"][0]["message"][:12]) == (502, "node is down")
+        status, body = gateway.ask("GET", "/nodes.json")
+        assert (status, json.loads(body)["nodes"][0]["up"]) == (200, False)
+        with pytest.raises(websockets.InvalidStatus) as refused:
+            asyncio.run(websockets.connect(f"ws://127.0.0.1:{gateway.port}/jsonws").__aenter__())
+        assert refused.value.response.status_code == 502
+        assert b"node is down" in (refused.value.response.body or b"")
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "words"),
+    [
+        (b"", 502, b"has ended the connection instead of answering"),
+        (b"nonsense\r\n\r\n", 502, b"answers, but not in HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", 502, b"has ended the connection"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", 502, b"not in HTTP"),
+        (b"HTTP/1.1 418 Teapot\r\nContent-Length: 3\r\nConnection: close\r\n\r\ntea", 418, b"tea"),
+        (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", 200, b"until the end"),
+    ],
+)
+def test_what_a_node_may_say(said: bytes, status: int, words: bytes) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(said)
+        await writer.drain()
+
+    with Upstream(say) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        for _ in range(2):
+            found = gateway.ask("POST", "/jsonrpc", b"{}")
+            assert found[0] == status
+            assert words in found[1]
+
+
+def test_an_answer_that_breaks_off_late_is_not_taken_for_a_whole_one() -> None:
+    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 500_000)
+        await writer.drain()
+
+    lost = pytest.raises((IncompleteRead, ConnectionError))
+    with Upstream(half) as node, Gateway(site(json_rpc=node.port)) as gateway, lost:
+        gateway.ask("POST", "/jsonrpc", b"{}")
+
+
+def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream_module, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(upstream_module, "MOST_WAITING", 1)
+    gate = asyncio.Event()
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await request_of(reader)
+            await gate.wait()
+            writer.write(ANSWER)
+
+    with Upstream(late) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        clients = [gateway.client() for _ in range(3)]
+        for client in clients:
+            client.request("POST", "/jsonrpc", b"{}")
+            time.sleep(0.1)
+        refused = clients[2].getresponse()
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+        assert b"Too many requests wait for node" in refused.read()
+        node.loop.call_soon_threadsafe(gate.set)
+        assert [client.getresponse().read() for client in clients[:2]] == [b"{}", b"{}"]
+        assert node.connections == 1
+
+
+def test_a_node_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream_module, "ANSWER_S", 1.0)
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    with Upstream(silent) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        status, body = gateway.ask("POST", "/jsonrpc", b"{}")
+        assert (status, b"has not answered" in body) == (504, True)
+
+
+def test_who_goes_away_stops_the_work_behind() -> None:
+    gone = asyncio.Event()
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        try:
+            await reader.read()
+        finally:
+            gone.set()
+
+    with Upstream(wait) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        client = gateway.client()
+        client.request("POST", "/jsonrpc", b"{}")
+        time.sleep(0.2)
+        client.sock.shutdown(socket.SHUT_RDWR)
+        client.close()
+        asyncio.run_coroutine_threadsafe(asyncio.wait_for(gone.wait(), 10), node.loop).result(15)
+
+
+# --- nothing else can be reached -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET http://127.0.0.1:%d/secret HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"CONNECT 127.0.0.1:%d HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET //127.0.0.1:%d/secret HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /grafana/ HTTP/1.1\r\nHost: localhost\r\nX: %d\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ],
+)
+def test_no_request_decides_where_it_goes(head: bytes) -> None:
+    with Upstream(usual) as secret, Upstream(usual) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        with gateway.socket() as client:
+            client.sendall(head % secret.port)
+            assert client.recv(4096).startswith(b"HTTP/1.1 ")
+        assert secret.connections == 0
+
+
+def test_who_gets_no_socket_cannot_talk_to_the_port_behind() -> None:
+    said: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno")
+        said.append(await reader.read(100))
+
+    opening = (
+        b"GET /jsonws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
+    smuggled = b"POST /admin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+    with Upstream(refuse) as node, Gateway(site(websocket=node.port)) as gateway, gateway.socket() as client:
+        client.sendall(opening + smuggled)
+        found = client.recv(4096)
+        assert found.startswith(b"HTTP/1.1 401 ")
+        client.sendall(smuggled)
+        client.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            assert client.recv(4096) == b"never"
+    assert said == [b""]
+
+
+# --- back-pressure -------------------------------------------------------------------------------
+
+MEGABYTE = 1024 * 1024
+
+
+def test_an_answer_that_nobody_reads_is_not_fetched() -> None:
+    sent = 0
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (100 * MEGABYTE))
+        for _ in range(100 * 16):
+            writer.write(b"x" * (MEGABYTE // 16))
+            await writer.drain()
+            sent += MEGABYTE // 16
+
+    with Upstream(flood) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        client = gateway.client()
+        client.request("POST", "/jsonrpc", b"{}")
+        answer = client.getresponse()
+        before = -1
+        while before != sent:
+            before = sent
+            time.sleep(0.5)
+        assert sent < 16 * MEGABYTE, "what the systems of both sides keep, and little more"
+        size = 0
+        while piece := answer.read(MEGABYTE):
+            size += len(piece)
+        assert size == 100 * MEGABYTE
+
+
+def opened(gateway: Gateway) -> socket.socket:
+    """A WebSocket without a library, which reads nothing by itself."""
+    client = gateway.socket()
+    client.sendall(
+        b"GET /jsonws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
+    assert client.recv(13) == b"HTTP/1.1 101 "
+    return client
+
+
+def test_a_socket_that_nobody_reads_holds_the_node_back_and_then_is_cut_off() -> None:
+    sent = 0
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        while True:
+            writer.write(b"x" * (MEGABYTE // 16))
+            await writer.drain()
+            sent += MEGABYTE // 16
+
+    with Upstream(flood) as node, Gateway(site(websocket=node.port), budget=Budget(20 * 1024)) as gateway:
+        one = opened(gateway)
+        before = -1
+        while before != sent:
+            before = sent
+            time.sleep(0.3)
+        assert sent < 16 * MEGABYTE
+        assert gateway.commons.budget.cut_off == 1, "it holds more than all of them may"
+        one.close()
+    with Upstream(flood) as node, Gateway(site(websocket=node.port)) as gateway:
+        one = opened(gateway)
+        size = 0
+        while size < 64 * MEGABYTE:
+            size += len(one.recv(MEGABYTE))
+        one.close()
+
+
+def test_a_node_that_does_not_read_holds_its_client_back() -> None:
+    async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        reader._transport.pause_reading()  # type: ignore[attr-defined]
+        await asyncio.sleep(60)
+
+    with Upstream(deaf) as node, Gateway(site(websocket=node.port)) as gateway:
+        client = opened(gateway)
+        client.settimeout(0.5)
+        sent = 0
+        with suppress(TimeoutError):
+            while sent < 64 * MEGABYTE:
+                sent += client.send(b"x" * MEGABYTE)
+        assert sent < 16 * MEGABYTE
+        client.close()
+
+
+def test_both_ends_of_a_socket_go_together() -> None:
+    ended = asyncio.Event()
+
+    async def open_it(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        if await reader.read(10) == b"go":
+            return
+        ended.set()
+
+    with Upstream(open_it) as node, Gateway(site(websocket=node.port)) as gateway:
+        client = opened(gateway)
+        client.recv(4096)
+        client.sendall(b"go")
+        assert client.recv(10) == b""
+        other = opened(gateway)
+        assert len(gateway.service.places) == 1
+        other.close()
+        asyncio.run_coroutine_threadsafe(asyncio.wait_for(ended.wait(), 10), node.loop).result(15)
+        assert len(gateway.service.places) == 0
