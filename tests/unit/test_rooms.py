@@ -72,7 +72,6 @@ ELSEWHERE = {
 TOPICS = {
     "graphql/test_answers.py": "what fields answer, through the whole of GraphQL",
     "graphql/test_documents.py": "the language of documents, through the whole of GraphQL",
-    "graphql/test_page.py": "the files of the query page",
     "rpc/methods/test_debug_standard.py": "debug_trace* with the options of today's standard",
     "rpc/methods/test_debug_tracers.py": "the named tracers of debug_trace*",
     "rpc/methods/test_trace_original.py": "trace_* by the rules of docs/decisions/0030, on chains of its own",

@@ -17,7 +17,7 @@ import orjson
 from ophion.graphql.answer_room import AnswerRoom
 from ophion.graphql.asks import replies_to
 from ophion.graphql.limits import GraphqlLimits
-from ophion.graphql.page import PAGE_FILES
+from ophion.graphql.page import PAGE_PATH, page_file
 from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, GraphqlText
 from ophion.rpc.errors import STOPS, as_rpc_error
 from ophion.rpc.questions.context import RpcContext
@@ -33,7 +33,6 @@ QUERY_PERMISSION: Final = "eth_graphql"
 SEND_PERMISSION: Final = "eth_sendRawTransaction"
 
 _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
-_PAGE_PATH: Final = b"/graphql/ui"
 _LOGIN_PATH: Final = b"/login"
 _LONG_REQUEST: Final = 8 * 1024
 """A request longer than this is read in the lane: checking a bad one may take many milliseconds."""
@@ -117,7 +116,7 @@ class GraphqlApplication:
                 return Response(308, headers=b"Location: /graphql\r\n")
         if request.path == _LOGIN_PATH and request.method == b"POST" and self._login is not None:
             return self._login(request)
-        page = PAGE_FILES.get(request.path)
+        page = page_file(request.path, request.headers)
         if page is None:
             return Response(404)
         return page if is_get else Response(405, headers=b"Allow: GET\r\n")
@@ -125,7 +124,9 @@ class GraphqlApplication:
     def _get(self, request: Request) -> Result:
         fields = parse_qs(request.query.decode("latin-1"), keep_blank_values=True)
         if "query" not in fields and _wants_page(request):
-            return PAGE_FILES[_PAGE_PATH]
+            page = page_file(PAGE_PATH, request.headers)
+            assert page is not None, "the page is part of this package"
+            return page
         document, operation, variables = (
             fields.get(name, [None])[-1] for name in ("query", "operationName", "variables")
         )

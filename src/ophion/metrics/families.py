@@ -7,6 +7,7 @@ Most are watched: they are asked when somebody looks and cost nothing otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ophion.chain.chain import Chain
@@ -63,6 +64,13 @@ def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> 
         gas.add(sum(block.header.header.gas_used for block in added))
 
     chain.events.listen(on_chain_event)
+
+
+def declare_storage(registry: MetricsRegistry, database: Path) -> None:
+    """What the database takes; its file has holes, so its length says nothing."""
+    registry.gauge(Category.BLOCKCHAIN, "database_bytes", "Disk that the database takes.").watch(
+        lambda: database.stat().st_blocks * 512 if database.exists() else 0
+    )
 
 
 def declare_network(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ophion.chain.chain import Chain
@@ -16,6 +17,7 @@ from ophion.metrics.families import (
     declare_network,
     declare_peers,
     declare_pool,
+    declare_storage,
 )
 from ophion.metrics.process import declare_process
 from ophion.metrics.requests import RequestMetrics
@@ -61,6 +63,8 @@ class Watched:
     clock: Clock
     network: Network | None = None
     """Connections with other nodes, eth and synchronisation, where the node has peers."""
+    database: Path | None = None
+    """The file that holds chain and state."""
 
 
 class NodeMetrics:
@@ -86,6 +90,8 @@ class NodeMetrics:
         watched, registry = self._watched, self.registry
         network = watched.network
         declare_chain(registry, watched.chain, watched.queries)
+        if watched.database is not None:
+            declare_storage(registry, watched.database)
         declare_network(
             registry,
             watched.queries,

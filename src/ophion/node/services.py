@@ -170,7 +170,10 @@ def build_interface(
         """Made when somebody wants them: by an option, or by `debug_metrics`."""
         from ophion.metrics.node_metrics import NodeMetrics, Watched
 
-        watched = Watched(core.chain, queries, core.pool, filters, subscriptions, listening, lanes, clock, network)
+        database = data_path / "database" / "data.mdb"
+        watched = Watched(
+            core.chain, queries, core.pool, filters, subscriptions, listening, lanes, clock, network, database
+        )
         return NodeMetrics(watched, config.metrics.is_on)
 
     context = RpcContext(

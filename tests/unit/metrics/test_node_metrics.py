@@ -53,7 +53,7 @@ def network(dev: Interface) -> Network | None:
     return Network(eth, Synchroniser(core.chain, core.importer, eth, lanes), dev.context.peers)
 
 
-def watch(dev: Interface, is_on: bool = True) -> NodeMetrics:
+def watch(dev: Interface, is_on: bool = True, database: Path | None = None) -> NodeMetrics:
     context, core = dev.context, dev.node
     listening = {
         "jsonrpc": http_service(context, HttpSettings(), Health(lambda: None)),
@@ -70,6 +70,7 @@ def watch(dev: Interface, is_on: bool = True) -> NodeMetrics:
             context.lanes,
             core.clock,
             network(dev),
+            database,
         ),
         is_on,
     )
@@ -98,6 +99,15 @@ def test_chain_and_pool_are_followed(dev: Interface) -> None:
     mined = [value for name, value in after.items() if name.startswith("ophion_") and "addedToBlock" in name]
     assert sum(mined) == 2
     assert after['ophion_transaction_pool_transactions{state="pending"}'] == 1
+
+
+def test_the_disk_that_the_database_takes(dev: Interface, tmp_path: Path) -> None:
+    file = tmp_path / "some.mdb"
+    metrics = watch(dev, database=file)
+    metrics.declare()
+    assert values(metrics)["ophion_blockchain_database_bytes"] == 0
+    file.write_bytes(b"x" * 10_000)
+    assert 10_000 <= values(metrics)["ophion_blockchain_database_bytes"] < 100_000
 
 
 def test_the_standard_dashboard_finds_everything(dev: Interface) -> None:

@@ -1,0 +1,126 @@
+/* The nodes of this network: who there is, who is up, who is connected with whom, who makes blocks. */
+
+import { attempt, call, RpcError, token } from "./rpc.js";
+import { names, toNumber } from "./format.js";
+import { addressOfEnode } from "./keccak.js";
+
+const PAUSE_MS = 3000;
+
+export const network = {
+  name: "Ophion",
+  /** "qbft", "ibft", "clique" or null: the group of methods that knows the validators. */
+  consensus: null,
+  chainId: null,
+  nodes: [],
+  services: null,
+  token: false,
+  /** What consensus says of the round at this moment; null where nobody does. */
+  round: null,
+};
+
+const listeners = new Set();
+export function onNodes(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** What the network consists of, as the server of this page knows it. */
+export async function readNetwork() {
+  const response = await fetch("nodes.json", { headers: { Accept: "application/json" } });
+  if (!response.ok) throw new Error(`nodes.json: status ${response.status}`);
+  const told = await response.json();
+  network.name = told.network || "Ophion";
+  network.services = told.services || null;
+  network.token = told.token === true;
+  if (network.token && !token.wanted) token.wanted = true;
+  const before = new Map(network.nodes.map((node) => [node.name, node]));
+  network.nodes = told.nodes.map((one) => ({ ...before.get(one.name), ...one, enode: one.enode || before.get(one.name)?.enode || null }));
+}
+
+/** Whether there is a service; what is not said is taken to be there. */
+export const hasService = (name) => !network.services || network.services.includes(name);
+
+const FAMILIES = [["qbft", "qbft_getValidatorsByBlockNumber"], ["ibft", "ibft_getValidatorsByBlockNumber"], ["clique", "clique_getSigners"]];
+
+/** Which consensus this is, by who answers. */
+export async function readConsensus() {
+  const [chainId, ...answers] = await Promise.all([attempt("eth_chainId"), ...FAMILIES.map(([, method]) => attempt(method, ["latest"]))]);
+  network.chainId = chainId;
+  const at = answers.findIndex((answer) => answer !== null);
+  network.consensus = at < 0 ? null : FAMILIES[at][0];
+}
+
+export async function validators() {
+  const family = FAMILIES.find(([name]) => name === network.consensus);
+  return family ? (await call(family[1], ["latest"])).map((address) => address.toLowerCase()) : [];
+}
+
+/* --- looking ----------------------------------------------------------------------------------- */
+
+let isLooking = false, hurry = null;
+
+/** Look again and again while somebody wants to know. */
+export async function watchNodes() {
+  if (isLooking) return;
+  isLooking = true;
+  while (listeners.size) {
+    if (!document.hidden) {
+      await look();
+      for (const listener of listeners) listener();
+    }
+    await new Promise((done) => { hurry = done; setTimeout(done, PAUSE_MS); });
+  }
+  isLooking = false;
+}
+
+/** Do not wait for the next time. */
+export const lookSoon = () => hurry?.();
+
+async function look() {
+  try {
+    await readNetwork();
+  } catch (error) {
+    for (const node of network.nodes) Object.assign(node, { up: false, problem: error.message });
+    return;
+  }
+  const [, status] = await Promise.all([Promise.all(network.nodes.map(examine)), roundOf("")]);
+  network.round = status;
+  for (const node of network.nodes) {
+    node.address = addressOfEnode(node.enode);
+    if (node.address) names.set(node.address, node.name);
+  }
+}
+
+/** The state of consensus as one node sees it. */
+export async function roundOf(path) {
+  if (network.consensus !== "qbft" && network.consensus !== "ibft") return null;
+  try {
+    return await attempt(`${network.consensus}_getStatus`, [], path);
+  } catch {
+    return null;
+  }
+}
+
+async function examine(node) {
+  if (node.up === false) {
+    node.problem = "the node is not running";
+    return;
+  }
+  try {
+    const asks = [["eth_getBlockByNumber", ["latest", false]], ["net_peerCount"], ["eth_syncing"], ["web3_clientVersion"], ["admin_peers"], ["txpool_status"], ["debug_metrics"]];
+    if (!node.enode) asks.push(["net_enode"]);
+    const [block, peers, syncing, client, connected, pool, metrics, enode] = await Promise.all(asks.map(([method, params]) => attempt(method, params, node.path)));
+    Object.assign(node, {
+      problem: null, client, peers: peers === null ? null : toNumber(peers), syncing: syncing || null, pool, metrics,
+      number: block ? toNumber(block.number) : null, hash: block?.hash, timestamp: block ? toNumber(block.timestamp) : null,
+      connected: (connected || []).map((peer) => ({ id: peer.id.replace(/^0x/, ""), name: peer.name, inbound: peer.network?.inbound })),
+    });
+    if (enode) node.enode = enode;
+  } catch (error) {
+    node.problem = error instanceof RpcError ? error.message : "no answer";
+  }
+}
+
+/** The node that this page itself asks. */
+export const own = () => network.nodes.find((node) => node.path === "") || network.nodes.find((node) => node.role === "rpc") || network.nodes[0];
+export const idOf = (node) => /^enode:\/\/([0-9a-f]+)@/i.exec(node.enode || "")?.[1]?.toLowerCase() || null;

@@ -1,0 +1,52 @@
+/* Blocks, newest first; the first page follows the chain. */
+
+import { h, put, table } from "../lib/dom.js";
+import { addressLink, ago, blockLink, bytes, count, toHex, toNumber } from "../lib/format.js";
+import { live, onChange } from "../lib/live.js";
+import { call } from "../lib/rpc.js";
+
+const ROWS = 25;
+
+export async function show(root, [wanted]) {
+  const body = h("div"), foot = h("nav.pager", { "aria-label": "Pages" });
+  put(root, h("div.title.spread", h("h1", "Blocks"), h("a", { href: "#/abis" }, "Known contracts")), h("section.card", body, foot));
+  if (wanted !== undefined && /^\d+$/.test(wanted)) {
+    const top = Math.min(Number(wanted), toNumber(await call("eth_blockNumber")));
+    await page(body, foot, top, false);
+    return null;
+  }
+  const latest = toNumber(await call("eth_blockNumber"));
+  let shown = latest, isBusy = false;
+  await page(body, foot, latest, true);
+  return onChange(async () => {
+    if (isBusy || !live.head || live.head.number === shown) return;
+    isBusy = true;
+    shown = live.head.number;
+    try {
+      await page(body, foot, shown, true);
+    } catch { /* the next head tries again */ }
+    isBusy = false;
+  });
+}
+
+async function page(body, foot, top, isFirst) {
+  const numbers = Array.from({ length: Math.min(ROWS, top + 1) }, (_, at) => top - at);
+  const known = new Map(isFirst ? live.blocks.filter((block) => block.txs !== null && block.size !== null).map((block) => [block.number, block]) : []);
+  const blocks = await Promise.all(numbers.map(async (number) => known.get(number) || summary(await call("eth_getBlockByNumber", [toHex(number), false]))));
+  put(body, table("Blocks", ["Block", "Time", ["Transactions", "right"], "Gas used", "Made by", ["Size", "right"]], blocks.filter(Boolean).map((block) => [
+    blockLink(block.number), ago(block.timestamp), [count(block.txs), "right"], [bar(block.gasUsed / (block.gasLimit || 1)), count(block.gasUsed)],
+    addressLink(block.miner), [bytes(block.size), "right"]])));
+  put(foot, h("span.soft", `${count(numbers.at(-1))} to ${count(top)}`), isFirst ? null : h("a", { href: "#/blocks" }, "Newest"),
+    isFirst ? null : h("a", { href: `#/blocks/${top + ROWS}` }, "Newer"), numbers.at(-1) > 0 ? h("a", { href: `#/blocks/${numbers.at(-1) - 1}` }, "Older") : null);
+}
+
+const summary = (block) => block && {
+  number: toNumber(block.number), timestamp: toNumber(block.timestamp), txs: block.transactions.length, gasUsed: toNumber(block.gasUsed),
+  gasLimit: toNumber(block.gasLimit), miner: block.miner, size: toNumber(block.size),
+};
+
+export function bar(share) {
+  const inside = h("span");
+  inside.style.width = `${Math.min(100, share * 100).toFixed(1)}%`;
+  return h("span.bar", { role: "img", "aria-label": `${(share * 100).toFixed(0)} percent` }, inside);
+}

@@ -1,0 +1,141 @@
+/* Who makes blocks, how this round stands, and votes on who shall. */
+
+import { card, facts, h, put, say, table } from "../lib/dom.js";
+import { addressLink, blockLink, count, names, seconds, toNumber } from "../lib/format.js";
+import { live, onChange } from "../lib/live.js";
+import { network, onNodes, readConsensus, roundOf, validators, watchNodes } from "../lib/nodes.js";
+import { attempt, call } from "../lib/rpc.js";
+
+const METHODS = {
+  qbft: { votes: "qbft_getPendingVotes", propose: "qbft_proposeValidatorVote", discard: "qbft_discardValidatorVote", metrics: "qbft_getSignerMetrics" },
+  ibft: { votes: "ibft_getPendingVotes", propose: "ibft_proposeValidatorVote", discard: "ibft_discardValidatorVote", metrics: "ibft_getSignerMetrics" },
+  clique: { votes: "clique_proposals", propose: "clique_propose", discard: "clique_discard", metrics: "clique_getSignerMetrics" },
+};
+const TITLES = { qbft: "QBFT", ibft: "IBFT 2.0", clique: "Clique" };
+
+export async function show(root) {
+  if (!network.consensus) await readConsensus();
+  if (!network.consensus) return alone(root);
+  const methods = METHODS[network.consensus], round = h("div"), members = h("div"), votes = h("div");
+  const form = voteForm(methods, () => drawVotes(votes, methods));
+  put(root, h("div.title", h("h1", "Consensus"), h("span.pill", TITLES[network.consensus])),
+    h("div.columns", card("This round", round), card("Votes under way", votes)),
+    card("Validators", members), card("Vote", form.element));
+  let isBusy = false;
+  const draw = async () => {
+    if (isBusy) return;
+    isBusy = true;
+    try {
+      await Promise.all([drawRound(round), drawMembers(members, methods), drawVotes(votes, methods)]);
+    } catch (error) {
+      say(round, `No answer: ${error.message}`);
+    }
+    form.fill();
+    isBusy = false;
+  };
+  const ends = [onChange(draw), onNodes(draw)];
+  watchNodes();
+  await draw();
+  return () => ends.forEach((end) => end());
+}
+
+function alone(root) {
+  const made = live.head?.miner;
+  put(root, h("h1", "Consensus"), card("No validators here",
+    h("p", "On this network nobody has to agree: blocks are made by ", made && !/^0x0+$/.test(made) ? addressLink(made) : "one node", " as transactions come."),
+    h("p.soft", "A node of a QBFT, IBFT 2.0 or Clique network shows its validators here, if its group of methods (QBFT, IBFT, CLIQUE) is enabled with --rpc-http-api.")));
+  return null;
+}
+
+/* --- the round --------------------------------------------------------------------------------- */
+
+async function drawRound(place) {
+  const paths = ["", ...network.nodes.filter((node) => node.role === "validator" && !node.problem && node.path).slice(0, 1).map((node) => node.path)];
+  const told = await Promise.all(paths.map(roundOf)), status = told[1]?.height ? told[1] : told[0];
+  if (!status) {
+    put(place, facts([["Next block", count((live.head?.number ?? -1) + 1)], ["Newest by", live.head ? addressLink(live.head.miner) : "–"]]));
+    return;
+  }
+  network.round = status;
+  put(place, facts([
+    ["Height", status.height === null ? "–" : count(status.height)], ["Round", status.round === null ? "not begun" : String(status.round)], ["Phase", status.phase],
+    ["Proposer", status.proposer ? addressLink(status.proposer) : "–"], ["Quorum", `${status.quorum} of ${status.validators.length}`],
+  ]), h("div.ballots", ballot("Prepares", status.prepares), ballot("Commits", status.commits), status.round > 0 ? ballot("Round changes", status.roundChanges) : null),
+  status.explanation?.length ? h("ul.findings", status.explanation.map((text) => h("li", { "data-mood": status.quorumReachable === false ? "bad" : "" }, text))) : null);
+}
+
+function ballot(title, told) {
+  if (!told) return null;
+  const all = [...told.arrived.map((address) => [address, true]), ...told.missing.map((address) => [address, false])];
+  return h("div.ballot", h("span.soft", title), h("span.dots", { role: "img", "aria-label": `${told.arrived.length} of ${told.needed} needed` }, all.map(([address, there]) => h(there ? "span.there" : "span", { title: names.get(address) || address }))), h("span", `${told.arrived.length}/${told.needed}`));
+}
+
+/* --- validators -------------------------------------------------------------------------------- */
+
+async function drawMembers(place, methods) {
+  const [addresses, metrics] = await Promise.all([validators(), attempt(methods.metrics)]);
+  const figures = new Map((metrics || []).map((one) => [one.address.toLowerCase(), one])), views = new Map((network.round?.members || []).map((one) => [one.address.toLowerCase(), one]));
+  put(place, table("Validators", ["Validator", "Node", ["Blocks of the last 100", "right"], ["Last block", "right"], "Last sign of life", "State"], addresses.map((address) => {
+    const figure = figures.get(address), view = views.get(address), node = network.nodes.find((one) => one.address === address), last = figure ? toNumber(figure.lastProposedBlockNumber) : 0;
+    return [h("a.hash", { href: `#/address/${address}` }, address), node?.name || "", [figure ? count(toNumber(figure.proposedBlockCount)) : "–", "right"], [last ? blockLink(last) : "none", "right"], sign(view, node, last), statePill(address, view, node)];
+  }), "There are none."));
+}
+
+function sign(view, node, last) {
+  if (view && view.lastHeardSecondsAgo !== null) return `heard ${seconds(view.lastHeardSecondsAgo)} ago`;
+  if (node && !node.problem) return "answers now";
+  return last ? `block ${count(last)}` : "never";
+}
+
+function statePill(address, view, node) {
+  if (node?.problem || (view && !view.isConnected && !node)) return h("span.pill.bad", "missing");
+  if (network.round?.proposer?.toLowerCase() === address) return h("span.pill.worry", "proposes");
+  if (view?.isPassedOver) return h("span.pill.worry", "passed over");
+  return h("span.pill.good", "there");
+}
+
+/* --- votes ------------------------------------------------------------------------------------- */
+
+const voters = () => {
+  const nodes = network.nodes.filter((node) => !node.problem && node.up !== false && (network.nodes.length === 1 || node.role === "validator"));
+  return nodes.length ? nodes : network.nodes.filter((node) => !node.problem).slice(0, 1);
+};
+
+async function drawVotes(place, methods) {
+  const nodes = voters(), told = await Promise.all(nodes.map((node) => attempt(methods.votes, [], node.path).catch(() => null)));
+  if (told.every((one) => one === null)) return put(place, h("p.soft", "These nodes do not tell of votes: a contract names the validators, or the group of methods is off."));
+  const byAddress = new Map();
+  told.forEach((votes, at) => Object.entries(votes || {}).forEach(([address, adds]) => {
+    const key = `${adds ? "add" : "remove"} ${address}`;
+    byAddress.set(key, [...(byAddress.get(key) || []), nodes[at]]);
+  }));
+  const needed = Math.floor((network.round?.validators.length || nodes.length) / 2) + 1;
+  return put(place, table("Votes under way", ["Vote", "By", ""], [...byAddress].map(([key, by]) => {
+    const [word, address] = key.split(" ");
+    const drop = async () => {
+      await Promise.all(by.map((node) => attempt(methods.discard, [address], node.path).catch(() => null)));
+      drawVotes(place, methods);
+    };
+    return [[h("span", word === "add" ? "add " : "remove ", addressLink(address)), "wide"], h("span", { title: by.map((node) => node.name).join(", ") }, `${by.length} of ${needed} needed`), h("button.quiet", { type: "button", onclick: drop }, "Discard")];
+  }), "Nobody votes on anything."));
+}
+
+function voteForm(methods, done) {
+  const address = h("input", { id: "vote-address", required: true, pattern: "0x[0-9a-fA-F]{40}", placeholder: "0x…", spellcheck: "false", autocomplete: "off", size: "44" });
+  const word = h("select", { id: "vote-word" }, h("option", { value: "true" }, "add as validator"), h("option", { value: "false" }, "remove"));
+  const boxes = h("div.row"), answer = h("p", { role: "status" });
+  const fill = () => {
+    if (boxes.childElementCount !== voters().length) put(boxes, voters().map((node) => h("label.line", h("input", { type: "checkbox", checked: true, value: node.path, name: node.name }), node.name)));
+  };
+  const submit = async (event) => {
+    event.preventDefault();
+    const chosen = [...boxes.querySelectorAll("input:checked")];
+    const outcomes = await Promise.all(chosen.map((box) => call(methods.propose, [address.value.trim().toLowerCase(), word.value === "true"], box.value).then(() => null, (error) => `${box.name}: ${error.message}`)));
+    const problems = outcomes.filter(Boolean);
+    answer.className = problems.length ? "bad" : "good";
+    say(answer, problems.length ? problems.join("; ") : chosen.length ? `${chosen.length === 1 ? "One node votes" : `${chosen.length} nodes vote`} now. More than half of the validators must.` : "Choose at least one node.");
+    done();
+  };
+  const element = h("form.votes", { onsubmit: submit }, h("div.row", h("label", "Address", address), h("label", "Wish", word)), h("fieldset", h("legend", "Nodes that vote"), boxes), h("div.row", h("button.main", { type: "submit" }, "Vote")), answer);
+  return { element, fill };
+}

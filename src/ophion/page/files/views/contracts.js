@@ -1,0 +1,17 @@
+/* Contracts whose ABI this browser knows. */
+
+import { card, h, put, table } from "../lib/dom.js";
+import { addressLink, count } from "../lib/format.js";
+import { abis, forget, takeText } from "../lib/abis.js";
+
+export function show(root) {
+  const file = h("input", { type: "file", multiple: true, accept: ".json,.abi,application/json", "aria-label": "Files with ABIs", onchange: async () => {
+    for (const one of file.files) takeText(await one.text(), one.name);
+  } });
+  put(root, h("h1", "Known contracts"),
+    card("Add some", h("div.drop", h("p", "Drop JSON files of contracts anywhere onto this page: plain ABIs, or what compilers write."), h("p", file), h("p", "They stay in this browser."))),
+    card("Kept here", table("Contracts", ["Name", ["Functions", "right"], ["Events", "right"], "At", ""], abis().map((one) => [
+      h("b", one.name), [count(one.abi.filter((entry) => entry.type === "function").length), "right"], [count(one.abi.filter((entry) => entry.type === "event").length), "right"],
+      one.addresses.length ? one.addresses.map((address) => h("div", addressLink(address, true))) : h("span.soft", "found by its selectors"),
+      h("button.quiet", { type: "button", "aria-label": `Forget ${one.name}`, onclick: () => { forget(one.name); show(root); } }, "Forget")]), "None yet.")));
+}

@@ -1,0 +1,111 @@
+/* How the network is, at one glance. */
+
+import { card, h, put, say, table } from "../lib/dom.js";
+import { addressLink, ago, blockLink, brief, bytes, count, ether, rate, seconds, toNumber, txLink } from "../lib/format.js";
+import { blockTime, lateness, live, onChange, ratesOver } from "../lib/live.js";
+import { network, onNodes, own, watchNodes } from "../lib/nodes.js";
+import { bars, chart } from "../lib/chart.js";
+import { drawing } from "../lib/drawing.js";
+import { findings } from "../lib/doctor.js";
+import { call } from "../lib/rpc.js";
+
+const ROWS = 8, WIDTH_S = 120;
+
+function tile(title, extra) {
+  const value = h("p.figure", "–"), note = h("p.note", " ");
+  return { element: h("section.card.tile", h("h2", title), value, note, extra || null), value, note };
+}
+
+export function show(root) {
+  const charts = [chart("Transactions per second over the last two minutes", "txs", WIDTH_S), chart("Gas per second over the last two minutes", "gas", WIDTH_S)];
+  const fullness = bars("How full the last blocks are"), intervals = bars("Seconds between the last blocks");
+  const head = tile("Head", fullness.element), time = tile("Block time", intervals.element), txs = tile("Transactions per second", charts[0].element), gas = tile("Gas per second", charts[1].element);
+  const pool = tile("Pool"), peers = tile("Peers"), nodesUp = tile("Nodes"), disk = tile("Disk"), memory = tile("Memory"), version = tile("Version");
+  const picture = drawing(), doctor = h("ul.findings"), blocks = h("div"), transactions = h("div");
+  put(root, h("h1.hidden", "Overview"),
+    h("div.tiles", head.element, time.element, txs.element, gas.element),
+    h("div.columns",
+      card("Network", picture.element),
+      h("div.stack", card("What the doctor says", doctor), h("div.tiles.small", nodesUp.element, peers.element, pool.element, disk.element, memory.element, version.element))),
+    h("div.columns", h("section.card", h("header", h("h2", "Newest blocks"), h("a", { href: "#/blocks" }, "all")), blocks), card("Transactions of the newest block", transactions)));
+
+  let listed = null, shownHead = null;
+  const figures = () => {
+    const block = live.head;
+    say(head.value, block ? count(block.number) : live.state === "silent" ? "–" : "…");
+    say(head.note, block ? ago(block.timestamp) : live.reason || "waiting for the node");
+    const period = blockTime(), late = lateness();
+    say(time.value, period === null ? "–" : seconds(period));
+    say(time.note, late !== null ? `here ${seconds(late)} after its time` : period === null ? "too few blocks yet" : `over the last ${Math.min(30, live.blocks.length)} blocks`);
+    const past = [...live.blocks].reverse();
+    fullness.draw(past.map((one) => (one.gasLimit ? one.gasUsed / one.gasLimit : 0)), 1);
+    intervals.draw(past.slice(1).map((one, at) => (past[at].timestamp ? (one.timestamp - past[at].timestamp) / Math.max(1, one.number - past[at].number) : 0)));
+    const now = ratesOver(20);
+    say(txs.value, rate(now.txs));
+    say(txs.note, `most ${brief(charts[0].draw(live.spans))} in two minutes`);
+    say(gas.value, brief(now.gas));
+    charts[1].draw(live.spans);
+    say(gas.note, block && block.gasLimit ? `newest block ${((block.gasUsed / block.gasLimit) * 100).toFixed(block.gasUsed / block.gasLimit < 0.1 ? 2 : 0)} % full` : " ");
+  };
+  const lists = () => {
+    if (live.head?.hash === shownHead) return;
+    shownHead = live.head?.hash;
+    put(blocks, blockTable(live.blocks.slice(0, ROWS)));
+    newest();
+  };
+  const newest = async () => {
+    const wanted = live.head;
+    if (!wanted || listed === wanted.hash) return;
+    listed = wanted.hash;
+    if (wanted.txs === 0) {
+      if (!transactions.firstChild) put(transactions, h("p.soft", wanted.number === 0 ? "The chain is empty: only its genesis block is there. Transactions appear here as soon as somebody sends one." : "The newest block is empty."));
+      return;
+    }
+    const asked = Array.from({ length: Math.min(ROWS, wanted.txs ?? 0) }, (_, at) => call("eth_getTransactionByBlockHashAndIndex", [wanted.hash, "0x" + at.toString(16)]));
+    try {
+      put(transactions, transactionTable((await Promise.all(asked)).filter(Boolean)));
+    } catch { /* the next block brings others */ }
+  };
+  const nodes = () => {
+    const me = own(), there = network.nodes.filter((node) => !node.problem);
+    picture.draw(network);
+    put(doctor, findings(network, live).map(([mood, text]) => h("li", { "data-mood": mood }, text)));
+    const metrics = me?.metrics;
+    say(pool.value, me?.pool ? count(toNumber(me.pool.pending)) : "–");
+    say(pool.note, me?.pool ? `${count(toNumber(me.pool.queued))} queued${metrics ? `, room for ${brief(metrics.transaction_pool.transactions_limit)}` : ""}` : "needs the group TXPOOL");
+    say(peers.value, me?.peers ?? "–");
+    say(peers.note, metrics?.ethereum.peer_limit ? `of at most ${metrics.ethereum.peer_limit}` : "a node alone");
+    const size = metrics?.blockchain.database_bytes;
+    say(disk.value, size ? bytes(size) : "–");
+    say(disk.note, size ? "database" : metrics ? "not measured" : "needs the group DEBUG");
+    say(memory.value, metrics ? bytes(metrics.process.resident_memory_bytes) : "–");
+    say(memory.note, metrics ? "resident" : "needs the group DEBUG");
+    say(nodesUp.value, `${there.length} of ${network.nodes.length}`);
+    say(nodesUp.note, there.length === network.nodes.length ? "all there" : "not all answer");
+    const versions = [...new Set(there.map((node) => node.client?.split("/").slice(0, 2).join(" ")).filter(Boolean))];
+    say(version.value, versions[0]?.split(" ")[1] || "–");
+    say(version.note, versions.length > 1 ? `and ${versions.slice(1).join(", ")}` : versions[0]?.split(" ")[0] || " ");
+  };
+
+  figures();
+  lists();
+  nodes();
+  const ends = [onChange(() => { figures(); lists(); }), onNodes(nodes)];
+  watchNodes();
+  const clock = setInterval(() => { if (!document.hidden) figures(); }, 1000);
+  return () => {
+    clearInterval(clock);
+    for (const end of ends) end();
+  };
+}
+
+function blockTable(blocks) {
+  return table("Newest blocks", ["Block", "Time", ["Transactions", "right"], ["Full", "right"], "Made by"], blocks.map((block) => [
+    blockLink(block.number), ago(block.timestamp), [block.txs === null ? "…" : count(block.txs), "right"],
+    [`${block.gasLimit ? ((block.gasUsed / block.gasLimit) * 100).toFixed(0) : 0} %`, "right"], addressLink(block.miner)]));
+}
+
+function transactionTable(transactions) {
+  return table("Transactions of the newest block", ["Transaction", "From", "To", ["Value", "right"]], transactions.map((one) => [
+    txLink(one.hash), addressLink(one.from), one.to ? addressLink(one.to) : h("span.soft", "new contract"), [ether(one.value), "right"]]));
+}

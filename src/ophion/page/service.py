@@ -1,0 +1,94 @@
+"""The files of the page by path: a pure lookup, without a socket and without the disk after the first look.
+
+What may be served is listed when the object is made, so no path can lead anywhere else. Views live behind the `#` of
+the address; who comes with a plain path (`/block/12`, as addresses of explorers look) is sent there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final, NamedTuple
+
+_TYPES: Final[Mapping[str, str]] = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+_GUARD: Final = (
+    ("Content-Security-Policy", _POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cache-Control", "no-cache"),
+)
+_VIEWS: Final = frozenset(("block", "blocks", "tx", "address", "consensus", "playground", "graphql", "search"))
+_LONGEST_ADDRESS: Final = 256
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Answer(NamedTuple):
+    """What to send."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class PageFiles:
+    """Every file below one folder, by path."""
+
+    def __init__(self, index: str = "index.html") -> None:
+        """`index` is the file that `/` stands for."""
+        folder = files(__package__).joinpath("files")
+        self._answers = {f"/{name}": _answer(name, found.read_bytes()) for name, found in _walk(folder, "")}
+        self._answers["/"] = self._answers[f"/{index}"]
+
+    def answer(self, path: str, headers: Mapping[bytes, bytes]) -> Answer | None:
+        """The answer to a GET of `path`, which begins with a slash; None where there is no such file.
+
+        `headers` are those of the request, by lower-case name.
+        """
+        found = self._answers.get(path)
+        if found is None:
+            return _to_view(path)
+        tag = dict(found.headers)["ETag"].encode()
+        if tag in (one.strip() for one in headers.get(b"if-none-match", b"").split(b",")):
+            return Answer(304, found.headers, b"")
+        return found
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All there is."""
+        return tuple(sorted(self._answers))
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for one in folder.iterdir():
+        if one.is_dir():
+            yield from _walk(one, f"{prefix}{one.name}/")
+        elif one.name.rpartition(".")[2] in _TYPES:
+            yield prefix + one.name, one
+
+
+def _answer(name: str, content: bytes) -> Answer:
+    kind = _TYPES[name.rpartition(".")[2]]
+    return Answer(200, (("Content-Type", kind), ("ETag", f'"{sha256(content).hexdigest()[:32]}"'), *_GUARD), content)
+
+
+def _to_view(path: str) -> Answer | None:
+    """`/block/12` is the view `#/block/12`; relative, as nobody here knows below which path the page is served."""
+    parts = path.strip("/").split("/")
+    if parts[0] not in _VIEWS or len(path) > _LONGEST_ADDRESS or not all(part.isalnum() for part in parts):
+        return None
+    up = "../" * (path.count("/") - 1) or "./"
+    return Answer(302, (("Location", f"{up}#/{'/'.join(parts)}"), *_GUARD), b"")

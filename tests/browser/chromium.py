@@ -1,0 +1,187 @@
+"""Headless Chromium, told over its debugging protocol what a person would do.
+
+The protocol is JSON over a WebSocket, for which the tests have a client already; a library that brings a browser of its
+own would bring its own version of everything else, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+NO_CHROMIUM = "there is no Chromium here (Debian package chromium)"
+LIMIT_S = 30.0
+
+_OPTIONS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
+    # nothing but this machine can be reached: the page must work without any other
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)  # fmt: skip
+
+
+class Browser:
+    """One tab."""
+
+    def __init__(self, socket: Any, process: subprocess.Popen[bytes]) -> None:
+        self._socket = socket
+        self._next = 0
+        self.process = process
+        self.asked: list[str] = []
+        """Addresses of everything that the page has asked for."""
+        self.complaints: list[str] = []
+        """Errors and warnings of scripts, of the network and of the security policy."""
+        for domain in ("Page", "Runtime", "Network", "Log", "Performance"):
+            self.do(f"{domain}.enable")
+
+    def do(self, method: str, **params: Any) -> dict[str, Any]:
+        """One command of the protocol; events that come meanwhile are noted."""
+        self._next += 1
+        self._socket.send(json.dumps({"id": self._next, "method": method, "params": params}))
+        while True:
+            message = json.loads(self._socket.recv(LIMIT_S))
+            self._note(message)
+            if message.get("id") == self._next:
+                assert "error" not in message, message
+                found: dict[str, Any] = message["result"]
+                return found
+
+    def _note(self, message: dict[str, Any]) -> None:
+        method, params = message.get("method"), message.get("params", {})
+        if method == "Network.requestWillBeSent":
+            self.asked.append(params["request"]["url"])
+        elif method == "Network.webSocketCreated":
+            self.asked.append(params["url"])
+        elif method == "Runtime.exceptionThrown":
+            details = params["exceptionDetails"]
+            self.complaints.append(details.get("exception", {}).get("description") or details["text"])
+        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+            self.complaints.append(" ".join(str(one.get("value", one.get("description"))) for one in params["args"]))
+        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def value(self, expression: str) -> Any:
+        """What an expression gives; promises are waited for."""
+        told = self.do("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in told, told["exceptionDetails"]
+        return told["result"].get("value")
+
+    def until(self, expression: str, limit_s: float = LIMIT_S) -> Any:
+        """Wait until an expression is true; what it gave."""
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            found = self.value(expression)
+            if found:
+                return found
+            time.sleep(0.03)
+        raise AssertionError(f"never came true: {expression}; {self.complaints}\n{self.text()[:3000]}")
+
+    def text(self, selector: str = "body") -> str:
+        """What can be read."""
+        found: str = self.value(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
+        return found
+
+    def reads(self, *words: str) -> str:
+        """Wait until all of this can be read in the main part."""
+        wanted = " && ".join(f"t.includes({json.dumps(word)})" for word in words)
+        self.until(f"(t => {wanted})(document.getElementById('main').innerText)")
+        return self.text("#main")
+
+    def picture(self, path: Path, whole: bool = True) -> None:
+        """A screenshot, for people."""
+        told = self.do("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(told["data"]))
+
+    def metrics(self) -> dict[str, float]:
+        """Counters of the tab: TaskDuration, JSHeapUsedSize, Nodes and others."""
+        return {one["name"]: one["value"] for one in self.do("Performance.getMetrics")["metrics"]}
+
+    # --- doing -----------------------------------------------------------------------------------
+
+    def open(self, address: str, until: str = "document.readyState === 'complete'") -> None:
+        """Go to an address, anew."""
+        self.do("Page.navigate", url="about:blank")
+        self.asked.clear()
+        self.complaints.clear()
+        self.do("Page.navigate", url=address)
+        self.until(f"location.href !== 'about:blank' && {until}")
+
+    def go(self, view: str) -> None:
+        """To another view of the page that is open."""
+        self.value(f"location.hash = {json.dumps(view)}")
+        self.until("!document.querySelector('.view[aria-busy]')")
+
+    def click(self, selector: str) -> None:
+        self.until(f"!!document.querySelector({json.dumps(selector)})")
+        self.value(f"document.querySelector({json.dumps(selector)}).click()")
+
+    def press(self, key: str, text: str = "", modifiers: int = 0) -> None:
+        """One key, as the keyboard sends it; `modifiers` 2 is Ctrl."""
+        codes = {"Enter": 13, "Tab": 9, "Escape": 27}
+        number = codes.get(key, ord(key.upper()) if len(key) == 1 else 0)
+        written = {"text": text or (key if len(key) == 1 else "\r" if key == "Enter" else "")}
+        event = {"key": key, "windowsVirtualKeyCode": number, "modifiers": modifiers}
+        self.do("Input.dispatchKeyEvent", type="keyDown", **event, **(written if written["text"] else {}))
+        self.do("Input.dispatchKeyEvent", type="keyUp", **event)
+
+    def type(self, text: str) -> None:
+        """Text to where the cursor is."""
+        self.do("Input.insertText", text=text)
+
+    def look(self, width: int = 1280, height: int = 900, is_dark: bool = False) -> None:
+        """The size of the window, and whether the system is dark."""
+        self.do(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
+        )
+        scheme = "dark" if is_dark else "light"
+        self.do("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser with one tab, gone at the end; skips the test where it cannot be started."""
+    if CHROMIUM is None:
+        pytest.skip(NO_CHROMIUM)
+    client = pytest.importorskip("websockets.sync.client")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        process = subprocess.Popen(
+            [CHROMIUM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            address = _debugger(Path(profile) / "DevToolsActivePort", process)
+            with client.connect(address, max_size=None, open_timeout=LIMIT_S) as socket:
+                yield Browser(socket, process)
+        finally:
+            process.kill()
+            process.wait(10)
+
+
+def _debugger(file: Path, process: subprocess.Popen[bytes]) -> str:
+    """Address of the first tab's debugger."""
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        lines = file.read_text().split() if file.exists() else []
+        if lines:
+            with urllib.request.urlopen(f"http://127.0.0.1:{lines[0]}/json/list", timeout=LIMIT_S) as response:
+                tabs = [tab for tab in json.load(response) if tab["type"] == "page"]
+            if tabs:
+                address: str = tabs[0]["webSocketDebuggerUrl"]
+                return address
+        time.sleep(0.05)
+    pytest.skip("Chromium does not start here")
