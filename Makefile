@@ -14,7 +14,7 @@ CRATES := native/Cargo.lock $(shell find native -name target -prune -o \( -name 
 CARGO_FLAGS := --release --locked --manifest-path native/Cargo.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-rust test-python interop check format bench faults seeds abuse audit lock docs clean
+.PHONY: help build run test test-rust test-python interop check format bench faults seeds abuse fuzz audit lock docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ faults: build ## Kill, freeze, divide and wipe validators for a long time (about
 
 abuse: build ## Attack nodes in every way we know, and print how long honest clients had to wait (half an hour)
 	@$(BIN)/python -m tests.abuse.abuse
+
+fuzz: build ## Send a node bytes, frames and bodies that are almost right, ten minutes each (SECONDS=600)
+	@$(BIN)/python -m tests.fuzz.running_node --seconds=$(or $(SECONDS),600)
 
 audit: $(PACKAGES) ## Look for known faults in what Ophion is built from (with cargo-deny and pip-audit, where they are installed)
 	@$(BIN)/python scripts/audit.py

@@ -23,6 +23,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import bcrypt
+
 from ophion.testing.process import MINING, NodeProcess
 from tests.abuse import attacks_bodies, attacks_connections, attacks_requests, attacks_tokens, attacks_websocket
 from tests.abuse.target import Target, Unanswered, allow_many_sockets
@@ -117,17 +119,26 @@ async def attacked(attack: Attack, target: Target, watcher: Watcher, pid: int | 
     return Row(attack.__name__, took, seen, idle, memory_mb(pid), failures)
 
 
-async def run(target: Target, pid: int | None, names: list[str], rest_s: float, limits: Limits) -> list[str]:
-    """Every attack in turn; the failures."""
+async def run(
+    target: Target, pid: int | None, names: list[str], rest_s: float, limits: Limits, guarded: int | None = None
+) -> list[str]:
+    """Every attack in turn; the failures. `guarded` is the process of the node that asks for tokens."""
     allow_many_sockets()
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # what becomes of the sockets of an attacker is no news
     failures: list[str] = []
-    with contextlib.closing(Watcher(target.http, pid)) as watcher:
+    with contextlib.ExitStack() as watchers:
+        watcher = watchers.enter_context(contextlib.closing(Watcher(target.http, pid)))
+        beside = (watcher, pid)
+        if target.guarded is not None:
+            honest = attacks_tokens.token(target, time.time() + 86_400)
+            beside = (watchers.enter_context(contextlib.closing(Watcher(target.guarded, guarded, honest))), guarded)
         await asyncio.sleep(1)
         for attack in ATTACKS:
             if names and attack.__name__ not in names:
                 continue
-            row = await attacked(attack, target, watcher, pid, rest_s)
+            # each attack is watched on the node that it is made on
+            seen_by, of = beside if attack in attacks_tokens.ATTACKS else (watcher, pid)
+            row = await attacked(attack, target, seen_by, of, rest_s)
             row.failures += limits.broken_by(row)
             print(row, flush=True)
             failures += [f"{row.name}: {failure}" for failure in row.failures]
@@ -137,13 +148,19 @@ async def run(target: Target, pid: int | None, names: list[str], rest_s: float, 
 @contextlib.contextmanager
 def nodes(folder: Path, *options: str) -> Iterator[tuple[NodeProcess, NodeProcess]]:
     """An open node with everything on, and one that asks for tokens."""
-    secret = folder / "secret"
+    secret, users = folder / "secret", folder / "users.toml"
     secret.write_bytes(SECRET)
+    hashed = bcrypt.hashpw(attacks_tokens.PASSWORD.encode(), bcrypt.gensalt(10)).decode()
+    users.write_text(f'[Users.{attacks_tokens.USER}]\npassword = "{hashed}"\npermissions = ["*:*"]\n')
     asking = (
         "--network=dev",
         "--rpc-http-authentication-enabled",
         f"--rpc-http-authentication-jwt-public-key-file={secret}",
         "--rpc-http-authentication-jwt-algorithm=HS256",
+        "--rpc-ws-enabled",
+        "--rpc-ws-port=0",
+        "--rpc-ws-authentication-enabled",
+        f"--rpc-ws-authentication-credentials-file={users}",
     )
     with NodeProcess(folder / "open", *OPTIONS, *options) as one, NodeProcess(folder / "guarded", *asking) as other:
         yield one, other
@@ -158,6 +175,7 @@ def target_of(node: NodeProcess, guarded: NodeProcess, scale: float) -> Target:
         ports["metrics"],
         (HOST, guarded.ports["json-rpc"]),
         SECRET,
+        (HOST, guarded.ports["ws-rpc"]),
         scale,
     )
 
@@ -181,7 +199,7 @@ def main() -> int:
         return 1 if asyncio.run(run(target, chosen.pid, chosen.only, chosen.rest, Limits())) else 0
     with tempfile.TemporaryDirectory() as name, nodes(Path(name)) as (node, guarded):
         target = target_of(node, guarded, chosen.scale)
-        failures = asyncio.run(run(target, node.pid, chosen.only, chosen.rest, Limits()))
+        failures = asyncio.run(run(target, node.pid, chosen.only, chosen.rest, Limits(), guarded.pid))
         for one in (node, guarded):
             if "Traceback" in one.output() or not one.is_running:
                 failures.append(f"the node has not got over it:\n{one.output()[-3000:]}")

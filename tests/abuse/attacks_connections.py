@@ -137,6 +137,30 @@ async def pipelined_upgrades(target: Target) -> None:
             sending.cancel()
 
 
+async def pipelined_pages(target: Target) -> None:
+    """Thousands of short heads in one go, each of which asks for a whole page, and heads with thousands of fields."""
+    line = b"GET %b HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n"
+    wanted = [
+        (target.http, line % b"/" * 2000),
+        (target.http, line % (b"/readiness?" + b"a&" * 30_000) * 20),
+        (target.graphql, line % b"/graphql?query={block{number}}" * 2000),
+        (target.graphql, line % (b"/graphql?" + b"a&" * 30_000) * 20),
+        (target.metrics, line % b"/metrics" * 2000),
+        (target.metrics, line % (b"/metrics?" + b"name[]=a&" * 7000) * 20),
+    ]
+
+    async def one(place: tuple[str, int], data: bytes) -> None:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with opened(place) as (reader, writer), asyncio.timeout(10 * target.scale):
+                sending = asyncio.create_task(send(writer, data))
+                while await reader.read(1 << 16):
+                    pass
+                sending.cancel()
+
+    clients = target.count(10, 1)
+    await asyncio.gather(*(one(place, data) for place, data in wanted if place is not None for _ in range(clients)))
+
+
 async def odd_heads(target: Target) -> None:
     """Heads that different servers could read differently."""
     body = call("eth_blockNumber")
@@ -168,5 +192,6 @@ ATTACKS = (
     header_bombs,
     short_headers,
     pipelined_upgrades,
+    pipelined_pages,
     odd_heads,
 )

@@ -1,14 +1,18 @@
-"""Attacks on a node that asks for tokens."""
+"""Attacks on a node that asks for tokens; the honest client beside them has one."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 
 import jwt
 
-from tests.abuse.target import Target, answer, call, expect, opened, post, request, send
+from tests.abuse.attacks_bodies import dear_bodies
+from tests.abuse.target import Target, Unanswered, answer, call, expect, opened, post, request, send
+
+USER, PASSWORD = "abuse", "an honest password"
 
 
 def token(target: Target, expires_at: float) -> bytes:
@@ -56,4 +60,52 @@ async def forged_tokens(target: Target) -> None:
     await asyncio.gather(*(one() for _ in range(target.count(4000))))
 
 
-ATTACKS = (expiring_tokens, forged_tokens)
+async def forged_json(target: Target) -> None:
+    """The same with a forged token, and without any: nobody parses that."""
+    if target.guarded is None:
+        return
+    body = dear_bodies()["numbers"]
+    for extra in (b"", b"Authorization: Bearer e30.e30.AAAA\r\n"):
+        results = await asyncio.gather(
+            *(post(target.guarded, body, extra) for _ in range(target.count(8, 2))), return_exceptions=True
+        )
+        for found in results:
+            if not isinstance(found, OSError | Unanswered):
+                assert not isinstance(found, BaseException), found
+                expect(found[0] in (401, 503, 0), f"status {found[0]} for a forged token")
+
+
+async def guessed_passwords(target: Target) -> None:
+    """500 connections that guess passwords, under one name and under many; the owner of the name still gets in."""
+    place = target.login
+    if place is None:
+        return
+    end = time.monotonic() + max(2.0, 10 * target.scale)
+    statuses: dict[int, int] = {}
+
+    async def login(name: str, password: str) -> int:
+        body = json.dumps({"username": name, "password": password}).encode()
+        async with opened(place) as (reader, writer):
+            head = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+            await send(writer, head + body)
+            return (await answer(reader))[0]
+
+    async def guess(number: int) -> None:
+        turn = 0
+        while time.monotonic() < end:
+            turn += 1
+            name = "victim" if number % 2 else f"user{number}.{turn}"
+            with contextlib.suppress(OSError, Unanswered):
+                status = await login(name, f"guess {turn}")
+                statuses[status] = statuses.get(status, 0) + 1
+
+    expect(await login(USER, PASSWORD) == 200, "nobody can log in")
+    guesses = [asyncio.create_task(guess(number)) for number in range(target.count(500, 20))]
+    await asyncio.sleep((end - time.monotonic()) / 2)
+    expect(await login(USER, PASSWORD) == 200, "an honest user is locked out by others")
+    await asyncio.gather(*guesses)
+    expect(statuses.keys() <= {401, 429, 503, 0}, f"statuses {statuses}")
+    expect(429 in statuses, "whoever guesses has not to wait")
+
+
+ATTACKS = (expiring_tokens, forged_tokens, forged_json, guessed_passwords)

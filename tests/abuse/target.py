@@ -33,6 +33,8 @@ class Target:
     guarded: tuple[str, int] | None = None
     """JSON-RPC of a second node, which asks for tokens signed with `secret`."""
     secret: bytes = b""
+    login: tuple[str, int] | None = None
+    """Where users of that node log in."""
     scale: float = 1.0
 
     def count(self, full: int, least: int = 4) -> int:

@@ -31,7 +31,7 @@ def target(nodes: tuple[NodeProcess, NodeProcess]) -> Target:
 
 @pytest.mark.parametrize("name", [attack.__name__ for attack in abuse.ATTACKS])
 def test_a_node_stands(name: str, nodes: tuple[NodeProcess, NodeProcess], target: Target) -> None:
-    assert asyncio.run(abuse.run(target, nodes[0].pid, [name], 0.0, LIMITS)) == []
+    assert asyncio.run(abuse.run(target, nodes[0].pid, [name], 0.0, LIMITS, nodes[1].pid)) == []
     assert all(node.is_running for node in nodes)
 
 

@@ -1,4 +1,4 @@
-"""An honest client beside an attack, and the memory of the node: python -m tests.abuse.watch HOST PORT [PID]
+"""An honest client beside an attack, and the memory of the node: python -m tests.abuse.watch HOST PORT PID [HEADER]
 
 A process of its own, so that what the attacker is busy with does not count as the node's time. It asks for the block
 number every few milliseconds, in turns over a connection that it keeps and over a new one, and looks at the memory of
@@ -23,10 +23,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 BODY = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
-REQUEST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
-    len(BODY),
-    BODY,
-)
+HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
 PAUSE_S = 0.01
 LIMIT_S = 20.0
 MEMORY_PAUSE_S = 0.02
@@ -66,8 +63,9 @@ def loop_seconds(pid: int) -> float:
 class Watcher:
     """The honest client, from the side of the attacker."""
 
-    def __init__(self, place: tuple[str, int], pid: int | None, extra: bytes = b"") -> None:
-        command = [sys.executable, "-m", "tests.abuse.watch", place[0], str(place[1]), str(pid or 0)]
+    def __init__(self, place: tuple[str, int], pid: int | None, header: bytes = b"") -> None:
+        """`header`: a further line of its requests."""
+        command = [sys.executable, "-m", "tests.abuse.watch", place[0], str(place[1]), str(pid or 0), header.decode()]
         self._process = Popen(command, stdin=PIPE, stdout=PIPE, text=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -89,8 +87,9 @@ class Watcher:
 
 
 class _Client:
-    def __init__(self, place: tuple[str, int]) -> None:
+    def __init__(self, place: tuple[str, int], header: bytes) -> None:
         self._place = place
+        self._request = HEAD % (header, len(BODY)) + BODY
         self._kept: socket.socket | None = None
         self._turn = 0
 
@@ -117,9 +116,8 @@ class _Client:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
-    @staticmethod
-    def _answered(connection: socket.socket) -> bool:
-        connection.sendall(REQUEST)
+    def _answered(self, connection: socket.socket) -> bool:
+        connection.sendall(self._request)
         return b'"result"' in connection.recv(4096)
 
 
@@ -136,8 +134,8 @@ def _percentile(times: list[float]) -> tuple[float, float]:
     return (times[int(len(times) * 0.99)], times[-1]) if times else (LIMIT_S, LIMIT_S)
 
 
-def main(host: str, port: int, pid: int) -> None:
-    client, lost, peak = _Client((host, port)), 0, [0.0]
+def main(host: str, port: int, pid: int, header: str = "") -> None:
+    client, lost, peak = _Client((host, port), header.encode()), 0, [0.0]
     times, busy = list[float](), list[float]()
     if pid:
         threading.Thread(target=_watch_memory, args=(pid, peak), daemon=True).start()
@@ -157,4 +155,4 @@ def main(host: str, port: int, pid: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -33,6 +33,7 @@ QUERY_PERMISSION: Final = "eth_graphql"
 SEND_PERMISSION: Final = "eth_sendRawTransaction"
 
 _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
+_MOST_FIELDS: Final = 16
 _LOGIN_PATH: Final = b"/login"
 _LONG_REQUEST: Final = 8 * 1024
 """A request longer than this is read in the lane: checking a bad one may take many milliseconds."""
@@ -122,7 +123,10 @@ class GraphqlApplication:
         return page if is_get else Response(405, headers=b"Allow: GET\r\n")
 
     def _get(self, request: Request) -> Result:
-        fields = parse_qs(request.query.decode("latin-1"), keep_blank_values=True)
+        try:
+            fields = parse_qs(request.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            return _bad("the query has too many fields")
         if "query" not in fields and _wants_page(request):
             page = page_file(PAGE_PATH, request.headers)
             assert page is not None, "the page is part of this package"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 _LIMITS: Final = HttpLimits(max_connections=64, max_body_bytes=64 * 1024)
+_MOST_NAMES: Final = 256
 _HOST_REFUSED: Final = Response(403, (b"Host not authorized.",), TEXT)
 
 
@@ -41,7 +42,10 @@ class MetricsApplication:
             return Response(201)
         if request.path != b"/metrics":
             return Response(404)
-        names = parse_qs(request.query.decode("latin-1")).get("name[]", [])
+        try:
+            names = parse_qs(request.query.decode("latin-1"), max_num_fields=_MOST_NAMES).get("name[]", [])
+        except ValueError:
+            return Response(400)
         return Response(200, (self._registry.text(self._categories, names).encode(),), CONTENT_TYPE)
 
     def close(self) -> None:

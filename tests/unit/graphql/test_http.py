@@ -53,6 +53,11 @@ def test_a_broken_json_body_is_status_400(client: Client, body: bytes) -> None:
     assert (status, list(answer)) == (400, ["errors"])
 
 
+def test_a_query_of_thousands_of_fields_is_not_taken_apart(client: Client) -> None:
+    status, answer = parsed(client.respond(b"GET", query=b"query={block{number}}&" + b"a&" * 20_000))
+    assert (status, list(answer)) == (400, ["errors"])
+
+
 @pytest.mark.parametrize("variables", ["[]", "5", '"x"', "{", '{"n":}'])
 def test_broken_variables_are_status_400(client: Client, variables: str) -> None:
     status, answer = client.get(query="query($n:Long){block(number:$n){number}}", variables=variables)

@@ -59,7 +59,14 @@ def test_categories_are_chosen_by_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "status"), [("GET /", 201), ("GET /other", 404), ("POST /metrics", 405), ("HEAD /metrics", 405)]
+    ("line", "status"),
+    [
+        ("GET /", 201),
+        ("GET /other", 404),
+        ("POST /metrics", 405),
+        ("HEAD /metrics", 405),
+        ("GET /metrics?" + "name[]=a&" * 5000, 400),
+    ],
 )
 def test_other_requests(line: str, status: int) -> None:
     assert int(ask(line).split()[1]) == status

@@ -16,6 +16,8 @@ from ophion.rpc.transport.replies import Reply
 
 _UP: Final = Response(200, (b'{"status":"UP"}',), JSON)
 _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
+_MOST_FIELDS: Final = 16
+"""Of a query; the ten thousands that a head has room for would hold the loop for some hundredths of a second."""
 
 
 class RpcApplication:
@@ -49,8 +51,8 @@ class RpcApplication:
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 
     def _is_ready(self, query: bytes) -> bool:
-        fields = parse_qs(query.decode("latin-1"), keep_blank_values=True)
         try:
+            fields = parse_qs(query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
             return self._health.is_ready(
                 min_peers=int(fields.get("minPeers", ["1"])[-1]),
                 max_blocks_behind=int(fields.get("maxBlocksBehind", ["2"])[-1]),

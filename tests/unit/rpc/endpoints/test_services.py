@@ -59,6 +59,7 @@ def get(path: str) -> bytes:
     [
         ("GET /", 201), ("GET /liveness", 200), ("GET /readiness", 200), ("GET /readiness?minPeers=5", 200),
         ("GET /readiness?minPeers=x", 503), ("GET /readiness?maxBlocksBehind=1.5", 503), ("GET /other", 404),
+        ("GET /readiness?" + "a&" * 20_000, 503),
         ("POST /jsonrpc", 404), ("PUT /", 405), ("DELETE /", 405), ("HEAD /", 405), ("POST /liveness", 404),
     ],
 )  # fmt: skip

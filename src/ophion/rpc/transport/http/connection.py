@@ -293,7 +293,7 @@ class HttpConnection(asyncio.Protocol):
             self._reader = RequestReader(self._policy, self)
         reader, begun, is_crowded = self._reader, self._turns.begin(), self._turns.is_crowded
         while True:
-            size = reader.piece(is_crowded)
+            size = reader.piece(data, position, is_crowded)
             if position == 0 and len(data) <= size:
                 self._rest = b""
                 self._read(data)

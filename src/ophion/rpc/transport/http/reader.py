@@ -24,6 +24,7 @@ _ONCE: Final = frozenset(
 _LONGEST_NUMBER: Final = 18
 _KEPT_OF_STRANGERS: Final = 64 * 1024
 """How much of a body is kept without a good token: enough to find its id and refuse it, or to log in."""
+_END_OF_HEAD: Final = b"\r\n\r\n"
 _PIECE: Final = 4 * 1024
 """How much is parsed at a time, where a few bytes can mean much work."""
 _SMALL_PIECE: Final = 512
@@ -82,12 +83,19 @@ class RequestReader:
         """What is kept of a request that has not been used."""
         return len(self._body)
 
-    def piece(self, is_crowded: bool) -> int:
-        """How many bytes may be fed at a time: what remains of a body needs no parsing, anything else does."""
+    def piece(self, data: bytes, position: int, is_crowded: bool) -> int:
+        """How many bytes may be fed at a time: what remains of a body needs no parsing, anything else does.
+
+        No piece has the ends of two heads in it: each request is answered where its last byte is fed, and a few bytes
+        of a head can ask for milliseconds of work.
+        """
         left = self._announced - self.body_bytes
         if left > _PIECE:
             return min(left, _BODY_PIECE)
-        return _SMALL_PIECE if is_crowded else _PIECE
+        size = _SMALL_PIECE if is_crowded else _PIECE
+        first = data.find(_END_OF_HEAD, position, position + size)
+        second = -1 if first < 0 else data.find(_END_OF_HEAD, first + len(_END_OF_HEAD), position + size)
+        return size if second < 0 else second - position
 
     def feed(self, data: bytes) -> None:
         """Take some bytes; the connection is told of what they complete."""

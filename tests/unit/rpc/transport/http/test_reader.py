@@ -125,3 +125,18 @@ def test_which_heads_leave_nothing_to_decide(lines: bytes, is_usual: bool) -> No
     reading = Reading()
     reading.reader.feed(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + lines + b"Content-Length: 2\r\n\r\n{}")
     assert reading.reader.is_usual() is is_usual
+
+
+def test_no_piece_has_two_requests_in_it() -> None:
+    """Each is answered where it ends, so what comes after it must be able to wait."""
+    reading = Reading()
+    data = b"GET /path HTTP/1.1\r\nHost: localhost\r\n\r\n" * 40 + MESSAGE * 3 + b"\r\n" * 9
+    position, seen = 0, 0
+    while position < len(data):
+        size = reading.reader.piece(data, position, position % 2 == 0)
+        assert size > 0
+        reading.reader.feed(data[position : position + size])
+        position += size
+        assert len(reading.told) - seen <= 1
+        seen = len(reading.told)
+    assert len(reading.told) == 43

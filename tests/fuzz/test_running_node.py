@@ -1,0 +1,32 @@
+"""Whatever bytes a client can send to a running node, for a short time; ten minutes each by `make fuzz`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from ophion.testing.process import NodeProcess
+from tests.fuzz import running_node
+
+SECONDS = 4.0
+SEED = 12
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    with NodeProcess(tmp_path_factory.mktemp("fuzz") / "node", *running_node.NODE, command=("dev",)) as running:
+        yield running
+
+
+@pytest.mark.parametrize("kind", running_node.CASES)
+def test_nothing_that_is_sent_makes_a_node_fail(kind: str, node: NodeProcess) -> None:
+    target = running_node.target_of(node)
+    report = asyncio.run(running_node.fuzzed(kind, target, node, SECONDS, SEED, times=False))
+    assert report.findings == []
+    assert report.cases > 0
+
+
+def test_the_node_stops_in_order(node: NodeProcess) -> None:
+    assert node.stop() == 0
