@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import socket
@@ -113,6 +114,29 @@ def test_a_large_batch_comes_back_in_order(node: NodeProcess) -> None:
         (found,) = answers(connection, 1)
     assert [answer["id"] for answer in found] == list(range(500))
     assert all("result" in answer for answer in found)
+
+
+def test_long_answers_are_compressed_for_clients_that_ask(node: NodeProcess) -> None:
+    """A batch that is put together, and a trace that is streamed while it is made."""
+    blocks = [{"id": n, "method": "eth_getBlockByNumber", "params": ["0x0", False]} for n in range(100)]
+    # 20,000 rounds of a loop
+    loop = {"to": "0x" + "aa" * 20, "gas": "0xf42400"}
+    code = {"0x" + "aa" * 20: {"code": "0x614e205b6001900380600357"}}
+    trace = {"id": 1, "method": "debug_traceCall", "params": [loop, "latest", {"stateOverrides": code}]}
+    for request in (blocks, trace):
+        bodies, sizes = [], []
+        for wanted in ("gzip", "identity"):
+            connection = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=60)
+            for _ in range(2):  # the second time its head is known
+                connection.request("POST", "/", json.dumps(request), {"Accept-Encoding": wanted})
+                response = connection.getresponse()
+                encoding, body = response.headers.get("Content-Encoding"), response.read()
+                assert encoding == ("gzip" if wanted == "gzip" else None)
+                sizes.append(len(body))
+                bodies.append(body if encoding is None else gzip.decompress(body))
+            connection.close()
+        assert len(set(bodies)) == 1
+        assert sizes[0] < sizes[2] / 4
 
 
 def test_many_clients_at_once_get_their_own_answers(node: NodeProcess) -> None:

@@ -216,7 +216,7 @@ def build_interface(
         """Where JSON-RPC asks for a token, GraphQL asks for the same: it would be a side door otherwise."""
         return _door(config.http_auth)
 
-    commons = Commons(Budget(limits.max_held_bytes))
+    commons = Commons(Budget(limits.max_held_bytes), lane=lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     services: list[Service] = [subscriptions, Trimming()]
     if config.http.enabled:

@@ -7,6 +7,7 @@
     peers   few threads: reads for the requests of other nodes, and what they send decoded and checked. A peer has one
             job in it at a time, so none waits for another's long list.
     parse   one thread: large requests of clients, before anybody knows what they ask for.
+    pack    one thread: answers compressed for clients that ask for it, each client a small piece at a time.
     mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
 
 A lane admits a limited number of jobs. `write`, `build` and `peers` are used by the node itself, which waits; `read`,
@@ -161,6 +162,8 @@ class Lanes(Protocol):
     @property
     def parse(self) -> Lane: ...
     @property
+    def pack(self) -> Lane: ...
+    @property
     def mine(self) -> Lane: ...
     def close(self) -> None: ...
 
@@ -179,12 +182,13 @@ class ThreadLanes:
         self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit, is_abortable=True)
         self.peers = ThreadLane("peers", 2, None)
         self.parse = ThreadLane("parse", 1, parse_limit)
+        self.pack = ThreadLane("pack", 1, None)
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
         """Stop taking jobs and wait for the running ones: a commit is never cut short."""
         self.decoding.close()
-        for lane in (self.mine, self.parse, self.peers, self.trace, self.read, self.build, self.write):
+        for lane in (self.mine, self.pack, self.parse, self.peers, self.trace, self.read, self.build, self.write):
             lane.close()
 
 
@@ -199,6 +203,7 @@ class InlineLanes:
         self.trace = InlineLane("trace")
         self.peers = InlineLane("peers")
         self.parse = InlineLane("parse")
+        self.pack = InlineLane("pack")
         self.mine = InlineLane("mine")
 
     def close(self) -> None:

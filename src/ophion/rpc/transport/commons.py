@@ -1,4 +1,4 @@
-"""What all services of a node share, since it is one process on one loop: bytes and time."""
+"""What all services of a node share, since it is one process on one loop: bytes, time, and a thread."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ophion.rpc.transport.budget import Budget
 from ophion.rpc.transport.turns import Turns
+from ophion.runtime.lanes import InlineLane, Lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +15,5 @@ class Commons:
 
     budget: Budget = field(default_factory=Budget)
     turns: Turns = field(default_factory=Turns)
+    lane: Lane = field(default_factory=lambda: InlineLane("pack"))
+    """Where answers are compressed."""

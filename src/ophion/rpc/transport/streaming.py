@@ -102,7 +102,7 @@ class Streamed:
             self._streams = None
 
 
-class Body(Protocol):
+class Pieces(Protocol):
     """Something of which the first piece is there."""
 
     first: bytes
@@ -110,11 +110,26 @@ class Body(Protocol):
     async def next(self) -> bytes | None:
         """The next piece; None after the last. `OphionError` when there will be none although it has not ended."""
 
+    def close(self) -> None:
+        """Nobody wants the rest."""
+
+
+class Body(Pieces, Protocol):
+    """Pieces that can also be had at once."""
+
     async def whole(self) -> bytes:
         """Everything in one piece; `RpcError` when it is too long for that."""
 
-    def close(self) -> None:
-        """Nobody wants the rest."""
+
+class Flow(Protocol):
+    """An answer that leaves in pieces."""
+
+    @property
+    def head(self) -> bytes: ...
+    @property
+    def body(self) -> Pieces: ...
+    @property
+    def tail(self) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +197,7 @@ class Pump:
     def __init__(
         self,
         transport: asyncio.Transport,
-        answer: StreamedAnswer,
+        answer: Flow,
         frame: Callable[[bytes, bool], tuple[bytes, ...]],
         done: Callable[[], None],
     ) -> None:
@@ -210,7 +225,7 @@ class Pump:
     async def _run(self) -> None:
         answer = self._answer
         try:
-            piece: bytes | None = answer.head + answer.body.first
+            piece: bytes | None = answer.head + answer.body.first or await answer.body.next()
             while piece is not None:
                 self._transport.writelines(self._frame(piece, False))
                 await self._room.wait()

@@ -90,6 +90,10 @@ def test_the_pieces_leave_as_chunks_of_http() -> None:
     run(story)
 
 
+def test_an_empty_end_is_the_end_of_a_chunked_body_and_no_more() -> None:
+    assert b"".join(chunk(b"", True)) == b"0\r\n\r\n"
+
+
 def test_the_pieces_leave_as_fragments_of_one_message() -> None:
     frame = fragments()
     assert frame(b"a" * 5, False) == (b"\x01\x05", b"aaaaa")

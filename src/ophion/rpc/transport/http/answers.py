@@ -12,10 +12,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
 
+from ophion.rpc.transport.http.compression import WORTH_BYTES, Compressed, CompressedAnswer, Made, Whole, is_encoded
 from ophion.rpc.transport.http.policy import Result
-from ophion.rpc.transport.http.wire import JSON, Piece, Response, chunked_head, json_head, response_head
+from ophion.rpc.transport.http.wire import GZIP, JSON, Piece, Response, chunked_head, json_head, response_head
 from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
-from ophion.rpc.transport.streaming import Pump, StreamedAnswer, chunk
+from ophion.rpc.transport.streaming import Flow, Pump, StreamedAnswer, chunk
+from ophion.runtime.lanes import Lane
 
 _MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
@@ -27,41 +29,58 @@ _WEIGHT_OF_A_BYTE: Final = 8
 class _Slot:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("extra", "is_old", "keep_alive", "parts", "pending", "size", "stream")
+    __slots__ = ("extra", "is_old", "keep_alive", "kept", "parts", "pending", "size", "stream", "takes_gzip")
 
     @property
     def weight(self) -> int:
         """Bytes that are kept for this answer."""
         if self.pending is not None:
             return self.pending.weight or self.size * _WEIGHT_OF_A_BYTE
-        return sum(map(len, self.parts or ()))
+        return sum(map(len, self.parts or ())) + (0 if self.kept is None else self.kept.weight)
 
-    def __init__(self, keep_alive: bool, is_old: bool, extra: bytes, size: int = 0) -> None:
+    def __init__(self, keep_alive: bool, is_old: bool, extra: bytes, size: int = 0, takes_gzip: bool = False) -> None:
         self.size = size
+        self.takes_gzip = takes_gzip
         self.keep_alive = keep_alive
         self.is_old = is_old
         self.extra = extra
         self.parts: tuple[Piece, ...] | None = None
         self.pending: Pending[Complete] | Pending[Response] | None = None
-        self.stream: StreamedAnswer | None = None
+        self.stream: Flow | None = None
+        self.kept: Whole | None = None
+        """What is being compressed of an answer that is there."""
 
-    def fill(self, result: Complete | Response) -> None:
-        """The answer is there: make its bytes."""
+    def fill(self, result: Complete | Response, lane: Lane) -> None:
+        """The answer is there: make its bytes, in the lane where they are to be made smaller."""
         if type(result) is Response:
             response = result
         elif type(result) is bytes:
-            if self.keep_alive and not self.is_old and not self.extra and result:
+            is_short = not self.takes_gzip or len(result) < WORTH_BYTES
+            if is_short and self.keep_alive and not self.is_old and not self.extra and result:
                 self.parts = (json_head(len(result)), result)
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
+            if (
+                self.takes_gzip and result.shape is None
+            ):  # any other comes from elsewhere, and as it was asked for there
+                self._compress(Response(200, (), JSON), Made(result), lane)
+                return
             self.stream = result
             self.parts = (chunked_head(self.extra, self.keep_alive, result.shape),)
             return
         else:
             answer = cast(Answer, result)
             response = Response(answer.status, answer.parts, JSON)
-        self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *response.body)
+        if self.takes_gzip and sum(map(len, response.body)) >= WORTH_BYTES and not is_encoded(response):
+            self.kept = Whole(response.body)
+            self._compress(response, self.kept, lane)
+        else:
+            self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *response.body)
+
+    def _compress(self, response: Response, source: Made | Whole, lane: Lane) -> None:
+        self.stream = CompressedAnswer(Compressed(source, lane))
+        self.parts = (chunked_head(GZIP + self.extra, self.keep_alive, response),)
 
 
 def _nobody() -> None:
@@ -71,13 +90,18 @@ def _nobody() -> None:
 class Answers:
     """The answers that one client waits for; `ready` is called when one of them has come or has been sent."""
 
-    __slots__ = ("_out", "_pump", "_queue", "_ready", "_transport", "_weighed")
+    __slots__ = ("_lane", "_out", "_pump", "_queue", "_ready", "_transport", "_weighed")
 
     def __init__(
-        self, transport: asyncio.Transport, ready: Callable[[], None], weighed: Callable[[], None] = _nobody
+        self,
+        transport: asyncio.Transport,
+        lane: Lane,
+        ready: Callable[[], None],
+        weighed: Callable[[], None] = _nobody,
     ) -> None:
         """`weighed` is called when a request that is at work keeps more or less than before."""
         self._transport = transport
+        self._lane = lane
         self._ready = ready
         self._weighed = weighed
         self._queue: deque[_Slot] = deque()
@@ -104,19 +128,25 @@ class Answers:
         return sum(slot.weight for slot in self._queue)
 
     def add(
-        self, result: Result, keep_alive: bool = True, is_old: bool = False, extra: bytes = b"", size: int = 0
+        self,
+        result: Result,
+        keep_alive: bool = True,
+        is_old: bool = False,
+        extra: bytes = b"",
+        size: int = 0,
+        takes_gzip: bool = False,
     ) -> None:
         """The result of the next request, which had a body of this size; it leaves with the next `flush`."""
         if type(result) is StreamedAnswer and is_old:
             result = whole(result)
-        slot = _Slot(keep_alive, is_old, extra, size)
+        slot = _Slot(keep_alive, is_old, extra, size, takes_gzip)
         if type(result) is Pending:
             slot.pending = result
             result.deliver = partial(self._receive, slot)
             result.weighed = self._weighed
             self._queue.append(slot)
             return
-        slot.fill(cast("Complete | Response", result))
+        slot.fill(cast("Complete | Response", result), self._lane)
         if self._queue or slot.stream is not None:
             self._queue.append(slot)
         else:
@@ -180,7 +210,7 @@ class Answers:
             one.deliver = partial(self._receive, slot)
             return
         slot.pending = None
-        slot.fill(reply)
+        slot.fill(reply, self._lane)
         self._ready()
 
     def _streamed(self) -> None:

@@ -16,6 +16,7 @@ from typing import Final, cast
 
 from ophion.rpc.transport.budget import WORTH_NOTING
 from ophion.rpc.transport.http.answers import Answers
+from ophion.rpc.transport.http.compression import WORTH_BYTES
 from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
 from ophion.rpc.transport.http.reader import RequestReader
 from ophion.rpc.transport.http.wire import (
@@ -64,6 +65,7 @@ class HttpConnection(asyncio.Protocol):
         self._share = Share()
         self._last_head = b""
         self._last_end = self._last_size = -1
+        self._last_takes_gzip = False
         self._is_plain = policy.everybody is not None
         self.is_ending = False
         self._must_linger = False
@@ -81,7 +83,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
-        self._answers = Answers(self._transport, self._flush, self._weigh)
+        self._answers = Answers(self._transport, self._policy.commons.lane, self._flush, self._weigh)
         if not self._policy.opened(self):
             self.is_ending, self._is_plain = True, False
             self._transport.write(_NO_PLACE)
@@ -108,13 +110,14 @@ class HttpConnection(asyncio.Protocol):
                 is_known = self._plain_sizes.get(data[:end]) == len(data) - end
                 if is_known:
                     self._last_head, self._last_end, self._last_size = data[:end], end, len(data)
+                    self._last_takes_gzip = data[:end] in self._session.heads.with_gzip  # type: ignore[union-attr]
             if is_known:
                 reply = self._session.handle(data[end:], self)  # type: ignore[union-attr]  # there is one when plain
-                if type(reply) is bytes and reply:
+                if type(reply) is bytes and reply and (not self._last_takes_gzip or len(reply) < WORTH_BYTES):
                     size = len(reply)
                     self._transport.write((JSON_HEADS[size] if size < KEPT_HEADS else json_head(size)) + reply)
                 else:
-                    self._answers.add(reply, size=len(data) - end)
+                    self._answers.add(reply, size=len(data) - end, takes_gzip=self._last_takes_gzip)
                     self._flush()
                 return
         if self.is_ending:
@@ -250,7 +253,7 @@ class HttpConnection(asyncio.Protocol):
             return
         if not reader.keep_alive:
             self.is_ending, self._is_plain = True, False
-        self._answers.add(result, reader.keep_alive, reader.is_old, reader.extra, reader.body_bytes)
+        self._answers.add(result, reader.keep_alive, reader.is_old, reader.extra, reader.body_bytes, reader.takes_gzip)
 
     def _result(self, reader: RequestReader) -> Result:
         policy = self._policy
@@ -319,7 +322,7 @@ class HttpConnection(asyncio.Protocol):
             self._quiet_s = 0.0
         reader.feed(data)
         if was_plain and self._learnable_size >= 0 and not reader.in_message and self._session is not None:
-            self._session.heads.learn(data, self._learnable_size)
+            self._session.heads.learn(data, self._learnable_size, reader.takes_gzip)
 
     def _put_aside(self) -> None:
         """What has arrived waits, for its turn or for room; nothing more is read meanwhile."""

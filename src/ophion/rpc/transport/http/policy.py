@@ -59,15 +59,20 @@ class PlainHeads:
         self._most = most
         self._longest = longest
         self.sizes: dict[bytes, int] = {}
+        self.with_gzip: set[bytes] = set()
+        """Those that ask for compressed answers."""
 
-    def learn(self, message: bytes, body_size: int) -> None:
+    def learn(self, message: bytes, body_size: int, takes_gzip: bool = False) -> None:
         """Remember the head of a message that ends with its body; when there are too many, begin anew."""
         end = message.find(b"\r\n\r\n") + 4
         if len(message) - end != body_size or end > self._longest:
             return
         if len(self.sizes) >= self._most:
             self.sizes.clear()
+            self.with_gzip.clear()
         self.sizes[message[:end]] = body_size
+        if takes_gzip:
+            self.with_gzip.add(message[:end])
 
 
 class Session(Protocol):

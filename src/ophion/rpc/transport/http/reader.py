@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 import httptools
 
+from ophion.rpc.transport.http.compression import takes_gzip
 from ophion.rpc.transport.http.policy import HttpPolicy, Session
 from ophion.rpc.transport.http.wire import Request, Response
 
@@ -77,6 +78,7 @@ class RequestReader:
         """Header lines that the answer needs because of the request."""
         self.refusal: Response | None = None
         self.keep_alive, self.is_old = True, False
+        self.takes_gzip = False
 
     @property
     def held_bytes(self) -> int:
@@ -165,6 +167,8 @@ class RequestReader:
         self.keep_alive = parser.should_keep_alive()
         self.is_old = parser.get_http_version() == "1.0"
         headers, policy = self.headers, self._policy
+        # an answer that is made smaller comes in chunks, which old clients do not know
+        self.takes_gzip = not self.is_old and takes_gzip(headers.get(b"accept-encoding"))
         origin = headers.get(b"origin")
         if not policy.hosts.allows(headers.get(b"host")):
             self.refusal = getattr(policy.application, "host_refused", _HOST_REFUSED)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Awaitable, Callable
 
 from ophion.rpc.transport.http.answers import Answers
 from ophion.rpc.transport.http.wire import Response
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import Answer, Pending
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
 from ophion.runtime.lanes import InlineLane
 from tests.unit.rpc.transport.test_replies import Rest
@@ -20,7 +21,7 @@ class Client:
 
     def __init__(self) -> None:
         self.transport = MemoryTransport()
-        self.answers = Answers(self.transport, lambda: self.answers.flush() and None)
+        self.answers = Answers(self.transport, InlineLane("pack"), lambda: self.answers.flush() and None)
 
 
 def pending() -> Pending:
@@ -46,6 +47,69 @@ async def turns() -> None:
 
 def bodies(written: bytes) -> list[bytes]:
     return [part.rpartition(b"\r\n\r\n")[2] for part in written.split(b"HTTP/1.1 ")[1:]]
+
+
+def unpacked(written: bytes) -> bytes:
+    """The body of one compressed answer."""
+    head, _, rest = written.partition(b"\r\n\r\n")
+    assert b"\r\nContent-Encoding: gzip\r\n" in head + b"\r\n"
+    assert b"\r\nTransfer-Encoding: chunked\r\n" in head + b"\r\n"
+    body = b""
+    while True:
+        size, _, rest = rest.partition(b"\r\n")
+        body, rest = body + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+        if not int(size, 16):
+            assert not rest
+            return gzip.decompress(body)
+
+
+def test_long_answers_are_compressed_for_those_who_ask() -> None:
+    long = b'["' + b"ab" * 100_000 + b'"]'
+
+    async def story(client: Client) -> None:
+        for result in (long, Answer(200, (long[:7], long[7:])), Response(200, (long[:70_000], long[70_000:]))):
+            client.answers.add(result, takes_gzip=True)
+            client.answers.flush()
+            await turns()
+            written = client.transport.take()
+            assert len(written) < len(long) / 10
+            assert unpacked(written) == long
+            client.answers.add(result)
+            client.answers.flush()
+            assert client.transport.take().endswith(long)
+        client.answers.add(b"[]", takes_gzip=True)
+        client.answers.flush()
+        assert client.transport.take().endswith(b"\r\n\r\n[]")
+
+    run(story)
+
+
+def test_streams_are_compressed_for_those_who_ask() -> None:
+    async def story(client: Client) -> None:
+        client.answers.add(streamed(b",2", b",3]"), takes_gzip=True)
+        client.answers.flush()
+        await turns()
+        assert json.loads(unpacked(client.transport.take())) == {"id": 7, "result": [1, 2, 3]}
+        assert not client.answers
+
+    run(story)
+
+
+def test_what_is_compressed_counts_until_it_has_left() -> None:
+    async def story(client: Client) -> None:
+        client.answers.add(b"x" * 300_000, takes_gzip=True)
+        assert client.answers.weight >= 300_000
+        client.answers.flush()
+        assert client.answers.weight == 300_000
+        assert not client.answers.has_room
+        client.answers.pause()
+        await turns()
+        assert 0 < client.answers.weight < 300_000
+        client.answers.resume()
+        await turns()
+        assert client.answers.weight == 0
+
+    run(story)
 
 
 def test_what_is_ready_waits_for_what_was_asked_before() -> None:

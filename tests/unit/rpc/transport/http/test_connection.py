@@ -137,6 +137,32 @@ def test_a_head_seen_before_is_not_parsed_again_and_answers_the_same() -> None:
     run(story)
 
 
+def test_heads_that_ask_for_gzip_are_told_from_those_that_do_not() -> None:
+    """On one connection, each head seen before or not: only the answers to those who ask are compressed."""
+    ask, plain = b"Accept-Encoding: gzip", b"Accept-Encoding: identity"
+
+    async def story(client: Client, context: Context) -> None:
+        request = b'{"jsonrpc":"2.0","id":1,"method":"eth_large","params":[100000]}'
+        for header in (ask, plain, ask, ask, plain, plain, ask):
+            written = await client.sent(post(request, header))
+            assert (b"Content-Encoding: gzip\r\n" in written) == (header == ask)
+        assert len(client.heads.sizes) == 2
+        assert len(client.heads.with_gzip) == 1
+        assert b"Content-Encoding" not in client.post(BLOCK_NUMBER, ask)
+
+    run(story)
+
+
+def test_old_clients_get_no_chunks_whatever_they_ask_for() -> None:
+    async def story(client: Client, context: Context) -> None:
+        request = b'{"jsonrpc":"2.0","id":1,"method":"eth_large","params":[100000]}'
+        written = await client.sent(post(request, b"Accept-Encoding: gzip", version=b"1.0"))
+        assert b"Content-Encoding" not in written
+        assert b"Transfer-Encoding" not in written
+
+    run(story)
+
+
 @pytest.mark.parametrize(
     "headers", [[b"Origin: http://x"], [b"Expect: 100-continue"], [b"Connection: close"], [b"Authorization: Bearer x"]]
 )

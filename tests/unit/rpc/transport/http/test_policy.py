@@ -31,3 +31,11 @@ def test_long_heads_are_not_kept_and_many_are_forgotten() -> None:
     assert len(heads.sizes) == 3
     heads.learn(message(3), 2)
     assert heads.sizes == {message(3, b""): 2}
+
+
+def test_who_asks_for_gzip_is_remembered_and_forgotten_with_the_rest() -> None:
+    heads = PlainHeads(most=1)
+    heads.learn(message(1), 2, takes_gzip=True)
+    assert heads.with_gzip == {message(1, b"")}
+    heads.learn(message(2), 2)
+    assert heads.with_gzip == set()
