@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from ophion.native.crypto import PrivateKey
+from ophion.permissions.audit import NAME as AUDIT
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
 from ophion.testing.process import NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import Finished, ophion
+from tests.integration.test_auth_node import post
 
 ADMIN, LISTED, OTHER = DEV_KEYS
 KEYS = [PrivateKey(bytes([number]) * 32) for number in (1, 2, 3)]
@@ -47,7 +49,7 @@ def free_ports(count: int) -> list[int]:
 class Network:
     """A QBFT network of one validator and those who follow it; nobody discovers anybody."""
 
-    def __init__(self, folder: Path, *genesis_options: str) -> None:
+    def __init__(self, folder: Path, *genesis_options: str, validators: int = 1) -> None:
         self.folder = folder
         self.ports = free_ports(len(KEYS))
         self.enodes = [
@@ -63,7 +65,7 @@ class Network:
                 "difficulty": "0x1",
                 "alloc": {key.address.hex(): {"balance": str(10**24)} for key in DEV_KEYS},
             },
-            "blockchain": {"nodes": {"keys": [KEYS[0].public_key.hex()]}},
+            "blockchain": {"nodes": {"keys": [key.public_key.hex() for key in KEYS[:validators]]}},
         }
         (folder / "network.json").write_text(json.dumps(description))
         ophion(
@@ -92,6 +94,9 @@ class Network:
     def command(self, process: NodeProcess, *words: str) -> Finished:
         rpc = f"--rpc=http://127.0.0.1:{process.ports['json-rpc']}"
         return ophion("permissions", *words, rpc, f"--key-file={self.folder}/admin.key")
+
+    def listed(self, process: NodeProcess) -> str:
+        return ophion("permissions", "list", f"--rpc=http://127.0.0.1:{process.ports['json-rpc']}").succeeded().out
 
 
 def peers(process: NodeProcess) -> set[str]:
@@ -181,6 +186,85 @@ def test_the_command_shows_and_changes_who_is_in_charge(network: tuple[Network, 
         *("permissions", "add", "0x" + "12" * 20, f"--key-file={net.folder}/other.key"),
         f"--rpc=http://127.0.0.1:{validator.ports['json-rpc']}",
     ).failed("is not an administrator: nothing was changed")
+
+
+def test_rules_of_the_second_interface(tmp_path: Path) -> None:
+    """The same commands, with nodes by their names."""
+    net = Network(tmp_path)
+    done = ophion(
+        *("permissions", "genesis", f"--from={net.genesis}", f"--to={net.genesis}", "--nodes"),
+        *("--nodes-contract-version=2", f"--admin=0x{ADMIN.address.hex()}"),
+        f"--permitted-nodes={','.join(net.enodes[:2])}",
+    ).succeeded()
+    assert "--permissions-nodes-contract-version=2" in done.out
+    options = (*BY_CONTRACT[2:], "--permissions-nodes-contract-version=2")
+    with net.node(0, *options) as validator, net.node(1, *options) as follower, net.node(2) as stranger:
+        follower.rpc("admin_addPeer", net.enodes[0])
+        until(lambda: peers(validator) == {node_id(1)})
+        shown = net.listed(validator)
+        assert [url for url in net.enodes if f"  {url}\n" in shown] == net.enodes[:2]
+        net.command(validator, "add", net.enodes[2]).succeeded()
+        assert f"{net.enodes[2]} is permitted already." in net.command(validator, "add", net.enodes[2]).succeeded().out
+        stranger.rpc("admin_addPeer", net.enodes[0])
+        until(lambda: peers(validator) == {node_id(1), node_id(2)})
+        net.command(validator, "remove", net.enodes[2]).succeeded()
+        until(lambda: peers(validator) == {node_id(1)})
+        assert net.enodes[2] not in net.listed(validator)
+        records = [json.loads(line) for line in (tmp_path / "node-0" / AUDIT).read_text().splitlines()]
+    assert [(one["added"], one["removed"], one["before"], one["after"]) for one in records] == [
+        ([net.enodes[2]], [], 2, 3),
+        ([], [net.enodes[2]], 3, 2),
+    ]
+    assert {one["by"] for one in records} == {f"0x{ADMIN.address.hex()}"}
+
+
+def test_a_change_that_stops_consensus_is_made_by_force_only(tmp_path: Path) -> None:
+    """Two validators that admit only each other: taking one out leaves the other without a quorum."""
+    net = Network(tmp_path, validators=2)
+    ophion(
+        *("permissions", "genesis", f"--from={net.genesis}", f"--to={net.genesis}", "--nodes"),
+        *(f"--admin=0x{ADMIN.address.hex()}", f"--permitted-nodes={','.join(net.enodes[:2])}"),
+    ).succeeded()
+    with net.node(0, *BY_CONTRACT[2:]) as first, net.node(1, *BY_CONTRACT[2:]) as second:
+        second.rpc("admin_addPeer", net.enodes[0])
+        until(lambda: peers(first) == {node_id(1)})
+        until(lambda: int(first.rpc("eth_blockNumber"), 16) >= 1)
+        refused = net.command(first, "remove", net.enodes[1])
+        refused.failed("Nothing was changed: this node would reach 1 of 2 validators, and 2 are needed. --force makes")
+        assert "Consensus would stop" in net.command(first, "remove", net.enodes[1], "--dry-run").succeeded().out
+        assert net.enodes[1] in net.listed(first)
+        assert peers(first) == {node_id(1)}
+        done = net.command(first, "remove", net.enodes[1], "--force").succeeded()
+        assert "Consensus would stop" in done.out
+        assert f"{net.enodes[1]} is no longer permitted from block" in done.out
+        until(lambda: peers(first) == set())
+
+
+def test_records_name_the_user_of_a_token(tmp_path: Path) -> None:
+    """Lists changed over HTTP by somebody who has logged in."""
+    hashed = ophion("password", "hash", text="secret").succeeded().out.strip()
+    users, rules = tmp_path / "users.toml", tmp_path / "rules.toml"
+    users.write_text(f'[Users.ali]\npassword = "{hashed}"\npermissions = ["perm:*"]\n')
+    rules.write_text(f'accounts-whitelist=["0x{ADMIN.address.hex()}"]')
+    options = (
+        "--network=dev",
+        "--rpc-http-api=ETH,PERM",
+        "--rpc-http-authentication-enabled",
+        f"--rpc-http-authentication-credentials-file={users}",
+        "--permissions-accounts-config-file-enabled",
+        f"--permissions-accounts-config-file={rules}",
+    )
+    account = f"0x{OTHER.address.hex()}"
+    with NodeProcess(tmp_path / "data", *options) as node:
+        port = node.ports["json-rpc"]
+        _, answer = post(port, "/login", {"username": "ali", "password": "secret"})
+        change = {"jsonrpc": "2.0", "id": 1, "method": "perm_addAccountsToWhitelist", "params": [[account]]}
+        assert post(port, "/", change)[0] == 401
+        assert post(port, "/", change, answer["token"])[1]["result"] == "Success"
+        (record,) = (json.loads(line) for line in (tmp_path / "data" / AUDIT).read_text().splitlines())
+        rules.write_text("accounts-whitelist=[]")
+        until(lambda: "was changed, and not by this node: 0 more and 2 fewer accounts" in node.output())
+    assert (record["by"], record["added"], record["before"], record["after"]) == ("ali", [account], 1, 2)
 
 
 def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:

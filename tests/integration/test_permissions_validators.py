@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -63,16 +64,28 @@ class Guarded:
         file.write_text(f"nodes-whitelist={json.dumps(self.enodes[:STRANGER])}")
         return ("--permissions-nodes-config-file-enabled", f"--permissions-nodes-config-file={file}")
 
-    def change(self, verb: str) -> None:
-        """Let the stranger in, or put it out: one command where there is a contract, else one call to each node."""
+    def change(self, verb: str) -> int | None:
+        """Let the stranger in, or put it out: one command where there is a contract, else one call to each node.
+
+        The block of the change, where it is one.
+        """
         url = self.enodes[STRANGER]
         if self.by_contract:
             rpc = f"--rpc=http://127.0.0.1:{self.nodes[1].ports['json-rpc']}"
-            ophion("permissions", verb, url, rpc, f"--key-file={self.folder}/admin.key").succeeded()
-            return
+            done = ophion("permissions", verb, url, rpc, f"--key-file={self.folder}/admin.key").succeeded()
+            found = re.search(r"permitted from block (\d+) on", done.out)
+            assert found is not None
+            return int(found[1])
         method = "perm_addNodesToWhitelist" if verb == "add" else "perm_removeNodesFromWhitelist"
         for node in self.nodes[:STRANGER]:
             assert node.rpc(method, [url]) == "Success"
+        return None
+
+    def farewells(self, index: int) -> list[str]:
+        """What a node says about connections with the stranger that it has ended."""
+        id = KEYS[STRANGER].public_key.hex()
+        lines = self.nodes[index].output().splitlines()
+        return [line for line in lines if "peer no longer permitted" in line and id in line]
 
     def knows(self, index: int) -> set[int]:
         """Which of the five a node is connected with."""
@@ -115,8 +128,17 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
         network.nodes[3].kill()
         network.nodes[3].start()
         until(network.are_complete)
-        network.change("remove")
+        connected = [index for index in range(STRANGER) if STRANGER in network.knows(index)]
+        assert connected
+        block = network.change("remove")
+        if block is None:
+            assert all(network.farewells(index) for index in connected), "at once: before the change was answered"
         until(lambda: all(STRANGER not in network.knows(index) for index in range(STRANGER)), limit_s=20)
+        for index in connected:
+            asked_at = [
+                int(number) for line in network.farewells(index) for number in re.findall(r"at block (\d+)", line)
+            ]
+            assert asked_at == ([] if block is None else [block]), "closed by the block of the change itself"
         goal = network.height(0) + 2
         until(lambda: min(network.height(index) for index in range(STRANGER)) >= goal)
         assert network.are_complete()

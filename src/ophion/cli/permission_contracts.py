@@ -8,14 +8,24 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final
 
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey, keccak256
-from ophion.permissions.contract_abi import packed_ip
-from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ADMIN, NODE_INGRESS, RULES
+from ophion.permissions.contract_abi import (
+    ADMIN,
+    RULES,
+    named_node,
+    named_url,
+    node_question,
+    packed_node,
+    read_named_node,
+    read_packed_node,
+)
+from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
 from ophion.primitives import rlp
-from ophion.primitives.enode import Enode, canonical_ip
+from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 
 _TIMEOUT_S: Final = 30.0
@@ -100,10 +110,12 @@ class RulesContracts:
         for word in self._members(self.account_rules, "accounts"):
             yield word[12:32]
 
-    def nodes(self) -> Iterator[Enode]:
+    def nodes(self) -> Iterator[str]:
+        """Their URLs."""
         for words in self._members(self.node_rules, "nodes"):
-            port = int.from_bytes(words[96:128], "big")
-            yield Enode(words[:64], canonical_ip(_ip_text(words[64:80])), port, port)
+            name, node = (read_named_node(words), None) if self.has_names else (None, read_packed_node(words))
+            url = named_url(name) if name is not None else None if node is None else node.url
+            yield url or f"a node that cannot be read (0x{words.hex()})"
 
     def is_admin(self, account: Address) -> bool:
         answer = self.node.call(self.administration, _selector("isAuthorized(address)") + account.rjust(_WORD, b"\0"))
@@ -116,7 +128,24 @@ class RulesContracts:
 
     def has_node(self, enode: Enode) -> bool:
         rules = _needed(self.node_rules, "nodes")
-        return any(self.node.call(rules, node_call("enodePermitted", enode)))
+        method = "connectionAllowed" if self.has_names else "enodePermitted"
+        return any(self.node.call(rules, self.node_call(method, enode)))
+
+    def node_call(self, method: str, enode: Enode) -> bytes:
+        """`method` of a node by the interface that the rules have."""
+        if self.has_names:
+            return _selector(f"{method}(string,string,uint16)") + named_node(enode)
+        return _selector(f"{method}(bytes32,bytes32,bytes16,uint16)") + packed_node(enode)
+
+    @cached_property
+    def has_names(self) -> bool:
+        """Whether the rules for nodes have the second interface: they answer its question, whomever it is about."""
+        rules = _needed(self.node_rules, "nodes")
+        try:
+            answer = self.node.call(rules, node_question(Enode(bytes(64), "0.0.0.0", 0, 0)))
+        except CommandError:
+            return False
+        return len(answer) == _WORD
 
     def _registered(self, ingress: Address, name: bytes) -> Address | None:
         answer = self.node.call(ingress, _selector("getContractAddress(bytes32)") + name)
@@ -134,12 +163,6 @@ def account_call(method: str, account: Address) -> bytes:
     return _selector(f"{method}(address)") + account.rjust(_WORD, b"\0")
 
 
-def node_call(method: str, enode: Enode) -> bytes:
-    """`method` of a node by the first interface."""
-    packed = packed_ip(enode.ip).ljust(_WORD, b"\0") + enode.tcp_port.to_bytes(_WORD, "big")
-    return _selector(f"{method}(bytes32,bytes32,bytes16,uint16)") + enode.node_id + packed
-
-
 def _needed(rules: Address | None, what: str) -> Address:
     if rules is None:
         raise CommandError(f"There are no rules for {what} on this network.")
@@ -153,12 +176,6 @@ def _selector(signature: str) -> bytes:
 def _addresses(answer: bytes) -> list[Address]:
     count = int.from_bytes(answer[32:64], "big")
     return [answer[64 + 32 * position + 12 : 96 + 32 * position] for position in range(count)]
-
-
-def _ip_text(packed: bytes) -> str:
-    if packed[:12] == bytes(10) + b"\xff\xff":
-        return ".".join(map(str, packed[12:]))
-    return "[" + ":".join(packed[at : at + 2].hex() for at in range(0, 16, 2)) + "]"
 
 
 def _hex(data: bytes) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ophion.cli.command import Command, Session
 from ophion.cli.files import parse_json, read_input, write_output
-from ophion.cli.permission_contracts import RpcNode, RulesContracts, account_call, node_call
+from ophion.cli.permission_contracts import RpcNode, RulesContracts, account_call
 from ophion.errors import CommandError
 from ophion.node.keyfile import load_key
 from ophion.permissions.contract_genesis import (
@@ -22,7 +22,7 @@ from ophion.permissions.contract_genesis import (
 from ophion.permissions.requests import read_account, read_node
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
-from ophion.runtime.options import at_least, option, read_address
+from ophion.runtime.options import at_least, between, option, read_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,12 @@ class GenesisOptions:
     )
     accounts: bool = option("--accounts", default=False, help="Rules for accounts. Without this and --nodes: both.")
     nodes: bool = option("--nodes", default=False, help="Rules for nodes.")
+    nodes_version: int = option(
+        "--nodes-contract-version",
+        default=1,
+        check=between(1, 2),
+        help="Interface of the rules for nodes: 1 knows nodes as numbers, 2 by their ids, hosts and ports as text.",
+    )
     permitted_accounts: tuple[Address, ...] = option(
         "--permitted-accounts",
         default=(),
@@ -108,7 +114,7 @@ def genesis(options: GenesisOptions, session: Session) -> int:
     if options.accounts or has_both:
         contracts |= account_contracts(options.admins, options.permitted_accounts)
     if options.nodes or has_both:
-        contracts |= node_contracts(options.admins, options.permitted_nodes)
+        contracts |= node_contracts(options.admins, options.permitted_nodes, options.nodes_version)
     taken = {str(address).lower().removeprefix("0x").rjust(40, "0") for address in alloc}
     for address, account in contracts.items():
         if address.hex() in taken:
@@ -126,7 +132,8 @@ def _next_steps(options: GenesisOptions, contracts: dict[Address, Any]) -> str:
     for ingress, kind in kinds:
         if ingress in contracts:
             flag = f"--permissions-{kind}-contract"
-            lines.append(f"  {flag}-enabled {flag}-address=0x{ingress.hex()}")
+            version = f" {flag}-version=2" if kind == "nodes" and options.nodes_version == 2 else ""
+            lines.append(f"  {flag}-enabled {flag}-address=0x{ingress.hex()}{version}")
     return "\n".join(lines)
 
 
@@ -139,8 +146,8 @@ def show(options: NetworkOptions, session: Session) -> int:
             print(f"  0x{account.hex()}")
     if contracts.node_rules is not None:
         print("Nodes that may connect:")
-        for enode in contracts.nodes():
-            print(f"  {enode.url}")
+        for url in contracts.nodes():
+            print(f"  {url}")
     if contracts.account_rules is None and contracts.node_rules is None:
         raise CommandError("There are no rules contracts on this network.")
     return 0
@@ -173,7 +180,11 @@ def _change(options: ChangeOptions, session: Session, verb: str, nothing: str, d
     steps: list[_Step] = []
     for item in items:
         if isinstance(item, Enode):
-            is_there, rules, call = contracts.has_node(item), contracts.node_rules, node_call(f"{verb}Enode", item)
+            is_there, rules, call = (
+                contracts.has_node(item),
+                contracts.node_rules,
+                contracts.node_call(f"{verb}Enode", item),
+            )
             words = item.url
         else:
             is_there, rules, call = (

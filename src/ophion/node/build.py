@@ -32,8 +32,6 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store
 from ophion.node.config import NodeConfig
 from ophion.node.validator_contract import read_contracts
-from ophion.permissions.audit import NAME as AUDIT_NAME
-from ophion.permissions.audit import AuditLog
 from ophion.permissions.permissions import Permissions
 from ophion.pool.admission import PoolHead
 from ophion.pool.journal import Journal
@@ -98,7 +96,10 @@ def build_core(
     keeps_revert_data = config.access.revert_reason_enabled
     permissions.use_contracts(config.permissions, chain)
     if data_path is not None and config.permissions.is_used:
-        permissions.record_changes(AuditLog(data_path / AUDIT_NAME, clock), chain)
+        # loaded where it is used: a node without rules starts faster
+        from ophion.permissions.audit import NAME, AuditLog
+
+        permissions.record_changes(AuditLog(data_path / NAME, clock, lanes.write), chain)
     importer = Importer(chain, lanes, clock, keeps_revert_data, permissions.sender_check)
     read_contracts(chain, importer.state_after)
     floor = FeeFloor(config.miner.min_gas_price, config.miner.min_priority_fee)

@@ -97,7 +97,9 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions)
         interface = build_interface(config, genesis, core, key, lanes, clock, entropy, network, directory.path)
         with_peers = () if network is None else network.services
-        supervisor = Supervisor([core.pool, core.mining, *with_peers, *interface.services])
+        supervisor = Supervisor(
+            [core.pool, core.mining, *permissions.services(lanes), *with_peers, *interface.services]
+        )
         loop = asyncio.get_running_loop()
         for number in _stop_signals():
             loop.add_signal_handler(number, supervisor.stop)

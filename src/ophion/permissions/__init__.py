@@ -11,6 +11,8 @@
     account_contract   transactions by contract: part of what makes a block valid
     node_contract      connections by contract, at the head
     contract_genesis   our own contracts (contracts/*.sol) in a genesis file
+    contract_changes   what transactions have changed, by what contracts announce
+    rules_watch        files that somebody else has changed
     explain            why somebody may or may not, by which rule, since when
     rehearsal          what a change would do, before anybody makes it
     audit              a record of every change: who, when, what

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -50,13 +50,11 @@ class AllowList(Generic[T]):
 
     def add(self, items: Sequence[T]) -> None:
         """Permit more; none of them may be listed already."""
-        self.check(items, ())
-        self._change(items, ())
+        self.prepare(items, ())()
 
     def remove(self, items: Sequence[T]) -> None:
         """Permit less; all of them must be listed."""
-        self.check((), items)
-        self._change((), items)
+        self.prepare((), items)()
 
     def check(self, added: Sequence[T], removed: Sequence[T]) -> None:
         """`RulesError` when a change makes no sense for this list."""
@@ -65,17 +63,13 @@ class AllowList(Generic[T]):
         if any(item not in self.entries for item in removed):
             raise RulesError(f"Cannot remove an absent {self._one} from whitelist")
 
-    def replace(self, entries: dict[T, None]) -> None:
-        """Another list is in force: what a file was found to hold."""
-        before, self.entries = self.entries, entries
-        added = tuple(item for item in entries if item not in before)
-        removed = tuple(item for item in before if item not in entries)
-        if added or removed:
-            self.changed.publish(ListChanged(added, removed))
+    def prepare(self, added: Sequence[T], removed: Sequence[T]) -> Callable[[], None]:
+        """Do what takes long, in any thread: the file. What is returned puts the change in force, on the loop.
 
-    def _change(self, added: Sequence[T], removed: Sequence[T]) -> None:
-        """File first. One that somebody else has changed stays as it is, and the change holds until the next start."""
-        problem = None
+        File first. One that somebody else has changed stays as it is, and the change holds until the next start.
+        """
+        self.check(added, removed)
+        problem: RulesError | None = None
         try:
             self.file.change(self.entries, added, removed)
         except NotPersisted:
@@ -83,6 +77,21 @@ class AllowList(Generic[T]):
         except RulesError as error:
             problem = error
         gone = set(removed)
-        self.replace({item: None for item in self.entries if item not in gone} | dict.fromkeys(added))
-        if problem is not None:
-            raise problem
+        entries = {item: None for item in self.entries if item not in gone} | dict.fromkeys(added)
+        return self.replacing(entries, problem)
+
+    def replacing(self, entries: dict[T, None], problem: RulesError | None = None) -> Callable[[], None]:
+        """What puts another list in force, and then tells of a problem that did not stop it."""
+        before = self.entries
+        change = ListChanged(
+            tuple(item for item in entries if item not in before), tuple(item for item in before if item not in entries)
+        )
+
+        def replace() -> None:
+            self.entries = entries
+            if change.added or change.removed:
+                self.changed.publish(change)
+            if problem is not None:
+                raise problem
+
+        return replace

@@ -6,19 +6,20 @@ written is an error in the log; the change stands, because it has been made alre
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from ophion.chain.events import ChainBlock, ChainEvent, Reorged
-from ophion.native.crypto import keccak256
-from ophion.native.store import Store
 from ophion.permissions.allow_list import AllowList, ListChanged
-from ophion.primitives.types import Address
+from ophion.permissions.contract_changes import ContractChanges
 from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lane
 from ophion.runtime.subject import SUBJECT
 
 log = logging.getLogger(__name__)
@@ -28,39 +29,50 @@ _MOST_BYTES: Final = 8 * 1024 * 1024
 _KEPT: Final = 4
 
 
-def _topic(signature: str) -> str:
-    return "0x" + keccak256(signature.encode()).hex()
-
-
-_EVENTS: Final = {
-    _topic("AccountAdded(bool,address)"): ("accounts", "added"),
-    _topic("AccountRemoved(bool,address)"): ("accounts", "removed"),
-    _topic("NodeAdded(bool,bytes32,bytes32,bytes16,uint16)"): ("nodes", "added"),
-    _topic("NodeRemoved(bool,bytes32,bytes32,bytes16,uint16)"): ("nodes", "removed"),
-}
-
-
 class AuditLog:
-    """Appends records. Belongs to the event loop: changes are rare, and each is one short write."""
+    """Appends records in the order of changes, in a lane of one thread: a record may name thousands of entries."""
 
-    def __init__(self, path: Path, clock: Clock, most_bytes: int = _MOST_BYTES, kept: int = _KEPT) -> None:
+    def __init__(self, path: Path, clock: Clock, lane: Lane, most_bytes: int = _MOST_BYTES, kept: int = _KEPT) -> None:
         self._path = path
         self._clock = clock
+        self._lane = lane
         self._most_bytes = most_bytes
         self._kept = kept
+        self._last: asyncio.Future[None] | None = None
 
     def follow_list(self, kind: str, listed: AllowList[Any]) -> None:
         """Record the changes of a list."""
         listed.changed.listen(lambda change: self._list_changed(kind, listed, change))
 
-    def follow_contracts(self, store: Store, contracts: dict[str, Address]) -> ChainListener:
+    def follow_contracts(self, changes: ContractChanges) -> Callable[[ChainEvent], None]:
         """What to do with the events of a chain so that changes made by transactions are recorded."""
-        return ChainListener(self, store, contracts)
 
-    def record(self, **entry: Any) -> None:
-        """Append one record with the time of now."""
+        def on_event(event: ChainEvent) -> None:
+            if isinstance(event, Reorged):
+                for block in event.removed:
+                    self._block_changed(changes, block, {"undone": True})
+            for block in event.added if isinstance(event, Reorged) else event.blocks:
+                self._block_changed(changes, block, {})
+
+        return on_event
+
+    def record(self, make: Callable[[], Sequence[dict[str, Any]]]) -> None:
+        """Append records with the time of now; what they say is put together in the lane."""
         time = datetime.fromtimestamp(self._clock.now(), UTC).isoformat().replace("+00:00", "Z")
-        line = json.dumps({"time": time, **entry}, separators=(",", ":")).encode() + b"\n"
+
+        def write() -> None:
+            for entry in make():
+                self._append({"time": time, **entry})
+
+        self._last = self._lane.submit(write)
+
+    async def written(self) -> None:
+        """Wait until everything that has been recorded stands in the file."""
+        if self._last is not None:
+            await asyncio.shield(self._last)
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
         try:
             self._turn_over(len(line))
             with self._path.open("ab") as file:
@@ -80,67 +92,22 @@ class AuditLog:
                 newer.replace(older)
 
     def _list_changed(self, kind: str, listed: AllowList[Any], change: ListChanged[Any]) -> None:
-        write = listed.file.vocabulary.write
-        after = len(listed.entries)
+        write, after, by = listed.file.vocabulary.write, len(listed.entries), SUBJECT.get()
         self.record(
-            rules=kind,
-            source="file",
-            file=str(listed.file.path),
-            by=SUBJECT.get(),
-            added=[write(item) for item in change.added],
-            removed=[write(item) for item in change.removed],
-            before=after - len(change.added) + len(change.removed),
-            after=after,
+            lambda: [
+                {
+                    "rules": kind,
+                    "source": "file",
+                    "file": str(listed.file.path),
+                    "by": by,
+                    "added": [write(item) for item in change.added],
+                    "removed": [write(item) for item in change.removed],
+                    "before": after - len(change.added) + len(change.removed),
+                    "after": after,
+                }
+            ]
         )
 
-
-class ChainListener:
-    """Finds the transactions that changed the rules of a contract, by what its ingress announces."""
-
-    def __init__(self, audit: AuditLog, store: Store, contracts: dict[str, Address]) -> None:
-        self._audit = audit
-        self._store = store
-        self._contracts = contracts
-
-    def __call__(self, event: ChainEvent) -> None:
-        for block in event.added if isinstance(event, Reorged) else event.blocks:
-            bloom = block.header.header.logs_bloom
-            for kind, contract in self._contracts.items():
-                if block.body.transaction_count and in_bloom(bloom, contract):
-                    self._record(kind, contract, block)
-
-    def _record(self, kind: str, contract: Address, block: ChainBlock) -> None:
-        found = self._store.block_logs_json(block.header.hash, [], [], False)
-        logs: list[dict[str, Any]] = json.loads(found or b"[]")
-        ingress = "0x" + contract.hex()
-        for hash in dict.fromkeys(one["transactionHash"] for one in logs if one["address"] == ingress):
-            own = [one for one in logs if one["transactionHash"] == hash]
-            position = int(own[0]["transactionIndex"], 16)
-            added, removed = (_entries(own, kind, verb) for verb in ("added", "removed"))
-            self._audit.record(
-                rules=kind,
-                source="contract",
-                contract=ingress,
-                block=block.header.number,
-                transaction=hash,
-                by="0x" + block.body.transactions[position].sender.hex(),
-                added=added,
-                removed=removed,
-            )
-
-
-def in_bloom(bloom: bytes, data: bytes) -> bool:
-    """Whether something may be among what a bloom filter holds; if not, it is certainly not."""
-    value, hashed = int.from_bytes(bloom, "big"), keccak256(data)
-    return all(value >> (int.from_bytes(hashed[at : at + 2], "big") & 2047) & 1 for at in (0, 2, 4))
-
-
-def _entries(logs: list[dict[str, Any]], kind: str, verb: str) -> list[str]:
-    """Entries named by events of rules that say that something was really changed."""
-    entries = []
-    for one in logs:
-        words = bytes.fromhex(one["data"][2:])
-        if not one["topics"] or _EVENTS.get(one["topics"][0]) != (kind, verb) or not any(words[:32]):
-            continue
-        entries.append("0x" + (words[44:64] if kind == "accounts" else words[32:]).hex())
-    return entries
+    def _block_changed(self, changes: ContractChanges, block: ChainBlock, more: dict[str, Any]) -> None:
+        if changes.may_be_in(block):
+            self.record(lambda: [entry | more for entry in changes.of(block)])

@@ -6,7 +6,7 @@ import ipaddress
 from typing import Final
 
 from ophion.native.transactions import Transaction
-from ophion.primitives.enode import Enode
+from ophion.primitives.enode import Enode, EnodeError
 from ophion.primitives.types import Address
 
 _TRANSACTION_ALLOWED: Final = bytes.fromhex("936421d5")
@@ -24,6 +24,17 @@ _ADD_NODE: Final = bytes.fromhex("3600f60d")
 """addEnode(bytes32,bytes32,bytes16,uint16)"""
 _REMOVE_NODE: Final = bytes.fromhex("aab2f5eb")
 """removeEnode(bytes32,bytes32,bytes16,uint16)"""
+_ADD_NAMED: Final = bytes.fromhex("39d6dd01")
+"""addEnode(string,string,uint16), of the second interface"""
+_REMOVE_NAMED: Final = bytes.fromhex("28a4a078")
+"""removeEnode(string,string,uint16), of the second interface"""
+_MANY_ACCOUNTS: Final = bytes.fromhex("ac71abde")
+"""addAccounts(address[])"""
+_LONGEST_TEXT: Final = 256
+
+RULES: Final = b"rules".ljust(32, b"\0")
+ADMIN: Final = b"administration".ljust(32, b"\0")
+"""Under these names an ingress has registered what stands behind it."""
 
 _YES: Final = (1).to_bytes(32, "big")
 _NO: Final = bytes(32)
@@ -64,35 +75,92 @@ def sending_question(
 
 def connection_question(source: Enode, destination: Enode) -> bytes:
     """May these two be connected? (first interface)"""
-    return _CONNECTION_ALLOWED + _ends(source) + _ends(destination)
+    return _CONNECTION_ALLOWED + packed_node(source) + packed_node(destination)
 
 
 def node_question(enode: Enode) -> bytes:
     """May this node connect to others? (second interface)"""
+    return _NODE_ALLOWED + named_node(enode)
+
+
+def packed_node(enode: Enode) -> bytes:
+    """A node as the first interface has it: (bytes32,bytes32,bytes16,uint16)."""
+    return enode.node_id + packed_ip(enode.ip) + bytes(16) + _number(enode.tcp_port)
+
+
+def named_node(enode: Enode) -> bytes:
+    """A node as the second interface has it: (string,string,uint16)."""
     node_id, host = _bytes(enode.node_id.hex().encode()), _bytes(enode.ip.encode())
-    offsets = _number(96) + _number(96 + len(node_id)) + _number(enode.tcp_port)
-    return _NODE_ALLOWED + offsets + node_id + host
+    return _number(96) + _number(96 + len(node_id)) + _number(enode.tcp_port) + node_id + host
 
 
-def read_account_change(call: bytes) -> tuple[bool, Address] | None:
-    """What a call to account rules would change: (added, account); None for any other call."""
-    selector, words = call[:4], call[4:]
-    if len(words) != 32 or any(words[:12]):
-        return None
-    for is_added, known in ((True, _ADD_ACCOUNT), (False, _REMOVE_ACCOUNT)):
-        if selector == known:
-            return is_added, words[12:]
-    return None
-
-
-def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
-    """What a call to node rules of the first interface would change: (added, node); None for any other call."""
-    selector, words = call[:4], call[4:]
-    if len(words) != 128 or any(words[80:126]) or selector not in (_ADD_NODE, _REMOVE_NODE):
+def read_packed_node(words: bytes) -> Enode | None:
+    """What `packed_node` has written; None for anything else."""
+    if len(words) != 128 or any(words[80:126]):
         return None
     address = ipaddress.IPv6Address(words[64:80])
     port = int.from_bytes(words[126:], "big")
-    return selector == _ADD_NODE, Enode(words[:64], str(address.ipv4_mapped or address), port, port)
+    return Enode(words[:64], str(address.ipv4_mapped or address), port, port)
+
+
+def read_named_node(words: bytes, head: int = 0) -> tuple[str, str, int] | None:
+    """Id, host and port as texts and a number, from the word at `head` on; None for anything else."""
+    node_id, host = _text(words, head), _text(words, head + 32)
+    port = int.from_bytes(words[head + 64 : head + 96], "big")
+    if node_id is None or host is None or len(words) < head + 96 or port > 0xFFFF:
+        return None
+    return node_id, host, port
+
+
+def read_account_changes(call: bytes) -> tuple[bool, list[Address]] | None:
+    """What a call to account rules would change: (added, accounts); None for any other call."""
+    selector, words = call[:4], call[4:]
+    if selector == _MANY_ACCOUNTS:
+        count = int.from_bytes(words[32:64], "big")
+        if words[:32] != _number(32) or len(words) != 64 + 32 * count:
+            return None
+        words = words[64:]
+    elif selector not in (_ADD_ACCOUNT, _REMOVE_ACCOUNT) or len(words) != 32:
+        return None
+    accounts = [words[at : at + 32] for at in range(0, len(words), 32)]
+    if any(any(account[:12]) for account in accounts):
+        return None
+    return selector != _REMOVE_ACCOUNT, [account[12:] for account in accounts]
+
+
+def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
+    """What a call to node rules of either interface would change: (added, node); None for any other call."""
+    selector, words = call[:4], call[4:]
+    if selector in (_ADD_NODE, _REMOVE_NODE):
+        node = read_packed_node(words)
+    elif selector in (_ADD_NAMED, _REMOVE_NAMED):
+        node = _enode(read_named_node(words))
+    else:
+        return None
+    return None if node is None else (selector in (_ADD_NODE, _ADD_NAMED), node)
+
+
+def named_url(name: tuple[str, str, int]) -> str:
+    """A node of the second interface as an enode URL, whatever its texts hold."""
+    node_id, host, port = name
+    return f"enode://{node_id}@{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _enode(name: tuple[str, str, int] | None) -> Enode | None:
+    """The node that is meant; None where it is named otherwise than by an address."""
+    try:
+        return None if name is None else Enode.parse(named_url(name))
+    except EnodeError:
+        return None
+
+
+def _text(words: bytes, head: int) -> str | None:
+    offset = int.from_bytes(words[head : head + 32], "big")
+    size = int.from_bytes(words[offset : offset + 32], "big") if offset < len(words) else _LONGEST_TEXT + 1
+    text = words[offset + 32 : offset + 32 + size] if size <= _LONGEST_TEXT else b""
+    if size > _LONGEST_TEXT or len(text) < size:
+        return None
+    return text.decode(errors="replace")
 
 
 def read_yes_or_no(answer: bytes) -> bool:
@@ -117,10 +185,6 @@ def _shown(answer: bytes) -> str:
     if len(answer) != _ANSWER_BYTES:
         return f"{len(answer)} bytes instead of {_ANSWER_BYTES}"
     return f"0x{answer.hex()}, which is neither yes nor no"
-
-
-def _ends(enode: Enode) -> bytes:
-    return enode.node_id + packed_ip(enode.ip) + bytes(16) + _number(enode.tcp_port)
 
 
 def packed_ip(ip: str) -> bytes:

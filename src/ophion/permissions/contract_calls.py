@@ -12,7 +12,7 @@ from typing import Final
 
 from ophion.chain.chain import Chain
 from ophion.chain.environment import block_env
-from ophion.native.executor import CallRequest, State, call
+from ophion.native.executor import CallOutcome, CallRequest, State, call
 from ophion.native.failures import NativeError
 from ophion.permissions.contract_abi import MalformedAnswer
 from ophion.primitives.block import HashedHeader
@@ -58,12 +58,9 @@ class ContractCalls:
 
     def _ask(self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]) -> str | None:
         self.asked += 1
-        chain = self._chain
-        env = block_env(chain.spec, chain.rules, header.header, header.header.coinbase)
-        request = CallRequest(sender=ZERO_ADDRESS, to=self.contract, gas=_GAS, input=question)
         where = f"contract 0x{self.contract.hex()} at block {header.number}"
         try:
-            outcome = call(state, env, request, (), _DEADLINE_S)
+            outcome = _called(self._chain, header, state, self.contract, question)
         except NativeError as error:
             return f"{where} could not be asked: {error}"
         if outcome.kind == "reverted":
@@ -74,3 +71,18 @@ class ContractCalls:
             return None if read(outcome.output) else f"{where} says no"
         except MalformedAnswer as error:
             return f"{where} answered {error}"
+
+
+def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: bytes) -> bytes:
+    """What a contract returns after a block; nothing where it does not, or where the state is not kept any more."""
+    try:
+        outcome = _called(chain, header, chain.store.state(header.header.state_root), contract, question)
+    except NativeError:
+        return b""
+    return outcome.output if outcome.kind == "returned" else b""
+
+
+def _called(chain: Chain, header: HashedHeader, state: State, contract: Address, question: bytes) -> CallOutcome:
+    env = block_env(chain.spec, chain.rules, header.header, header.header.coinbase)
+    request = CallRequest(sender=ZERO_ADDRESS, to=contract, gas=_GAS, input=question)
+    return call(state, env, request, (), _DEADLINE_S)

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any, Final
 
 from ophion.native.crypto import keccak256
-from ophion.permissions.contract_abi import packed_ip
+from ophion.permissions.contract_abi import ADMIN, RULES, named_node, packed_ip
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 
@@ -22,8 +22,6 @@ ACCOUNT_RULES: Final = bytes.fromhex("8889".rjust(40, "0"))
 NODE_INGRESS: Final = bytes.fromhex("9999".rjust(40, "0"))
 NODE_RULES: Final = bytes.fromhex("999a".rjust(40, "0"))
 
-RULES: Final = b"rules".ljust(32, b"\0")
-ADMIN: Final = b"administration".ljust(32, b"\0")
 _VERSION: Final = 1_000_000
 
 Storage = dict[int, int]
@@ -45,12 +43,15 @@ def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -
     }
 
 
-def node_contracts(admins: Sequence[Address], permitted: Sequence[Enode]) -> dict[Address, dict[str, Any]]:
-    """Ingress and rules for nodes, by the first interface."""
+def node_contracts(
+    admins: Sequence[Address], permitted: Sequence[Enode], version: int = 1
+) -> dict[Address, dict[str, Any]]:
+    """Ingress and rules for nodes, by the first or the second interface."""
+    name, members = ("NodeRules", _set_of_nodes) if version == 1 else ("NodeRulesByName", _set_of_names)
     return {
         ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),
         NODE_INGRESS: _account("NodeIngress", _ingress(NODE_RULES)),
-        NODE_RULES: _account("NodeRules", {0: _number(NODE_INGRESS)} | _set_of_nodes(permitted, 1)),
+        NODE_RULES: _account(name, {0: _number(NODE_INGRESS)} | members(permitted, 1)),
     }
 
 
@@ -91,6 +92,25 @@ def _set_of_nodes(members: Sequence[Enode], slot: int) -> Storage:
         key = keccak256(high + low + ip.ljust(32, b"\0") + enode.tcp_port.to_bytes(32, "big"))
         storage[_in_mapping(key, slot + 1)] = position + 1
     return storage
+
+
+def _set_of_names(members: Sequence[Enode], slot: int) -> Storage:
+    storage: Storage = {slot: len(members)}
+    for position, enode in enumerate(members):
+        at = _array(slot) + 3 * position
+        storage |= _text(enode.node_id.hex(), at) | _text(enode.ip, at + 1)
+        storage[at + 2] = enode.tcp_port
+        storage[_in_mapping(keccak256(named_node(enode)), slot + 1)] = position + 1
+    return storage
+
+
+def _text(text: str, slot: int) -> Storage:
+    """A short one shares its word with twice its length, a long one lies elsewhere."""
+    data = text.encode()
+    if len(data) < 32:
+        return {slot: _number(data.ljust(32, b"\0")) | 2 * len(data)}
+    words = (data[at : at + 32].ljust(32, b"\0") for at in range(0, len(data), 32))
+    return {slot: 2 * len(data) + 1} | {_array(slot) + at: _number(word) for at, word in enumerate(words)}
 
 
 def _array(slot: int) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
@@ -15,7 +15,6 @@ from ophion.native.executor import State
 from ophion.native.transactions import Transaction
 from ophion.permissions.account_contract import AccountContract
 from ophion.permissions.allow_list import AllowList
-from ophion.permissions.audit import AuditLog
 from ophion.permissions.node_contract import NodeContract
 from ophion.permissions.node_rules import Action, NodeRules, listener
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
@@ -24,6 +23,11 @@ from ophion.permissions.rules_file import RulesFile, Vocabulary
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
+from ophion.runtime.lanes import Lane, Lanes
+from ophion.runtime.supervisor import Service
+
+if TYPE_CHECKING:
+    from ophion.permissions.audit import AuditLog
 
 T = TypeVar("T")
 
@@ -50,6 +54,9 @@ class Permissions:
         self._fixed = tuple(fixed)
         self.node_rules = NodeRules(own_id, nodes, frozenset(enode.node_id for enode in bootnodes))
         self.account_contract: AccountContract | None = None
+        self._turn = asyncio.Lock()
+        self._changes: set[asyncio.Task[None]] = set()
+        self._audit: AuditLog | None = None
 
     @classmethod
     def open(
@@ -96,6 +103,9 @@ class Permissions:
 
     def record_changes(self, audit: AuditLog, chain: Chain) -> None:
         """Keep a record of every change of these rules, of lists and of contracts."""
+        from ophion.permissions.contract_changes import ContractChanges
+
+        self._audit = audit
         for kind, listed in (("accounts", self._accounts), ("nodes", self._nodes)):
             if listed is not None:
                 audit.follow_list(kind, listed)
@@ -105,7 +115,16 @@ class Permissions:
         if self.node_rules.contract is not None:
             contracts["nodes"] = self.node_rules.contract.address
         if contracts:
-            chain.events.listen(audit.follow_contracts(chain.store, contracts))
+            chain.events.listen(audit.follow_contracts(ContractChanges(chain, contracts)))
+
+    def services(self, lanes: Lanes) -> Sequence[Service]:
+        """What has to run beside the rules."""
+        lists: list[AllowList[Any]] = [one for one in (self._accounts, self._nodes) if one is not None]
+        if not lists:
+            return []
+        from ophion.permissions.rules_watch import RulesWatch
+
+        return [RulesWatch(lists, lanes.read, self._turn)]
 
     # --- who may ----------------------------------------------------------------------------------------
 
@@ -164,8 +183,32 @@ class Permissions:
 
     def remove_nodes(self, nodes: Sequence[Enode]) -> None:
         """Permit fewer nodes, but always those that this node was told to connect to."""
+        self.without_nodes(nodes)()
+
+    def without_nodes(self, nodes: Sequence[Enode]) -> Callable[[], None]:
+        """As `remove_nodes`, in two steps (`AllowList.prepare`)."""
         self.check_fixed(nodes)
-        self.nodes.remove(nodes)
+        return self.nodes.prepare((), nodes)
+
+    async def change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
+        """Make a change of lists: its long part in a lane, the rest here; one change after the other.
+
+        A change that has begun is finished, whether or not somebody still waits for it: file and memory belong
+        together.
+        """
+        task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+        await asyncio.shield(task)
+
+    async def _change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
+        async with self._turn:
+            finish = await lane.run(prepare)
+            try:
+                finish()
+            finally:
+                if self._audit is not None:
+                    await self._audit.written()
 
     def check_fixed(self, nodes: Sequence[Enode]) -> None:
         """`RulesError` when one of these nodes must stay permitted."""
@@ -174,6 +217,10 @@ class Permissions:
 
     def reload(self) -> None:
         """Read the files anew, both before either counts; on any error the lists stay as they are."""
+        self.reloading()()
+
+    def reloading(self) -> Callable[[], None]:
+        """As `reload`, in two steps (`AllowList.prepare`)."""
         if self._accounts is None and self._nodes is None:
             raise RulesError("Node/Account whitelisting has not been enabled")
         try:
@@ -181,10 +228,17 @@ class Permissions:
             nodes = None if self._nodes is None else self._nodes.file.read()
         except RulesError as error:
             raise RulesError(RELOAD_FAILED, error.message) from None
+        steps = []
         if self._accounts is not None and accounts is not None:
-            self._accounts.replace(accounts)
+            steps.append(self._accounts.replacing(accounts))
         if self._nodes is not None and nodes is not None:
-            self._nodes.replace(nodes)
+            steps.append(self._nodes.replacing(nodes))
+
+        def finish() -> None:
+            for step in steps:
+                step()
+
+        return finish
 
 
 def _opened(path: Path, vocabulary: Vocabulary[T], problems: list[str]) -> AllowList[T] | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ophion.errors import RulesError
 from ophion.native.executor import State
-from ophion.permissions.node_rules import Action, listener
+from ophion.permissions.node_rules import Action, Listener, listener
 from ophion.permissions.permissions import Permissions
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
@@ -61,8 +61,11 @@ def rehearse(
     problem = _problem(permissions, change)
     if problem is not None:
         return Rehearsal(problem, (), ())
-    closed = tuple(one for one in connections if _ends(permissions, change, one))
-    shut_out = tuple(sender for sender in senders if _is_shut_out(permissions, change, sender, head, state))
+    ends = _Ends(permissions, change)
+    closed = tuple(one for one in connections if ends(one))
+    removed = frozenset(change.remove_accounts)
+    leaving = (sender for sender in senders if sender in removed)
+    shut_out = tuple(sender for sender in leaving if _may_send(permissions, sender, head, state))
     return Rehearsal(None, closed, shut_out)
 
 
@@ -86,28 +89,39 @@ def _problem(permissions: Permissions, change: Change) -> str | None:
     return None
 
 
-def _ends(permissions: Permissions, change: Change, connection: Connection) -> bool:
-    rules, listed = permissions.node_rules, permissions.listed_nodes
-    action = Action.KEEP_INBOUND if connection.is_inbound else Action.KEEP_OUTBOUND
-    by_contract = rules.contract_refusal_of(connection.enode, action)
-    if listed is not None:
-        removed = set(change.remove_nodes)
-        after = {listener(enode) for enode in listed if enode not in removed} | set(map(listener, change.add_nodes))
-        is_listed = connection.enode.node_id == rules.local.node_id or listener(connection.enode) in after
-        # a contract beside the list is not touched by the change
-        return not is_listed or by_contract is not None
-    if rules.contract is None:
-        return False
-    ends = {listener(connection.enode), listener(rules.local)}
-    if not ends.isdisjoint(map(listener, change.remove_nodes)):
-        return not rules.is_exempt(connection.enode)
-    return by_contract is not None and ends.isdisjoint(map(listener, change.add_nodes))
+class _Ends:
+    """Whether a connection would end; what holds for all of them is worked out once."""
+
+    def __init__(self, permissions: Permissions, change: Change) -> None:
+        self._rules = permissions.node_rules
+        self._added, self._removed = (
+            frozenset(map(listener, some)) for some in (change.add_nodes, change.remove_nodes)
+        )
+        self._listed: frozenset[Listener] | None = None
+        if permissions.listed_nodes is not None:
+            gone = frozenset(change.remove_nodes)
+            kept = (listener(enode) for enode in permissions.listed_nodes if enode not in gone)
+            self._listed = frozenset(kept) | self._added
+
+    def __call__(self, connection: Connection) -> bool:
+        rules, remote = self._rules, connection.enode
+        action = Action.KEEP_INBOUND if connection.is_inbound else Action.KEEP_OUTBOUND
+        by_contract = rules.contract_refusal_of(remote, action)
+        if self._listed is not None:
+            is_listed = remote.node_id == rules.local.node_id or listener(remote) in self._listed
+            # a contract beside the list is not touched by the change
+            return not is_listed or by_contract is not None
+        if rules.contract is None:
+            return False
+        ends = {listener(remote), listener(rules.local)}
+        if not ends.isdisjoint(self._removed):
+            return not rules.is_exempt(remote)
+        return by_contract is not None and ends.isdisjoint(self._added)
 
 
-def _is_shut_out(permissions: Permissions, change: Change, sender: Address, head: HashedHeader, state: State) -> bool:
+def _may_send(permissions: Permissions, sender: Address, head: HashedHeader, state: State) -> bool:
+    """By the rules of now that the change is about."""
     if permissions.listed_accounts is not None:
-        return permissions.account_refusal(sender) is None and sender in change.remove_accounts
+        return permissions.account_refusal(sender) is None
     contract = permissions.account_contract
-    if contract is None or sender not in change.remove_accounts:
-        return False
-    return contract.refusal(head, state, sender) is None
+    return contract is not None and contract.refusal(head, state, sender) is None

@@ -99,6 +99,14 @@ class RulesFile(Generic[T]):
             return False
         return not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(self.path, os.W_OK)
 
+    def mark(self) -> object:
+        """Something that is another when the file is; None where there is no file."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
     def place_of(self, item: T) -> str:
         """File and line of an entry, for whoever asks why; the file alone when it is not there."""
         try:

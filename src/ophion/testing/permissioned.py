@@ -18,11 +18,12 @@ def permissioned_genesis(
     accounts: Sequence[Address] | None = None,
     nodes: Sequence[Enode] | None = None,
     fork: str = "osaka",
+    version: int = 1,
 ) -> Genesis:
     """The development network with the contracts for accounts, for nodes, or both."""
     document = _document(fork)
     contracts = {} if accounts is None else account_contracts(admins, accounts)
-    contracts |= {} if nodes is None else node_contracts(admins, nodes)
+    contracts |= {} if nodes is None else node_contracts(admins, nodes, version)
     for address, account in contracts.items():
         document["alloc"][address.hex()] = account
     return parse_genesis(json.dumps(document), is_dev=True)

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from ophion.permissions.audit import NAME, AuditLog, in_bloom
+from ophion.chain.events import ChainBlock, Reorged
+from ophion.permissions.audit import NAME, AuditLog
+from ophion.permissions.contract_changes import ContractChanges
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES
 from ophion.permissions.options import PermissionConfig
 from ophion.runtime.clock import ManualClock
+from ophion.runtime.lanes import InlineLane
 from ophion.runtime.subject import SUBJECT
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.permissioned import calldata, permissioned_genesis
@@ -31,13 +34,17 @@ def test_changes_of_a_list_with_whoever_made_them(tmp_path: Path) -> None:
     file = tmp_path / "permissions_config.toml"
     file.write_text(f'accounts-whitelist=["0x{ADMIN.address.hex()}"]')
     config = replace(DEV_CONFIG, permissions=PermissionConfig(accounts_file_enabled=True))
-    with open_core(tmp_path, config) as core:
-        permissions = core.core.permissions
+
+    async def story(core: TestCore) -> None:
+        permissions, lane = core.core.permissions, InlineLane("read")
         before = SUBJECT.set("ali")
-        permissions.accounts.add([LISTED.address])
+        await permissions.change(lane, lambda: permissions.accounts.prepare([LISTED.address], ()))
         SUBJECT.reset(before)
         file.write_text("accounts-whitelist=[]")
-        permissions.reload()
+        await permissions.change(lane, permissions.reloading)
+
+    with open_core(tmp_path, config) as core:
+        asyncio.run(story(core))
     first, second = records(tmp_path / NAME)
     assert first.pop("time").endswith("Z")
     assert first == {
@@ -76,12 +83,42 @@ def test_changes_by_transactions(tmp_path: Path) -> None:
     assert {record["by"] for record in found} == {f"0x{ADMIN.address.hex()}"}
     account = f"0x{OTHER.address.hex()}"
     assert [(record["added"], record["removed"]) for record in found] == [([account], []), ([], [account])]
+    assert [(record["before"], record["after"]) for record in found] == [(2, 3), (3, 2)]
+
+
+def test_changes_that_a_reorganisation_undoes(tmp_path: Path) -> None:
+    """As if a block that made a change had been left for another."""
+    rules = PermissionConfig(accounts_contract_enabled=True, accounts_contract=ACCOUNT_INGRESS)
+    call = calldata("addAccount(address)", OTHER.address)
+
+    genesis = permissioned_genesis([ADMIN.address], [LISTED.address])
+    with open_core(tmp_path, replace(DEV_CONFIG, permissions=rules), genesis) as core:
+        audit = AuditLog(tmp_path / "other", ManualClock(), InlineLane("write"))
+        changes = ContractChanges(core.chain, {"accounts": ACCOUNT_INGRESS})
+
+        async def main() -> None:
+            header, _ = await core.mine(legacy_transaction(ADMIN, 0, to=ACCOUNT_RULES, data=call, gas=500_000))
+            body = core.chain.store.body(header.hash)
+            assert body is not None
+            block = ChainBlock(header, body)
+            audit.follow_contracts(changes)(Reorged((block,), (block,)))
+
+        asyncio.run(main())
+    undone, done = records(tmp_path / "other")
+    assert undone == done | {"undone": True}
+
+
+def record(audit: AuditLog, *numbers: int) -> None:
+    async def main() -> None:
+        for number in numbers:
+            audit.record(lambda number=number: [{"number": number}])  # type: ignore[misc]
+        await audit.written()
+
+    asyncio.run(main())
 
 
 def test_size_is_bounded_by_turning_over(tmp_path: Path) -> None:
-    audit = AuditLog(tmp_path / "log", ManualClock(), most_bytes=200, kept=2)
-    for number in range(50):
-        audit.record(number=number)
+    record(AuditLog(tmp_path / "log", ManualClock(), InlineLane("write"), most_bytes=200, kept=2), *range(50))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1", "log.2"]
     assert all(path.stat().st_size <= 200 for path in tmp_path.iterdir())
     kept = [record["number"] for name in ("log.2", "log.1", "log") for record in records(tmp_path / name)]
@@ -92,10 +129,5 @@ def test_a_record_that_cannot_be_written_is_an_error_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR):
-        AuditLog(tmp_path / "none" / "log", ManualClock()).record(number=1)
+        record(AuditLog(tmp_path / "none" / "log", ManualClock(), InlineLane("write")), 1)
     assert "could not be recorded" in caplog.text
-
-
-def test_bloom() -> None:
-    assert not in_bloom(bytes(256), ACCOUNT_INGRESS)
-    assert in_bloom(b"\xff" * 256, ACCOUNT_INGRESS)

@@ -12,10 +12,12 @@ from ophion.native.transactions import Transaction, decode_transactions
 from ophion.permissions.contract_abi import (
     MalformedAnswer,
     connection_question,
+    named_url,
     node_question,
     packed_ip,
-    read_account_change,
+    read_account_changes,
     read_connection,
+    read_named_node,
     read_node_change,
     read_yes_or_no,
     sending_question,
@@ -75,15 +77,37 @@ def test_calls_that_change_rules_are_understood(end: Enode) -> None:
     account = encode(["address"], ["0x" + "11" * 20])
     for verb, is_added in (("add", True), ("remove", False)):
         assert read_node_change(selector(f"{verb}Enode({','.join(ends)})") + words) == (is_added, node)
-        assert read_account_change(selector(f"{verb}Account(address)") + account) == (is_added, b"\x11" * 20)
+        assert read_account_changes(selector(f"{verb}Account(address)") + account) == (is_added, [b"\x11" * 20])
+        named = encode(["string", "string", "uint16"], [end.node_id.hex(), end.ip, end.tcp_port])
+        assert read_node_change(selector(f"{verb}Enode(string,string,uint16)") + named) == (is_added, node)
+    many = encode(["address[]"], [["0x" + "11" * 20, "0x" + "22" * 20]])
+    assert read_account_changes(selector("addAccounts(address[])") + many) == (True, [b"\x11" * 20, b"\x22" * 20])
+
+
+@given(st.text(max_size=70), st.text(max_size=40), st.integers(0, 65535), st.binary(max_size=64))
+def test_nodes_by_name_are_read_wherever_they_stand(name: str, host: str, port: int, before: bytes) -> None:
+    before = before[: len(before) // 32 * 32]
+    named = encode(["string", "string", "uint16"], [name, host, port])
+    assert read_named_node(named) == (name, host, port)
+    # in an event they stand behind a flag, and texts are found by their distance from the beginning
+    event = encode(["bool", "string", "string", "uint16"], [True, name, host, port])
+    assert read_named_node(event, 32) == (name, host, port)
+
+
+def test_a_node_named_otherwise_than_by_an_address_is_no_change_that_can_be_rehearsed() -> None:
+    named = encode(["string", "string", "uint16"], [A.node_id.hex(), "bank.example", 1])
+    assert read_node_change(selector("addEnode(string,string,uint16)") + named) is None
+    assert named_url((A.node_id.hex(), "bank.example", 1)) == f"enode://{A.node_id.hex()}@bank.example:1"
 
 
 @given(st.binary(max_size=200))
 def test_other_calls_are_not(call: bytes) -> None:
-    for selected in (call, selector("addAccount(address)") + call, b"" + call):
-        read_account_change(selected)
+    names = ("addAccount(address)", "addAccounts(address[])", "addEnode(string,string,uint16)")
+    for selected in (call, *(selector(name) + call for name in names)):
+        read_account_changes(selected)
         read_node_change(selected)
-    assert read_account_change(call) is None
+        read_named_node(call, 32)
+    assert read_account_changes(call) is None
     assert read_node_change(call) is None
 
 

@@ -13,15 +13,13 @@ from pathlib import Path
 import pytest
 
 from ophion.native.crypto import keccak256
-from ophion.permissions.contract_abi import packed_ip
+from ophion.permissions.contract_abi import ADMIN, RULES, named_node, packed_ip
 from ophion.permissions.contract_genesis import (
     ACCOUNT_INGRESS,
     ACCOUNT_RULES,
-    ADMIN,
     ADMINISTRATION,
     NODE_INGRESS,
     NODE_RULES,
-    RULES,
     account_contracts,
     code,
     node_contracts,
@@ -96,6 +94,28 @@ def test_storage_is_that_of_deployed_contracts(tmp_path: Path) -> None:
         for made, fixed in names.items():
             assert f"0x{state.code(made).hex()}" == expected[fixed]["code"]
             assert renamed(storage_of(core, made), names) == expected[fixed]["storage"], fixed.hex()
+
+
+def test_nodes_by_name_lie_where_deploying_would_put_them(tmp_path: Path) -> None:
+    nodes, rules = created(0), created(1)
+    named = [*NODES, Enode(b"\7" * 64, "2001:db8:1111:2222:3333:4444:5555:6666", 7, 7)]  # more than a word of text
+    steps: list[tuple[bytes | None, bytes]] = [
+        (None, code("NodeIngress", "creation")),
+        (None, code("NodeRulesByName", "creation") + nodes.rjust(32, b"\0")),
+        (nodes, calldata("setContractAddress(bytes32,address)", RULES, rules)),
+        *((rules, calldata("addEnode(string,string,uint16)") + named_node(enode)) for enode in named),
+    ]
+
+    async def story(core: TestCore) -> None:
+        for nonce, (to, data) in enumerate(steps):
+            await core.mine(legacy_transaction(KEY, nonce, to=to, data=data, gas=3_000_000))
+
+    expected = node_contracts([KEY.address], named, version=2)
+    with open_core(tmp_path) as core:
+        asyncio.run(story(core))
+        state = core.chain.store.state(core.chain.head.header.state_root)
+        assert f"0x{state.code(rules).hex()}" == expected[NODE_RULES]["code"]
+        assert renamed(storage_of(core, rules), {nodes: NODE_INGRESS}) == expected[NODE_RULES]["storage"]
 
 
 def test_customary_slots_of_the_ingress() -> None:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from ophion.errors import RulesError
-from ophion.permissions.contract_abi import packed_ip
+from ophion.permissions.contract_abi import named_node, packed_node
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES, NODE_INGRESS, NODE_RULES
 from ophion.permissions.node_rules import Action
 from ophion.permissions.options import PermissionConfig
@@ -25,6 +27,8 @@ ADMIN = DEV_KEYS[0]
 NODES = [Enode(bytes([number]) * 64, f"10.0.0.{number}", 30303, 30303) for number in range(1, 13)]
 ACCOUNTS = [bytes([number]) * 20 for number in range(1, 13)]
 OWN = NODES[0]
+CONTRACT_CHANGES = 200
+"""Of each interface; a thousand more are made of lists."""
 
 
 def some(random: Random, items: list[Enode] | list[Address], most: int) -> list[Enode] | list[Address]:
@@ -93,59 +97,72 @@ def test_a_thousand_changes_of_lists(tmp_path: Path) -> None:
                     tuple(one for one in senders if permissions.account_refusal(one) is not None),
                 )
                 assert told == happened, change
+                # and so it is with those who decide: whoever is reached afterwards is whom the rehearsal leaves
+                members = [one.node_id[:20] for one in NODES[:7]]
+                staying = [one.address for one in connections if one not in told.closed]
+                left = [one.address for one in connections if may_stay(permissions, one)]
+                own = OWN.node_id[:20]
+                assert reachable(members, own, staying) == reachable(members, own, left)
                 closed += len(happened.closed)
                 shut_out += len(happened.shut_out)
                 refused += problem is not None
     assert min(closed, shut_out, refused) > 50, "the changes were worth rehearsing"
 
 
-def test_changes_of_contracts(tmp_path: Path) -> None:
-    random = Random(11)
+@pytest.mark.parametrize("version", [1, 2])
+def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
+    random = Random(11 + version)
     rules = PermissionConfig(
         accounts_contract_enabled=True,
         accounts_contract=ACCOUNT_INGRESS,
         nodes_contract_enabled=True,
         nodes_contract=NODE_INGRESS,
+        nodes_contract_version=version,
     )
-    genesis = permissioned_genesis([ADMIN.address], ACCOUNTS[:6], NODES[:6])
+    genesis = permissioned_genesis([ADMIN.address], ACCOUNTS[:6], NODES[:6], version=version)
 
-    def about(method: str, enode: Enode) -> bytes:
-        words = (enode.node_id[:32], enode.node_id[32:], packed_ip(enode.ip).ljust(32, b"\0"), enode.tcp_port)
-        return calldata(f"{method}(bytes32,bytes32,bytes16,uint16)", *words)
-
-    def allow(verb: str, account: Address) -> bytes:
-        return calldata(f"{verb}Account(address)", account)
+    def about(verb: str, one: Enode | Address) -> tuple[Address, bytes]:
+        """To whom a change is sent, and how it is said."""
+        if isinstance(one, bytes):
+            return ACCOUNT_RULES, calldata(f"{verb}Account(address)", one)
+        if version == 2:
+            return NODE_RULES, calldata(f"{verb}Enode(string,string,uint16)") + named_node(one)
+        return NODE_RULES, calldata(f"{verb}Enode(bytes32,bytes32,bytes16,uint16)") + packed_node(one)
 
     async def story(core: TestCore) -> None:
         permissions = core.core.permissions
         permissions.node_rules.local = OWN
         contract = permissions.account_contract
         assert contract is not None
-        for nonce in range(40):
-            node, account = random.choice(NODES[1:]), random.choice(ACCOUNTS)
-            verb = random.choice(["add", "remove"])
-            change, to, call = random.choice(
-                [
-                    (Change(**{f"{verb}_nodes": [node]}), NODE_RULES, about(f"{verb}Enode", node)),
-                    (
-                        Change(**{f"{verb}_accounts": [account]}),
-                        ACCOUNT_RULES,
-                        allow(verb, account),
-                    ),
-                ]
+        nonce = 0
+        for _ in range(CONTRACT_CHANGES):
+            # this node may be among those taken out: then it has no connections left
+            changed = random.sample([*NODES, *ACCOUNTS], random.randint(1, 4))
+            verbs = {one: random.choice(["add", "remove"]) for one in changed}
+            change = Change(
+                *(
+                    [one for one in changed if verbs[one] == verb and isinstance(one, kind)]
+                    for kind in (bytes, Enode)
+                    for verb in ("add", "remove")
+                )
             )
             head, state = core.chain.head, core.queries.head_state
             connections = [connection(one, random) for one in NODES[1:]]
             connections = [one for one in connections if may_stay(permissions, one)]
             senders = [one for one in ACCOUNTS if contract.refusal(head, state, one) is None]
             told = rehearse(permissions, change, connections, ACCOUNTS, head, state)
-            await core.mine(legacy_transaction(ADMIN, nonce, to=to, data=call, gas=500_000))
+            sent = []
+            for one in changed:
+                to, call = about(verbs[one], one)
+                sent.append(legacy_transaction(ADMIN, nonce, to=to, data=call, gas=1_000_000))
+                nonce += 1
+            await core.mine(*sent)
             head, state = core.chain.head, core.queries.head_state
             assert told == Rehearsal(
                 None,
                 tuple(one for one in connections if not may_stay(permissions, one)),
                 tuple(one for one in senders if contract.refusal(head, state, one) is not None),
-            )
+            ), (change, told)
 
     with open_core(tmp_path, replace(DEV_CONFIG, permissions=rules), genesis) as core:
         asyncio.run(story(core))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from ophion.permissions.allow_list import AllowList
@@ -28,19 +29,17 @@ Texts = Annotated[list[str], object_result("list", "list of strings", _TEXTS_SCH
 
 
 @method("perm_addAccountsToWhitelist", aliases=["perm_addAccountsToAllowlist"])
-def add_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
+async def add_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
     """Let more accounts send transactions, all of them or none."""
     permitted = ctx.permissions.accounts
-    permitted.add(requested_accounts(accounts))
-    return _SUCCESS
+    return await _changed(ctx, lambda: permitted.prepare(requested_accounts(accounts), ()))
 
 
 @method("perm_removeAccountsFromWhitelist", aliases=["perm_removeAccountsFromAllowlist"])
-def remove_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
+async def remove_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
     """Let accounts send transactions no longer, all of them or none."""
     permitted = ctx.permissions.accounts
-    permitted.remove(requested_accounts(accounts))
-    return _SUCCESS
+    return await _changed(ctx, lambda: permitted.prepare((), requested_accounts(accounts)))
 
 
 @method("perm_getAccountsWhitelist", aliases=["perm_getAccountsAllowlist"])
@@ -50,22 +49,21 @@ def get_accounts(ctx: RpcContext) -> Texts:
 
 
 @method("perm_addNodesToWhitelist", aliases=["perm_addNodesToAllowlist"])
-def add_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
+async def add_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
     """Let more nodes connect, all of them or none."""
     permitted = _nodes(ctx)
-    permitted.add(requested_nodes(nodes))
-    return _SUCCESS
+    return await _changed(ctx, lambda: permitted.prepare(requested_nodes(nodes), ()))
 
 
 @method("perm_removeNodesFromWhitelist", aliases=["perm_removeNodesFromAllowlist"])
-def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
+async def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
     """Let nodes connect no longer, all of them or none; connections with them end at once.
 
     Bootnodes and static nodes stay.
     """
     _nodes(ctx)
-    ctx.permissions.remove_nodes(requested_nodes(nodes))
-    return _SUCCESS
+    permissions = ctx.permissions
+    return await _changed(ctx, lambda: permissions.without_nodes(requested_nodes(nodes)))
 
 
 @method("perm_getNodesWhitelist", aliases=["perm_getNodesAllowlist"])
@@ -81,7 +79,12 @@ def _nodes(ctx: RpcContext) -> AllowList[Enode]:
 
 
 @method("perm_reloadPermissionsFromFile")
-def reload(ctx: RpcContext) -> Text:
+async def reload(ctx: RpcContext) -> Text:
     """Read the lists from their files again; they stay as they are when something is wrong there."""
-    ctx.permissions.reload()
+    return await _changed(ctx, ctx.permissions.reloading)
+
+
+async def _changed(ctx: RpcContext, prepare: Callable[[], Callable[[], None]]) -> str:
+    """Thousands of entries take a while to read, to compare and to write: the loop does not wait for that."""
+    await ctx.permissions.change(ctx.lanes.read, prepare)
     return _SUCCESS

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeGuard
 
 from ophion.native.crypto import address_of
-from ophion.permissions.contract_abi import read_account_change, read_node_change
+from ophion.permissions.contract_abi import read_account_changes, read_node_change
 from ophion.permissions.explain import RuleAnswer, Sending, explain_connection, explain_sending
 from ophion.permissions.rehearsal import Change, Connection, reachable, rehearse
 from ophion.permissions.requests import read_node
@@ -15,7 +16,7 @@ from ophion.pool.events import DropReason
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.enode import Enode
 from ophion.primitives.hexcodec import data, quantity
-from ophion.primitives.types import BlockTag
+from ophion.primitives.types import Address, BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
 from ophion.rpc.language.registry import method
 from ophion.rpc.language.wire_types import (
@@ -207,10 +208,11 @@ _CHANGES = ("addAccounts", "removeAccounts", "addNodes", "removeNodes")
 
 
 def _decode_change(value: object) -> Change:
-    if isinstance(value, dict) and "data" in value and set(value) <= {"to", "data"}:
-        return _called(decode_data(value["data"]))
+    calls = [call for call in (value if isinstance(value, list) else [value]) if _is_call(call)]
+    if calls and (calls == value or calls == [value]):
+        return _called([decode_data(call["data"]) for call in calls])
     if not isinstance(value, dict) or not value or set(value) - set(_CHANGES):
-        raise invalid_params(f"an object with some of {', '.join(_CHANGES)}, or a call with data, is expected")
+        raise invalid_params(f"an object with some of {', '.join(_CHANGES)}, or calls with data, are expected")
     texts = {name: value.get(name, []) for name in _CHANGES}
     if not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in texts.values()):
         raise invalid_params("arrays of strings are expected")
@@ -222,27 +224,47 @@ def _decode_change(value: object) -> Change:
     )
 
 
-def _called(call: bytes) -> Change:
-    """The change that a call to a rules contract would make."""
-    account, node = read_account_change(call), read_node_change(call)
-    if account is not None:
-        return Change(add_accounts=[account[1]]) if account[0] else Change(remove_accounts=[account[1]])
-    if node is not None:
-        return Change(add_nodes=[node[1]]) if node[0] else Change(remove_nodes=[node[1]])
-    raise invalid_params("data: not a call of addAccount, removeAccount, addEnode or removeEnode")
+def _is_call(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict) and "data" in value and set(value) <= {"to", "data"}
 
 
+def _called(calls: Sequence[bytes]) -> Change:
+    """The change that calls to rules contracts would make, one after the other: of an entry the last call counts."""
+    accounts: dict[Address, bool] = {}
+    nodes: dict[Enode, bool] = {}
+    for call in calls:
+        account, node = read_account_changes(call), read_node_change(call)
+        if account is not None:
+            accounts |= dict.fromkeys(account[1], account[0])
+        elif node is not None:
+            nodes[node[1]] = node[0]
+        else:
+            raise invalid_params("data: not a call of addAccount(s), removeAccount, addEnode or removeEnode")
+    return Change(
+        [account for account, is_added in accounts.items() if is_added],
+        [account for account, is_added in accounts.items() if not is_added],
+        [node for node, is_added in nodes.items() if is_added],
+        [node for node, is_added in nodes.items() if not is_added],
+    )
+
+
+_LISTS_SCHEMA = {
+    "type": "object",
+    "properties": {name: {"type": "array", "items": {"type": "string"}} for name in _CHANGES},
+    "additionalProperties": False,
+}
+_CALL_SCHEMA = {
+    "type": "object",
+    "properties": {"to": {"type": "string"}, "data": {"type": "string"}},
+    "required": ["data"],
+    "additionalProperties": False,
+}
 ChangeParam = Annotated[
     Change,
     Wire(
         "change",
-        "additions and removals, or a call to a rules contract",
-        {
-            "type": "object",
-            "properties": {name: {"type": "array", "items": {"type": "string"}} for name in _CHANGES}
-            | {"to": {"type": "string"}, "data": {"type": "string"}},
-            "additionalProperties": False,
-        },
+        "additions and removals, or a call to a rules contract, or several",
+        {"anyOf": [_LISTS_SCHEMA, _CALL_SCHEMA, {"type": "array", "items": _CALL_SCHEMA, "minItems": 1}]},
         _decode_change,
     ),
 ]

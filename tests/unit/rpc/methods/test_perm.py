@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -12,9 +14,12 @@ from ophion.chain.block import decode_block
 from ophion.chain.importer import Outcome
 from ophion.permissions.options import PermissionConfig
 from ophion.primitives.enode import Enode
+from ophion.runtime.lanes import InlineLane
 from ophion.testing.core import DEV_CONFIG, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface, open_interface
+
+T = TypeVar("T")
 
 A, B = ("0x" + key.address.hex() for key in DEV_KEYS[1:3])
 C = "0x" + "ab" * 20
@@ -76,6 +81,46 @@ def test_a_bad_request_changes_nothing(
 @pytest.mark.parametrize("params", [[], [A], [None], [{}], [[5]]])
 def test_a_parameter_that_is_no_array_of_texts(node: Interface, params: list[object]) -> None:
     assert node.error("perm_addAccountsToWhitelist", *params) == (-32602, "Invalid params")
+
+
+class Gate(InlineLane):
+    """A lane whose jobs wait for the test."""
+
+    def __init__(self) -> None:
+        super().__init__("read")
+        self.jobs: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
+
+    async def run(self, job: Callable[[], T], deadline_s: float | None = None) -> T:
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.jobs.put_nowait(lambda: waiting.set_result(None))
+        await waiting
+        return job()
+
+
+def test_a_long_change_does_not_hold_the_loop_and_ends_though_its_client_has_gone(node: Interface, path: Path) -> None:
+    gate = Gate()
+    many = [f"0x{number:040x}" for number in range(10_000)]
+
+    async def story() -> None:
+        permissions = node.context.permissions
+        first = asyncio.create_task(permissions.change(gate, lambda: permissions.accounts.prepare(_read(many), ())))
+        second = asyncio.create_task(permissions.change(gate, lambda: permissions.accounts.prepare((), _read([A]))))
+        begin = await gate.jobs.get()
+        await asyncio.sleep(0)
+        assert gate.jobs.empty(), "one after the other"
+        assert len(permissions.accounts.entries) == 1
+        first.cancel()
+        begin()
+        (await gate.jobs.get())()
+        await second
+
+    node.run(story())
+    assert node.ask("perm_getAccountsWhitelist") == many
+    assert path.read_text().count("0x") == len(many)
+
+
+def _read(texts: list[str]) -> list[bytes]:
+    return [bytes.fromhex(text[2:]) for text in texts]
 
 
 def test_feature_off(dev: Interface) -> None:

@@ -216,6 +216,27 @@ def test_a_call_to_a_rules_contract_is_rehearsed(ruled: Interface) -> None:
     assert ruled.ask("perm_rehearse", call)["sendersShutOut"] == {}
 
 
+def test_calls_to_rules_contracts_are_rehearsed_together(ruled: Interface) -> None:
+    """Of an account the last call counts."""
+    sent(ruled, legacy_transaction(LISTED, 0))
+    remove, add = (
+        {"to": hexed(ACCOUNT_RULES), "data": hexed(calldata(f"{verb}Account(address)", LISTED.address))}
+        for verb in ("remove", "add")
+    )
+    other = {"data": hexed(calldata("removeAccount(address)", b"\7" * 20))}
+    many = {"data": hexed(calldata("addAccounts(address[])", 32, 1, LISTED.address))}
+    for calls, is_shut_out in (
+        ([remove], True),
+        ([other, remove], True),
+        ([add, remove, other], True),
+        ([remove, add], False),
+        ([remove, many], False),
+    ):
+        assert bool(ruled.ask("perm_rehearse", calls)["sendersShutOut"]) is is_shut_out
+    assert ruled.error("perm_rehearse", [remove, {}])[0] == -32602
+    assert ruled.error("perm_rehearse", [remove, {"addNodes": []}])[0] == -32602
+
+
 def test_a_rehearsal_tells_why_a_change_would_be_refused(listed: Interface) -> None:
     answer = listed.ask("perm_rehearse", {"addNodes": [N1.url]})
     assert answer["problem"] == "Cannot add an existing node to whitelist"
