@@ -1,7 +1,8 @@
 """ethers and viem, unmodified: every type of transaction, the errors they recognise, and what they hear under load.
 
-The packages are those of examples/javascript-client, by its lock file. `OPHION_WATCH_SECONDS` makes the watching as
-long as one likes; a few seconds are part of every run.
+The packages are those of examples/javascript-client, by its lock file, or of the folder that `CLIENT_PACKAGES` names.
+Where `GETH` names a geth, the same scripts run against it and what they say is compared. `OPHION_WATCH_SECONDS` makes
+the watching as long as one likes; a few seconds are part of every run.
 """
 
 from __future__ import annotations
@@ -19,35 +20,48 @@ import eth_account
 import pytest
 
 from ophion.testing.process import NodeProcess
+from tests.clients.geth_dev import CHAIN_ID, IS_THERE, GethDev
 from tests.conftest import ROOT
 from tests.integration.test_node_examples import javascript
 
 SCRIPTS = Path(__file__).parent / "javascript"
 WATCH_SECONDS = float(os.environ.get("OPHION_WATCH_SECONDS", "3"))
+FIRST = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+"""Whose key the scripts have."""
 LIBRARIES = pytest.mark.parametrize("library", ["ethers", "viem"])
 
 
 def told(script: str, tmp_path: Path, *options: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
     """What a script says about a fresh `ophion dev`."""
-    folder = javascript("javascript-client")
-    file = tmp_path / "given.json"
-    file.write_text(json.dumps(given or {}))
     dev = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--logging=WARN", *options)
     with NodeProcess(tmp_path / "data", *dev, command=("dev",)) as node:
-        ran = subprocess.run(
-            [
-                "node",
-                str(SCRIPTS / script),
-                f"http://127.0.0.1:{node.ports['json-rpc']}",
-                f"ws://127.0.0.1:{node.ports['ws-rpc']}",
-                str(folder),
-                str(file),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=120 + 2 * WATCH_SECONDS,
-            check=False,
+        ports = node.ports
+        return said_of(
+            f"http://127.0.0.1:{ports['json-rpc']}", f"ws://127.0.0.1:{ports['ws-rpc']}", script, tmp_path, given
         )
+
+
+def told_by_geth(script: str, tmp_path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """What the same script says about a fresh `geth --dev`."""
+    if not IS_THERE:
+        pytest.skip("GETH does not name a geth binary to compare with")
+    with GethDev(tmp_path / "geth", FIRST) as geth:
+        return said_of(
+            geth.http_url, geth.ws_url, script, tmp_path, {"chainId": CHAIN_ID, "fee": "5000000000", **given}
+        )
+
+
+def said_of(http: str, websocket: str, script: str, tmp_path: Path, given: dict[str, Any] | None) -> dict[str, Any]:
+    folder = os.environ.get("CLIENT_PACKAGES") or javascript("javascript-client")
+    file = tmp_path / "given.json"
+    file.write_text(json.dumps(given or {}))
+    ran = subprocess.run(
+        ["node", str(SCRIPTS / script), http, websocket, str(folder), str(file)],
+        capture_output=True,
+        text=True,
+        timeout=120 + 2 * WATCH_SECONDS,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
     return dict(json.loads(line) for line in ran.stdout.splitlines())
 
@@ -121,6 +135,34 @@ def test_ethers_recognises_refusals(tmp_path: Path) -> None:
 
 def test_viem_recognises_refusals(tmp_path: Path) -> None:
     assert told("viem-errors.mjs", tmp_path) == VIEM_ERRORS
+
+
+_WAITS = "geth keeps it until the base fee has fallen; here it is refused, as the interface has it (-32009)"
+OTHERWISE = {
+    "ethers": {"below base fee": _WAITS},
+    "viem": {
+        "below base fee": _WAITS,
+        "gas limit": "the code is that of the original (-32005), which viem knows; geth has -32000 for everything",
+    },
+}
+"""What a library makes of a refusal otherwise than with geth, and why."""
+
+
+@LIBRARIES
+def test_refusals_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None:
+    theirs = told_by_geth(f"{library}-errors.mjs", tmp_path, {})
+    ours = {"ethers": ETHERS_ERRORS, "viem": VIEM_ERRORS}[library]
+    assert {name for name in ours if ours[name] != theirs[name]} == OTHERWISE[library].keys(), theirs
+    assert theirs.keys() == ours.keys()
+
+
+@LIBRARIES
+def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None:
+    """Of geth 1.13, which does not know type 4 and whose blobs have another form."""
+    theirs = told_by_geth(f"{library}-types.mjs", tmp_path, {"delegates": False, "fills": False})
+    ours = told(f"{library}-types.mjs", tmp_path)
+    for name in ("default", "0", "1", "2"):
+        assert (ours[name]["type"], ours[name]["status"]) == (theirs[name]["type"], theirs[name]["status"])
 
 
 def test_the_words_of_the_original_are_not_recognised(tmp_path: Path) -> None:

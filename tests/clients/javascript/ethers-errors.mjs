@@ -1,11 +1,11 @@
 // What ethers makes of refused transactions.
-import { KEY, TO, load, tell, url } from "./packages.mjs";
+import { KEY, TO, chainId, fee, load, tell, url } from "./packages.mjs";
 
 const { JsonRpcProvider, Wallet, parseEther } = load("ethers");
 const provider = new JsonRpcProvider(url, undefined, { pollingInterval: 20, cacheTimeout: -1 });
 const wallet = new Wallet(KEY, provider);
 const poor = new Wallet("0x" + "77".repeat(32), provider);
-const plain = { to: TO, value: 1n, gasLimit: 21000n, maxFeePerGas: 1000n, maxPriorityFeePerGas: 0n, chainId: 2018, type: 2 };
+const plain = { to: TO, value: 1n, gasLimit: 21000n, maxFeePerGas: fee, maxPriorityFeePerGas: 0n, chainId, type: 2 };
 
 async function refused(name, who, request) {
   try {
@@ -24,7 +24,7 @@ await refused("insufficient funds", poor, { nonce: 0 });
 await refused("value above balance", wallet, { nonce, value: parseEther("1000000") });
 await refused("intrinsic gas", wallet, { nonce, gasLimit: 20000n });
 await refused("below base fee", wallet, { nonce, maxFeePerGas: 1n });
-await refused("tip above fee", wallet, { nonce, maxPriorityFeePerGas: 2000n });
+await refused("tip above fee", wallet, { nonce, maxPriorityFeePerGas: 2n * fee });
 await refused("gas limit", wallet, { nonce, gasLimit: 2n ** 25n });
 await refused("other chain", wallet, { nonce, chainId: 1 });
 await refused("waiting", wallet, { nonce: nonce + 5 });

@@ -1,5 +1,5 @@
 // Every type of transaction with ethers, each mined and read back.
-import { KEY, OTHER, TO, given, load, tell, url } from "./packages.mjs";
+import { KEY, OTHER, TO, chainId, given, load, tell, url } from "./packages.mjs";
 
 const { JsonRpcProvider, Wallet } = load("ethers");
 const provider = new JsonRpcProvider(url, undefined, { pollingInterval: 20, cacheTimeout: -1 });
@@ -15,10 +15,12 @@ await send("default", {});
 await send("0", { type: 0 });
 await send("1", { type: 1, accessList: [{ address: TO, storageKeys: ["0x" + "00".repeat(32)] }] });
 await send("2", { type: 2 });
-const authority = new Wallet(OTHER, provider);
-const permit = await authority.authorize({ address: TO, nonce: await authority.getNonce(), chainId: 2018 });
-await send("4", { type: 4, authorizationList: [permit] });
-tell("delegated", await provider.getCode(authority.address));
+if (given.delegates ?? true) {
+  const authority = new Wallet(OTHER, provider);
+  const permit = await authority.authorize({ address: TO, nonce: await authority.getNonce(), chainId });
+  await send("4", { type: 4, authorizationList: [permit] });
+  tell("delegated", await provider.getCode(authority.address));
+}
 if (given.blob) {
   const { blob, commitment, proof } = given.blob;
   const hash = given.blob.hash;

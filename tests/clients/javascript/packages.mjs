@@ -5,6 +5,8 @@ import { createRequire } from "node:module";
 export const [url, websocket, folder, file] = process.argv.slice(2);
 export const load = createRequire(`${folder}/package.json`);
 export const given = JSON.parse(readFileSync(file));
+export const chainId = given.chainId ?? 2018;
+export const fee = BigInt(given.fee ?? 1000); // enough for the base fee of the chain
 
 // A public test key of the dev network: everybody knows it, never use it for anything of value.
 export const KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";

@@ -1,15 +1,15 @@
 // What viem makes of refused transactions.
-import { KEY, TO, load, tell, url } from "./packages.mjs";
+import { KEY, TO, chainId, fee, load, tell, url } from "./packages.mjs";
 
 const { BaseError, createPublicClient, createWalletClient, defineChain, http, parseEther } = load("viem");
 const { privateKeyToAccount } = load("viem/accounts");
-const chain = defineChain({ id: 2018, name: "dev", nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 }, rpcUrls: { default: { http: [url] } } });
+const chain = defineChain({ id: chainId, name: "dev", nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 }, rpcUrls: { default: { http: [url] } } });
 const transport = http(url, { retryCount: 0 });
 const reader = createPublicClient({ chain, transport, pollingInterval: 20 });
 const account = privateKeyToAccount(KEY);
 const wallet = createWalletClient({ account, chain, transport });
 const poor = createWalletClient({ account: privateKeyToAccount("0x" + "77".repeat(32)), chain, transport });
-const plain = { to: TO, value: 1n, gas: 21000n, maxFeePerGas: 1000n, maxPriorityFeePerGas: 0n, type: "eip1559" };
+const plain = { to: TO, value: 1n, gas: 21000n, maxFeePerGas: fee, maxPriorityFeePerGas: 0n, type: "eip1559" };
 
 async function refused(name, who, request) {
   try {
@@ -27,7 +27,7 @@ await refused("insufficient funds", poor, { nonce: 0 });
 await refused("value above balance", wallet, { nonce, value: parseEther("1000000") });
 await refused("intrinsic gas", wallet, { nonce, gas: 20000n });
 await refused("below base fee", wallet, { nonce, maxFeePerGas: 1n });
-await refused("tip above fee", wallet, { nonce, maxPriorityFeePerGas: 2000n });
+await refused("tip above fee", wallet, { nonce, maxPriorityFeePerGas: 2n * fee });
 await refused("gas limit", wallet, { nonce, gas: 2n ** 25n });
 await refused("waiting", wallet, { nonce: nonce + 5 });
 await refused("known", wallet, { nonce: nonce + 5 });
