@@ -178,6 +178,55 @@ def test_pipelined_requests_are_answered_in_order() -> None:
         assert [part[-1:] for part in found.split(b"HTTP/1.1 200 OK")[1:]] == [b"a", b"b", b"c"]
 
 
+def test_a_client_that_hurries_after_usual_requests_is_answered_in_order() -> None:
+    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            _, body = await request_of(reader)
+            await asyncio.sleep(0.3 if body == b"a" else 0)
+            writer.write(ANSWER.replace(b"{}", body * 2))
+
+    one = b"POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n"
+    with Upstream(count) as node, Gateway(site(json_rpc=node.port)) as gateway, gateway.socket() as client:
+        for _ in range(3):
+            client.sendall(one + b"x")
+            assert client.recv(4096).endswith(b"xx")
+        client.sendall(one + b"a")
+        time.sleep(0.1)  # it is on its way by the short one
+        client.sendall(one + b"b" + one + b"c")
+        found = b""
+        while not found.endswith(b"cc"):
+            found += client.recv(4096)
+        assert [part[-2:] for part in found.split(b"HTTP/1.1 200 OK")[1:]] == [b"aa", b"bb", b"cc"]
+        client.sendall(one + b"a")
+        time.sleep(0.1)
+        client.shutdown(socket.SHUT_WR)  # all is said, and the answer is still wanted
+        assert client.recv(4096).endswith(b"aa")
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"nonsense", b"HTTP/1.1 418 T\r\nConnection: close\r\nContent-Length: 3\r\n\r\ntea"]
+)
+def test_an_unusual_answer_after_usual_ones_is_told(said: bytes) -> None:
+    async def change(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(3):
+            await request_of(reader)
+            writer.write(ANSWER)
+        await request_of(reader)
+        writer.write(said)
+        await writer.drain()
+
+    with Upstream(change) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        client = gateway.client()
+        for _ in range(3):
+            client.request("POST", "/jsonrpc", b"{}")
+            assert client.getresponse().read() == b"{}"
+        client.request("POST", "/jsonrpc", b"{}")
+        answer = client.getresponse()
+        assert (answer.status, answer.read() == b"tea") == ((418, True) if said.endswith(b"tea") else (502, False))
+        client.request("POST", "/jsonrpc", b"{}")
+        assert client.getresponse().read() == b"{}", "the next one goes over a new connection"
+
+
 def test_tokens_go_on_and_the_node_is_addressed_by_its_own_name() -> None:
     heads: list[bytes] = []
 

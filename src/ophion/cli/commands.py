@@ -17,6 +17,7 @@ FAMILIES: dict[str, Family] = {
         Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),
         Family("permissions", "Rules contracts: who may connect and transact on a network.", "ophion.cli.permissions"),
         Family("public-key", "Show the public key and the address of this node.", "ophion.cli.keys"),
+        Family("quickstart", "A network on this machine by one command, behind one address.", "ophion.cli.quickstart"),
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
         Family("simulate", "Play consensus networks under faults, decided by a seed.", "ophion.cli.simulate"),
         Family("storage", "Look into the database: sizes, integrity.", "ophion.cli.storage"),

@@ -1,16 +1,26 @@
-"""One client of a gateway: an HTTP connection whose requests go on to a node, or a WebSocket that becomes a tunnel."""
+"""One client of a gateway: an HTTP connection whose requests go on to a node, or a WebSocket that becomes a tunnel.
+
+    bytes -> HttpConnection -> Passage -> Upstream -> Answers -> bytes          in general
+    bytes -> UpstreamConnection.relay -> bytes                                  the same head again, and a usual answer
+
+On the short way the connection has a `_relay` and its `Answers` know nothing of it. Whatever else happens before the
+answer is there goes the usual way, so the wait is made a usual one first (`wait_properly`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import cast
 
 from ophion.gateway.heads import handshake
 from ophion.gateway.paths import Passage, Paths
 from ophion.gateway.tunnel import Tunnel
+from ophion.gateway.upstream import UpstreamConnection
 from ophion.rpc.transport.http.connection import HttpConnection
-from ophion.rpc.transport.http.policy import HttpPolicy, Result
+from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
 from ophion.rpc.transport.http.reader import RequestReader
+from ophion.rpc.transport.places import BUSY
 
 
 class GatewayConnection(HttpConnection):
@@ -22,6 +32,78 @@ class GatewayConnection(HttpConnection):
         self._paths = paths
         self._hand_over = hand_over
         self._is_handed_over = False
+        self._relay: UpstreamConnection | None = None
+        self._asked_bytes = 0
+        self._known_head = self._forward = b""
+        """A head that this client has sent before, and the one that goes to the node in its place."""
+        self._known_end = self._known_size = -1
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_plain and (perf_counter() < self._turns.ends_at or self._turns.goes_on()):
+            if len(data) == self._known_size and data.startswith(self._known_head):
+                end = self._known_end
+            else:
+                end = self._learned(data)
+            idle = cast(Passage, self._session).upstream.idle
+            if end > 0 and idle:
+                self._was_active, self._is_plain = True, False
+                self._asked_bytes = len(data) - end
+                one = self._relay = idle.pop()
+                one.relay(self._forward + data[end:], self)
+                return
+        self.wait_properly()
+        super().data_received(data)
+
+    def relayed(self, answer: bytes) -> None:
+        self._relay, self._is_plain = None, True
+        self._transport.write(answer)
+
+    def wait_properly(self) -> None:
+        if self._relay is not None:
+            pending, self._relay = self._relay.as_pending(), None
+            self._answers.add(pending, size=self._asked_bytes)
+            self._settle()
+
+    def _learned(self, data: bytes) -> int:
+        """Where the body begins in a request whose head is known to mean nothing else; 0 for any other."""
+        end = data.find(b"\r\n\r\n") + 4
+        size = len(data) - end
+        if self._plain_sizes.get(data[:end]) != size:
+            return 0
+        self._known_head, self._known_end, self._known_size = data[:end], end, len(data)
+        self._forward = cast(Passage, self._session).head(size)
+        return end
+
+    def _work_with(self, session: Session) -> None:
+        super()._work_with(session)
+        self._known_size = -1
+
+    def eof_received(self) -> bool:
+        self.wait_properly()
+        return super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.wait_properly()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self.wait_properly()
+        super().pause_writing()
+
+    def tick(self, seconds: float) -> None:
+        self.wait_properly()
+        super().tick(seconds)
+
+    def idleness(self) -> float:
+        return super().idleness() if self._relay is None else BUSY
+
+    def cut_off(self) -> None:
+        self.wait_properly()
+        super().cut_off()
+
+    def close(self) -> None:
+        self.wait_properly()
+        super().close()
 
     def _result(self, reader: RequestReader) -> Result:
         request = reader.request()

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from ophion.gateway.paths import Page
+from collections.abc import Mapping
+from functools import cache
+
+from ophion.gateway.paths import Page, PageAnswer
 from ophion.page.service import PageFiles
 
 
 def page_files() -> Page:
-    """The files of the page."""
-    return PageFiles().answer
+    """The files of the page, read when somebody asks for the first of them: most nodes are never looked at."""
+    files = cache(PageFiles)
+
+    def answer(path: str, headers: Mapping[bytes, bytes]) -> PageAnswer | None:
+        return files().answer(path, headers)
+
+    return answer

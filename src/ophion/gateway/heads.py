@@ -31,9 +31,14 @@ def request_head(method: bytes, target: bytes, host: bytes, headers: Mapping[byt
     return b"".join(lines)
 
 
+def with_length(head: bytes, size: int) -> bytes:
+    """A whole head."""
+    return b"%bContent-Length: %d\r\n\r\n" % (head, size)
+
+
 def with_body(head: bytes, body: bytes) -> bytes:
     """A whole request."""
-    return b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
+    return with_length(head, len(body)) + body
 
 
 def handshake(target: bytes, host: bytes, headers: Mapping[bytes, bytes]) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import orjson
 
 from ophion.gateway.failures import failure
-from ophion.gateway.heads import request_head, with_body
+from ophion.gateway.heads import request_head, with_body, with_length
 from ophion.gateway.site import Kind, Site
 from ophion.gateway.upstream import Upstream
 from ophion.rpc.transport.http.policy import PlainHeads, Result
@@ -55,20 +55,24 @@ class Passage:
     A connection that sends such a head again is not parsed again: head and body go on at once.
     """
 
-    __slots__ = ("_head", "_upstream", "heads")
+    __slots__ = ("_head", "heads", "upstream")
 
     is_trusted = True
     is_heard = True
     client = None
 
     def __init__(self, upstream: Upstream, head: bytes) -> None:
-        self._upstream = upstream
+        self.upstream = upstream
         self._head = head
         self.heads = PlainHeads()
 
     def handle(self, body: bytes, connection: object) -> Any:
         """Pass one request on."""
-        return self._upstream.ask(b"%bContent-Length: %d\r\n\r\n%b" % (self._head, len(body), body))
+        return self.upstream.ask(with_body(self._head, body))
+
+    def head(self, size: int) -> bytes:
+        """The head of a request with a body of this size."""
+        return with_length(self._head, size)
 
 
 class Paths:

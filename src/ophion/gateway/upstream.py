@@ -1,8 +1,12 @@
 """Kept connections to one service of a node, and requests that wait for one.
 
-A request takes the connection that was used last, or a new one; as many as there are places for clients, and some more
-wait in line. One request at a time goes over a connection: behind a slow one nobody else waits. A request is never sent
-twice: whoever sent it knows whether it may be.
+A request takes the connection that was used last, or a new one; a limited number, and some more wait in line. One
+request at a time goes over a connection: behind a slow one nobody else waits. A request is never sent twice: whoever
+sent it knows whether it may be.
+
+Usual requests with usual answers are most of what passes here, and half of the time that passes is Python: a client
+that has asked such a thing before is written to directly (`Relay`), and everything around it is made when it turns out
+to be needed: by an unusual answer, or by anything else that happens to the client meanwhile.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from ophion.gateway.answer import AnswerReader
 from ophion.gateway.failures import AnswerLost, failure
@@ -32,6 +36,16 @@ _USUAL: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-L
 """How nodes of Ophion answer almost everything."""
 
 
+class Relay(Protocol):
+    """A client that waits for a usual answer."""
+
+    def relayed(self, answer: bytes) -> None:
+        """The answer, head and all."""
+
+    def wait_properly(self) -> None:
+        """It is not as usual: wait for the `Pending` of the connection."""
+
+
 class Upstream:
     """One service of one node, or a tool beside them."""
 
@@ -42,24 +56,23 @@ class Upstream:
         self.place = place
         self.host = (host_name or f"{place.host}:{place.port}").encode()
         """What the `Host` header says."""
-        self._idle: list[UpstreamConnection] = []
-        self._busy: set[UpstreamConnection] = set()
+        self.idle: list[UpstreamConnection] = []
+        """Connections that nobody uses; that used last stands at the end."""
+        self._all: set[UpstreamConnection] = set()
         self._waiting: deque[_Waiting] = deque()
         self._connecting: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     def ask(self, message: bytes) -> Pending[Any] | Response:
         """Send a request; what comes is a `Response`, a `StreamedAnswer`, or `bytes` for a usual JSON answer."""
-        while self._idle:
-            one = self._idle.pop()
-            if not one.is_lost:
-                pending: Pending[Any] = Pending(one.give_up)
-                pending.weight = len(message)
-                self._busy.add(one)
-                one.send(message, pending)
-                return pending
+        if self.idle:
+            one = self.idle.pop()
+            pending: Pending[Any] = Pending(one.give_up)
+            pending.weight = len(message)
+            one.send(message, pending)
+            return pending
         waiting = _Waiting(message)
-        if len(self._busy) + len(self._connecting) < MOST_CONNECTIONS:
+        if len(self._all) + len(self._connecting) < MOST_CONNECTIONS:
             self._connect(waiting)
         elif len(self._waiting) < MOST_WAITING:
             self._waiting.append(waiting)
@@ -67,24 +80,26 @@ class Upstream:
             return failure(self.kind, 503, f"Too many requests wait for {self.name}.")
         return waiting.pending
 
+    @property
+    def has_line(self) -> bool:
+        """Whether requests wait for a connection."""
+        return bool(self._waiting)
+
     def tick(self, seconds: float) -> None:
         """Some time has passed."""
-        for one in tuple(self._busy):
+        for one in tuple(self._all):
             one.quiet_s += seconds
-            if one.quiet_s > ANSWER_S and not one.is_held_back:
+            if one.is_asked and one.quiet_s > ANSWER_S and not one.is_held_back:
                 one.end(failure(self.kind, 504, f"{self.name} has not answered for {ANSWER_S:.0f} s."))
-        for one in self._idle:
-            one.quiet_s += seconds
-        # the ones used last stand at the end
-        while self._idle and self._idle[0].quiet_s > _KEPT_S:
-            self._idle.pop(0).end(None)
+        while self.idle and self.idle[0].quiet_s > _KEPT_S:
+            self.idle.pop(0).end(None)
 
     def close(self) -> None:
         """The service stops."""
         self._is_closed = True
         for task in tuple(self._connecting):
             task.cancel()
-        for one in (*self._busy, *self._idle):
+        for one in tuple(self._all):
             one.end(None)
         for waiting in self._waiting:
             waiting.give_up()
@@ -112,38 +127,31 @@ class Upstream:
             waiting.pending.resolve(answer)
             self._refuse_all(answer)
             return
+        self._all.add(one)
         if waiting.is_given_up:
             self.free(one)
-            return
-        self._busy.add(one)
-        waiting.go_over(one)
+        else:
+            waiting.go_over(one)
 
     def _refuse_all(self, answer: Response) -> None:
         """Nobody is there: those in line are told at once, unless there is somebody for them."""
-        while self._waiting and not self._busy:
+        while self._waiting and not self._all:
             self._waiting.popleft().pending.resolve(answer)
 
     def free(self, one: UpstreamConnection) -> None:
         """A connection has delivered its answer and can be used again."""
-        self._busy.discard(one)
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.is_given_up:
-                self._busy.add(one)
                 waiting.go_over(one)
                 return
-        if self._is_closed:
-            one.end(None)
-        else:
-            one.quiet_s = 0.0
-            self._idle.append(one)
+        self.idle.append(one)
 
     def lost(self, one: UpstreamConnection) -> None:
         """A connection is gone; whoever waits in line gets another one."""
-        was_busy = one in self._busy
-        self._busy.discard(one)
-        if not was_busy and one in self._idle:
-            self._idle.remove(one)
+        self._all.discard(one)
+        if one in self.idle:
+            self.idle.remove(one)
         while self._waiting and not self._is_closed:
             waiting = self._waiting.popleft()
             if not waiting.is_given_up:
@@ -178,23 +186,54 @@ class _Waiting:
 class UpstreamConnection(asyncio.Protocol):
     """One connection to a service: one request at a time, and its answer."""
 
-    __slots__ = ("_pending", "_reader", "_transport", "_upstream", "is_held_back", "is_lost", "quiet_s")
+    __slots__ = (
+        "_last_head",
+        "_last_size",
+        "_pending",
+        "_reader",
+        "_relay",
+        "_transport",
+        "_upstream",
+        "is_held_back",
+        "is_lost",
+        "quiet_s",
+    )
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._pending: Pending[Any] | None = None
+        self._relay: Relay | None = None
         self._reader: AnswerReader | None = None
+        self._last_head = b""
+        self._last_size = -1
         self.is_lost = False
         self.is_held_back = False
         """Whether it is the client that does not take the answer."""
         self.quiet_s = 0.0
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody waits for an answer, or for the rest of it."""
+        return self._pending is not None or self._relay is not None or self._reader is not None
 
     def send(self, message: bytes, pending: Pending[Any]) -> None:
         """Ask; `pending` gets the answer."""
         self._pending = pending
         self.quiet_s = 0.0
         self._transport.write(message)
+
+    def relay(self, message: bytes, relay: Relay) -> None:
+        """Ask on behalf of a client that takes the answer as it is."""
+        self._relay = relay
+        self.quiet_s = 0.0
+        self._transport.write(message)
+
+    def as_pending(self) -> Pending[Any]:
+        """What a relay waits for from now on."""
+        self._relay = None
+        pending = self._pending = Pending(self.give_up)
+        return pending
 
     def give_up(self) -> None:
         """The client is gone: nobody can tell where the next answer would begin, so the connection goes too."""
@@ -220,21 +259,44 @@ class UpstreamConnection(asyncio.Protocol):
         self._upstream.lost(self)
 
     def data_received(self, data: bytes) -> None:
-        pending = self._pending
+        relay = self._relay
+        if relay is not None:
+            if self._is_usual(data):
+                self._relay = None
+                if self._upstream.has_line:
+                    self._upstream.free(self)
+                else:
+                    self._upstream.idle.append(self)
+                relay.relayed(data)
+                return
+            relay.wait_properly()
         self.quiet_s = 0.0
         if self._reader is None:
+            pending = self._pending
             if pending is None:
                 self.end(None)  # nobody has asked
                 return
-            if data.startswith(_USUAL):
-                end = data.find(b"\r\n\r\n", len(_USUAL))
-                if end > 0 and data[len(_USUAL) : end] == b"%d" % (len(data) - end - 4):
-                    self._pending = None
-                    self._upstream.free(self)
-                    pending.resolve(data[end + 4 :])
-                    return
+            if self._is_usual(data):
+                self._pending = None
+                self._upstream.free(self)
+                pending.resolve(data[len(self._last_head) :])
+                return
             self._reader = AnswerReader(self, self._deliver, self.give_up)
-        reader = self._reader
+        self._read(self._reader, data)
+
+    def _is_usual(self, data: bytes) -> bool:
+        """Whether this is one whole answer in JSON, and nothing else; answers of one size have the same head."""
+        if len(data) == self._last_size and data.startswith(self._last_head):
+            return True
+        if not data.startswith(_USUAL):
+            return False
+        end = data.find(b"\r\n\r\n", len(_USUAL)) + 4
+        if end < 4 or data[len(_USUAL) : end - 4] != b"%d" % (len(data) - end):
+            return False
+        self._last_head, self._last_size = data[:end], len(data)
+        return True
+
+    def _read(self, reader: AnswerReader, data: bytes) -> None:
         if not reader.feed(data):
             self.end(failure(self._upstream.kind, 502, f"{self._upstream.name} answers, but not in HTTP."))
         elif reader.is_whole and not self.is_lost:
@@ -263,6 +325,8 @@ class UpstreamConnection(asyncio.Protocol):
             pending.resolve(answer)
 
     def _finish(self, answer: Response | None) -> None:
+        if self._relay is not None:
+            self._relay.wait_properly()
         reader, pending = self._reader, self._pending
         self._pending = None
         if reader is not None:

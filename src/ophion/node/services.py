@@ -16,7 +16,6 @@ from ophion.consensus.engine import Finality
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
-from ophion.node.open_files import allow_open_files
 from ophion.node.security_options import AuthConfig, TlsConfig
 from ophion.peers.eth.versions import offered
 from ophion.primitives.enode import Enode
@@ -38,6 +37,7 @@ from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.memory import Trimming
+from ophion.runtime.open_files import allow_open_files
 from ophion.runtime.supervisor import Service
 from ophion.version import client_version
 from ophion.wallet.keyring import Keyring

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from ophion.node import open_files
+from ophion.runtime import open_files
 
 
 class Limits:

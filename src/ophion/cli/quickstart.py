@@ -1,0 +1,411 @@
+"""`ophion quickstart`: a network of validators and a node to talk to, by one command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ophion.cli.command import Command, Session
+from ophion.errors import CommandError, ConfigError
+from ophion.gateway.site import Kind, Site
+from ophion.quickstart import report
+from ophion.quickstart.blocks import heights
+from ophion.quickstart.commands import node_options, program, proxy_options, shown
+from ophion.quickstart.control import tell
+from ophion.quickstart.layout import HOST, Layout, lay_out
+from ophion.quickstart.lock import Lock, Running, holder
+from ophion.quickstart.monitoring import commands as tool_commands
+from ophion.quickstart.monitoring import installed
+from ophion.quickstart.plan import DEFAULT_PERIOD_S, PROXY, Consensus, Plan
+from ophion.quickstart.supervisor import Supervisor
+from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, Workdir, explained
+from ophion.runtime.clock import SystemEntropy
+from ophion.runtime.options import option, port, problems_of
+
+_STOP_S: Final = 30.0
+_DETACHED_S: Final = 90.0
+_FOLLOW_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOptions:
+    """Options."""
+
+    directory: Path = option(
+        "--directory",
+        default=Path("ophion-quickstart"),
+        metavar="DIRECTORY",
+        help="Where the network is kept.",
+    )
+
+    @property
+    def place(self) -> Path:
+        return self.directory.resolve()
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions(PlaceOptions):
+    """Options."""
+
+    detach: bool = option(
+        "--detach", "-d", default=False, help="Go on in the background, once every node has its first block."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions(RunOptions):
+    """Options."""
+
+    consensus: Consensus = option("--consensus", default=Consensus.QBFT, help="How blocks are made.")
+    validators: int | None = option(
+        "--validators", "--nodes", default=None, help="How many make them. (default: 4, on the dev network 1)"
+    )
+    port: int | None = option(
+        "--port",
+        default=None,
+        check=port,
+        help="Port of the one address; 0 takes a free one. (default: 8080, or a free one where that is taken)",
+    )
+    period_s: int = option(
+        "--block-period", default=DEFAULT_PERIOD_S, metavar="SECONDS", help="Seconds from block to block."
+    )
+    free_gas: bool = option("--free-gas", default=False, help="Transactions cost nothing.")
+    permissions: bool = option(
+        "--permissions", default=False, help="Only listed nodes connect, and only listed accounts send transactions."
+    )
+    privacy: bool = option("--privacy", default=False, help="Private transactions between members.")
+    print_commands: bool = option(
+        "--print-commands", default=False, help="Make the files, show the command of each process, and start nothing."
+    )
+
+    @property
+    def plan(self) -> Plan:
+        usual = 1 if self.consensus is Consensus.DEV else 4
+        count = usual if self.validators is None else self.validators
+        return Plan(self.consensus, count, self.period_s, self.port, self.free_gas, self.permissions)
+
+    def problems(self) -> Iterator[str]:
+        yield from self.plan.problems()
+        if self.privacy:
+            yield "--privacy: private transactions are not part of this version of the quickstart."
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions(PlaceOptions):
+    """Options."""
+
+    follow: bool = option("--follow", "-f", default=False, help="Go on with what comes, until Ctrl-C.")
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyOptions:
+    """Options."""
+
+    site: Path = option("--site", help="Description of the network, as `up` writes it.")
+    port: int = option("--port", default=8080, check=port, help="Port to listen on; 0 takes a free one.")
+
+
+def up(options: UpOptions, session: Session) -> int:
+    """Make a network and run it."""
+    if problems := problems_of(options):
+        raise ConfigError(problems)
+    path = options.place
+    with explained(path):
+        os.umask(0o077)
+        path.mkdir(parents=True, exist_ok=True)
+    lock = Lock.take(path)
+    if lock is None or (path / PLAN).exists():
+        if lock is not None:
+            lock.release()
+        if options.print_commands and (path / PLAN).exists():
+            return _print_commands(Workdir.open(path))
+        raise CommandError(_taken(path))
+    with lock:
+        work = Workdir.make(path, options.plan, SystemEntropy())
+        if options.print_commands:
+            layout = lay_out(work.plan, installed())
+            work.furnish(layout)
+            _show_commands(work, layout)
+            return 0
+        if not options.detach:
+            return _run(work, lock)
+    return _detached(work)
+
+
+def _taken(path: Path) -> str:
+    running = holder(path)
+    if running is None:
+        return (
+            f"There is a network in {path} already, which does not run: `ophion quickstart resume` starts it again, "
+            "`ophion quickstart remove` takes it away."
+        )
+    return (
+        f"A network runs in {path} already (process {running.pid}, http://{running.address}/): "
+        "`ophion quickstart list` shows it, `ophion quickstart stop` ends it."
+    )
+
+
+def resume(options: RunOptions, session: Session) -> int:
+    """Run a network that was stopped."""
+    path = options.place
+    work = Workdir.open(path)
+    os.umask(0o077)
+    lock = Lock.take(path)
+    if lock is None:
+        raise CommandError(_taken(path))
+    if options.detach:
+        lock.release()
+        return _detached(work)
+    with lock:
+        return _run(work, lock)
+
+
+def _run(work: Workdir, lock: Lock) -> int:
+    """The processes of a network, until they are told to stop."""
+    layout = lay_out(work.plan, installed())
+    work.furnish(layout)
+    began = time.monotonic()
+    count = len(work.plan.nodes)
+    _say(f"Starting {count} nodes and a proxy: {work.plan.consensus.value}, blocks every {work.plan.period_s} s …")
+
+    def ready() -> None:
+        _say(f"Every node has a new block after {time.monotonic() - began:.1f} s.\n")
+        site = Site.read(work.path / "site.json")
+        for line in (*report.addresses(layout.address, site, work.path), "", *report.accounts(work.plan)):
+            _say(line)
+        _say(f"\n  Everything is in {work.path}. Ctrl-C or `ophion quickstart stop` ends it.")
+
+    is_well = asyncio.run(_supervised(work, layout, lock, ready))
+    _say("Stopped." if is_well else "Stopped, because it could not start.")
+    return 0 if is_well else 1
+
+
+async def _supervised(work: Workdir, layout: Layout, lock: Lock, ready: object) -> bool:
+    return await Supervisor(work, layout, lock, _say).run(ready)  # type: ignore[arg-type]
+
+
+def _say(line: str) -> None:
+    """A line for a person; that nobody reads any more is no reason to stop."""
+    try:
+        print(line, flush=True)
+    except OSError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+
+
+def _detached(work: Workdir) -> int:
+    """Run a network in a process of its own, and wait until every node has a block."""
+    log = work.log(SUPERVISOR_LOG)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            program(["quickstart", "resume", f"--directory={work.path}"]),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + _DETACHED_S
+    while time.monotonic() < deadline:
+        running = holder(work.path)
+        if running is not None and running.pid == process.pid and running.is_ready:
+            print(log.read_text(errors="replace").replace("Ctrl-C or ", ""), end="")
+            return 0
+        if process.poll() is not None:
+            raise CommandError(log.read_text(errors="replace").strip() or "The network did not start.")
+        time.sleep(0.05)
+    raise CommandError(f"The network has not started in {_DETACHED_S:.0f} s: see {log}.")
+
+
+def _print_commands(work: Workdir) -> int:
+    """The commands of a network that exists."""
+    running = holder(work.path)
+    layout = lay_out(work.plan, installed()) if running is None else _layout_of(work, running)
+    if running is None:
+        work.furnish(layout)
+    _show_commands(work, layout)
+    return 0
+
+
+def _layout_of(work: Workdir, running: Running) -> Layout:
+    """The ports of a network that runs, from what it has written down."""
+    from ophion.quickstart.layout import NodePorts
+
+    site = Site.read(work.path / "site.json")
+    ports = {}
+    for node in site.nodes:
+        places = node.places
+        p2p = int((node.enode or "").rpartition(":")[2])
+        order = (Kind.JSON_RPC, Kind.WEBSOCKET, Kind.GRAPHQL, Kind.METRICS)
+        ports[node.name] = NodePorts(p2p, *(places[kind].port for kind in order))
+    tools = {name: place.port for name, place in site.tools.items()}
+    return Layout(ports, int(running.address.rpartition(":")[2]), tools)
+
+
+def _show_commands(work: Workdir, layout: Layout) -> None:
+    for node in work.plan.nodes:
+        print(f"# {node.name}\n{shown(node_options(work.plan, layout, node, work.path))}\n")
+    print(f"# {PROXY}\n{shown(proxy_options(layout, work.path))}")
+    for tool, command in tool_commands(work.path, layout).items():
+        if tool in layout.tools:
+            print(f"\n# {tool}\n{command}")
+
+
+def show(options: PlaceOptions, session: Session) -> int:
+    """The addresses of a network, and how its nodes are."""
+    work = Workdir.open(options.place)
+    running = holder(work.path)
+    if running is None:
+        print(f"The network in {work.path} does not run: `ophion quickstart resume` starts it.")
+        return 1
+    site = Site.read(work.path / "site.json")
+    found = asyncio.run(heights({node.name: node.places[Kind.JSON_RPC].port for node in site.nodes}))
+    for line in report.addresses(running.address, site, work.path):
+        print(line)
+    print()
+    for line in report.nodes(site, running.processes, found):
+        print(line)
+    if PROXY not in running.processes:
+        print(f"  The {PROXY} is down: `ophion quickstart start {PROXY}` starts it.")
+    return 0
+
+
+def stop(options: PlaceOptions, session: Session) -> int:
+    """End the processes of a network and keep its files."""
+    work = Workdir.open(options.place)
+    if not _stopped(work.path):
+        print(f"The network in {work.path} does not run.")
+        return 0
+    print(
+        f"Stopped. `ophion quickstart resume` goes on where it was, `ophion quickstart remove` takes {work.path} away."
+    )
+    return 0
+
+
+def _stopped(path: Path) -> bool:
+    """Stop what runs, and wait for its end; False when nothing did."""
+    if holder(path) is None:
+        return False
+    tell(path, "stop")
+    deadline = time.monotonic() + _STOP_S
+    while holder(path) is not None:
+        if time.monotonic() > deadline:
+            raise CommandError(f"The network in {path} has not stopped after {_STOP_S:.0f} s.")
+        time.sleep(0.05)
+    return True
+
+
+def remove(options: PlaceOptions, session: Session) -> int:
+    """End the processes of a network and take its files away."""
+    work = Workdir.open(options.place)
+    _stopped(work.path)
+    left = work.remove()
+    if left:
+        print(f"Removed, but {work.path} stays: it holds something else ({', '.join(left[:3])}).")
+    else:
+        print(f"Removed {work.path}.")
+    return 0
+
+
+def kill(options: PlaceOptions, session: Session) -> int:
+    """End one process without a warning."""
+    return _order("kill", options, session)
+
+
+def start(options: PlaceOptions, session: Session) -> int:
+    """Start one process again."""
+    return _order("start", options, session)
+
+
+def _order(do: str, options: PlaceOptions, session: Session) -> int:
+    work = Workdir.open(options.place)
+    if len(session.words) != 1:
+        raise CommandError(f"Say whom to {do}: one of {', '.join(work.processes)}.")
+    if holder(work.path) is None:
+        raise CommandError(f"The network in {work.path} does not run: `ophion quickstart resume` starts it.")
+    print(tell(work.path, do, session.words[0]))
+    return 0
+
+
+def logs(options: LogOptions, session: Session) -> int:
+    """What the processes say."""
+    work = Workdir.open(options.place)
+    known = work.processes
+    names = session.words or known
+    if unknown := [name for name in names if name not in known]:
+        raise CommandError(f"There is no {unknown[0]} in this network, but {', '.join(known)}.")
+    width = max(map(len, names)) if len(names) > 1 else 0
+    read = dict.fromkeys(names, 0)
+    while True:
+        for name in names:
+            read[name] = _show_log(work.log(name), read[name], f"{name:<{width}} | " if width else "")
+        if not options.follow:
+            return 0
+        sys.stdout.flush()
+        time.sleep(_FOLLOW_S)
+
+
+def _show_log(path: Path, position: int, prefix: str) -> int:
+    """Print whole lines from a position on; the position after them."""
+    try:
+        with path.open("rb") as file:
+            if position > os.fstat(file.fileno()).st_size:
+                position = 0  # somebody has begun it anew
+            file.seek(position)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                position += len(line)
+                print(f"{prefix}{line.decode(errors='replace')}", end="")
+    except FileNotFoundError:
+        return 0
+    return position
+
+
+def proxy(options: ProxyOptions, session: Session) -> int:
+    """One address for the nodes of a network."""
+    from ophion.gateway.process import run_gateway
+
+    return run_gateway(Site.read(options.site), HOST, options.port)
+
+
+COMMANDS = (
+    Command(
+        "up",
+        "Make a network and run it: validators, a node for clients, and one address with a page.",
+        up,
+        UpOptions,
+        examples=(
+            "ophion quickstart up",
+            "ophion quickstart up --consensus=ibft2 --validators=7 --block-period=1 --free-gas --detach",
+            "ophion quickstart up --print-commands",
+        ),
+    ),
+    Command("list", "Show the addresses of a network, and how its nodes are.", show, PlaceOptions),
+    Command("stop", "End the processes of a network; its files stay.", stop, PlaceOptions),
+    Command("resume", "Run a network that was stopped.", resume, RunOptions),
+    Command("remove", "End the processes of a network and take its files away.", remove, PlaceOptions),
+    Command(
+        "logs",
+        "Show what the processes of a network say.",
+        logs,
+        LogOptions,
+        words="[NODE]",
+        examples=("ophion quickstart logs validator1 -f",),
+    ),
+    Command(
+        "kill",
+        "End one node without a warning, to see what the others do.",
+        kill,
+        PlaceOptions,
+        words="NODE",
+        examples=("ophion quickstart kill validator2",),
+    ),
+    Command("start", "Start a node again that has ended.", start, PlaceOptions, words="NODE"),
+    Command("proxy", "Serve the nodes of a network at one address: what `up` runs beside them.", proxy, ProxyOptions),
+)

@@ -1,0 +1,39 @@
+"""A gateway as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+
+import uvloop
+
+from ophion.gateway.front import page_files
+from ophion.gateway.service import MAX_CONNECTIONS, GatewayService
+from ophion.gateway.site import Site
+from ophion.runtime import logs
+from ophion.runtime.open_files import allow_open_files
+from ophion.runtime.supervisor import Supervisor
+
+
+def run_gateway(site: Site, host: str, port: int) -> int:
+    """Serve until told to stop; the return value is the exit code."""
+    logs.configure(logs.LogLevel.INFO)
+    allow_open_files(2 * MAX_CONNECTIONS)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(GatewayService(lambda: site, page_files(), host, port, name="Proxy")))
+    return 0
+
+
+async def _serve(service: GatewayService) -> None:
+    supervisor = Supervisor([service])
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, supervisor.stop)
+    await supervisor.run(_settle_down)
+
+
+def _settle_down() -> None:
+    """What has been made so far lives as long as the process: no collection needs to look at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)

@@ -1,0 +1,86 @@
+"""What each process of a network runs: ordinary command lines, for anybody to run without the quickstart."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
+from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
+from ophion.quickstart.layout import HOST, Layout
+from ophion.quickstart.plan import Consensus, Plan, PlannedNode, Role
+
+_GROUPS: Final = ("ETH", "NET", "WEB3", "ADMIN", "DEBUG", "TRACE", "TXPOOL", "MINER")
+_ENGINE_GROUPS: Final = {Consensus.QBFT: "QBFT", Consensus.IBFT2: "IBFT", Consensus.CLIQUE: "CLIQUE"}
+_SOCKETS: Final = 8192
+"""As many as the proxy has places for."""
+
+
+def node_options(plan: Plan, layout: Layout, node: PlannedNode, directory: Path) -> list[str]:
+    """The options of one node."""
+    ports = layout.nodes[node.name]
+    groups = [*_GROUPS, *([_ENGINE_GROUPS[plan.consensus]] if plan.consensus in _ENGINE_GROUPS else [])]
+    if plan.has_permissions:
+        groups.append("PERM")
+    api = ",".join(groups)
+    return [
+        f"--data-path={directory / node.name}",
+        *_network(plan, node, directory),
+        f"--p2p-interface={HOST}",
+        f"--p2p-port={ports.p2p}",
+        "--discovery-enabled=false",
+        "--rpc-http-enabled",
+        f"--rpc-http-port={ports.http}",
+        f"--rpc-http-api={api}",
+        "--rpc-ws-enabled",
+        f"--rpc-ws-port={ports.websocket}",
+        f"--rpc-ws-api={api}",
+        f"--rpc-ws-max-active-connections={_SOCKETS}",
+        "--graphql-http-enabled",
+        f"--graphql-http-port={ports.graphql}",
+        "--metrics-enabled",
+        f"--metrics-port={ports.metrics}",
+        "--revert-reason-enabled",
+        "--rpc-error-wording=modern",
+        *(["--min-gas-price=0"] if plan.has_free_gas else []),
+        *_permissions(plan),
+    ]
+
+
+def _network(plan: Plan, node: PlannedNode, directory: Path) -> list[str]:
+    if plan.consensus is not Consensus.DEV:
+        return [f"--genesis-file={directory / 'genesis.json'}"]
+    options = ["--network=dev"]
+    if node.role is Role.VALIDATOR:
+        options += ["--miner-enabled", f"--miner-coinbase=0x{ORIGINAL_ACCOUNTS[0].address.hex()}"]
+        options += [f"--block-period={plan.period_s}"] if plan.period_s else []
+    return options
+
+
+def _permissions(plan: Plan) -> list[str]:
+    """Nodes by a file beside each, as ports may move; accounts by contracts, the same for all."""
+    if not plan.has_permissions:
+        return []
+    return [
+        "--permissions-nodes-config-file-enabled",
+        "--permissions-accounts-contract-enabled",
+        f"--permissions-accounts-contract-address=0x{ACCOUNT_INGRESS.hex()}",
+    ]
+
+
+def proxy_options(layout: Layout, directory: Path) -> list[str]:
+    """The words and options of the proxy."""
+    return ["quickstart", "proxy", f"--site={directory / 'site.json'}", f"--port={layout.proxy}"]
+
+
+def program(arguments: Sequence[str]) -> list[str]:
+    """The process that runs this, with this very package."""
+    return [sys.executable, "-m", "ophion", *arguments]
+
+
+def shown(arguments: Sequence[str]) -> str:
+    """The same as a person types it."""
+    return shlex.join(["ophion", *arguments])

@@ -1,0 +1,64 @@
+"""What other terminals ask of a supervisor: one line of JSON there, one line back, over a socket in the directory.
+
+The name of a socket may have a hundred bytes only, so both sides call it from within the directory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from ophion.errors import CommandError
+from ophion.quickstart.workdir import CONTROL
+
+_MOST_BYTES: Final = 64 * 1024
+_ASKING_S: Final = 30.0
+
+Order = Callable[[str, str | None], str]
+"""An order and the process it is about to what was done; `CommandError` when it cannot be."""
+
+
+async def listen(directory: Path, order: Order) -> asyncio.Server:
+    """Take orders until the server is closed."""
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            asked = json.loads(await asyncio.wait_for(reader.readline(), _ASKING_S))
+            answer = {"done": order(str(asked["do"]), asked.get("process"))}
+        except CommandError as error:
+            answer = {"error": str(error)}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            answer = {"error": f"not understood: {error}"}
+        writer.write(json.dumps(answer).encode() + b"\n")
+        writer.close()
+
+    os.chdir(directory)
+    with suppress(FileNotFoundError):
+        os.unlink(CONTROL)  # of one that was killed
+    return await asyncio.start_unix_server(take, CONTROL, limit=_MOST_BYTES)
+
+
+def tell(directory: Path, do: str, process: str | None = None) -> str:
+    """Give an order; what was done, or `CommandError` with the reason why not."""
+    here = Path.cwd()
+    try:
+        os.chdir(directory)
+        with socket.socket(socket.AF_UNIX) as one:
+            one.settimeout(_ASKING_S)
+            one.connect(CONTROL)
+            one.sendall(json.dumps({"do": do, "process": process}).encode() + b"\n")
+            answer: Any = json.loads(one.makefile("rb").readline(_MOST_BYTES))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CommandError(f"The quickstart in {directory} does not take orders: {reason}.") from None
+    finally:
+        os.chdir(here)
+    if "error" in answer:
+        raise CommandError(str(answer["error"]))
+    return str(answer["done"])

@@ -1,0 +1,65 @@
+"""The first block of a network: its members, accounts with funds, every fork that its consensus knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ophion.chainspec.dev import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
+from ophion.consensus.bft.engine import MIX_HASH
+from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.qbft import Qbft
+from ophion.permissions.contract_genesis import account_contracts
+from ophion.primitives.types import Address
+from ophion.quickstart.plan import Consensus, Plan
+
+_GAS_LIMIT: Final = 0x1FFFFFFFFFFFFF
+_EPOCH: Final = 30_000
+_BASE_FEE: Final = 7
+"""The least that does not look like the absence of EIP-1559; it rises when blocks are full."""
+_FORKS: Final = ("berlinBlock", "londonBlock")
+_LATER_FORKS: Final = ("shanghaiTime", "cancunTime", "pragueTime", "osakaTime")
+"""Clique networks end with London."""
+
+
+def genesis_document(plan: Plan, validators: Sequence[Address]) -> dict[str, Any]:
+    """The genesis file of a network; the development network has its own built in."""
+    members = sorted(validators)
+    forks = _FORKS if plan.consensus is Consensus.CLIQUE else (*_FORKS, *_LATER_FORKS)
+    config: dict[str, Any] = {"chainId": plan.chain_id, **dict.fromkeys(forks, 0)}
+    if plan.has_free_gas:
+        config["zeroBaseFee"] = True
+    if plan.consensus is Consensus.CLIQUE:
+        config["clique"] = {"blockperiodseconds": plan.period_s, "epochlength": _EPOCH}
+        extra, mix_hash = bytes(32) + b"".join(members) + bytes(65), bytes(32)
+    else:
+        config[plan.consensus.value] = {
+            "blockperiodseconds": plan.period_s,
+            "epochlength": _EPOCH,
+            "requesttimeoutseconds": 2 * plan.period_s,
+        }
+        dialect = Ibft2() if plan.consensus is Consensus.IBFT2 else Qbft()
+        extra, mix_hash = dialect.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL), MIX_HASH
+    return {
+        "config": config,
+        "nonce": "0x0",
+        "timestamp": "0x0",
+        "gasLimit": hex(_GAS_LIMIT),
+        "difficulty": "0x1",
+        "baseFeePerGas": "0x0" if plan.has_free_gas else hex(_BASE_FEE),
+        "mixHash": "0x" + mix_hash.hex(),
+        "coinbase": "0x" + bytes(20).hex(),
+        "extraData": "0x" + extra.hex(),
+        "alloc": _alloc(plan),
+    }
+
+
+def _alloc(plan: Plan) -> dict[str, Any]:
+    """Accounts with funds, whose keys everybody knows; and who may send transactions, where that is asked."""
+    alloc: dict[str, Any] = {account.address.hex(): {"balance": hex(account.balance)} for account in DEV_ACCOUNTS}
+    if plan.has_permissions:
+        admin = ORIGINAL_ACCOUNTS[0].address
+        contracts = account_contracts([admin], [account.address for account in DEV_ACCOUNTS])
+        alloc |= {address.hex(): account for address, account in contracts.items()}
+    return alloc

@@ -1,0 +1,68 @@
+"""Configuration of Prometheus and Grafana, written out for whoever has their programs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Final
+
+from ophion.quickstart.layout import HOST, Layout
+
+FOLDER: Final = "monitoring"
+_PROGRAMS: Final = {"prometheus": ("prometheus",), "grafana": ("grafana-server", "grafana")}
+
+
+def installed() -> tuple[str, ...]:
+    """The tools whose programs are on this machine."""
+    return tuple(tool for tool, names in _PROGRAMS.items() if any(shutil.which(name) for name in names))
+
+
+def write_configuration(directory: Path, layout: Layout) -> None:
+    """`prometheus.yml` with one job a node, and what Grafana needs to find Prometheus and to sit below a path."""
+    folder = directory / FOLDER
+    sources = folder / "grafana" / "provisioning" / "datasources"
+    sources.mkdir(parents=True, exist_ok=True)
+    jobs = [
+        {"job_name": name, "metrics_path": "/metrics", "static_configs": [{"targets": [f"{HOST}:{ports.metrics}"]}]}
+        for name, ports in layout.nodes.items()
+    ]
+    scrape = {"global": {"scrape_interval": "15s", "evaluation_interval": "15s"}, "scrape_configs": jobs}
+    # JSON is YAML too, and needs nobody to write it
+    (folder / "prometheus.yml").write_text(json.dumps(scrape, indent=2) + "\n")
+    prometheus = layout.tools.get("prometheus", 9090)
+    source = {
+        "name": "Prometheus",
+        "type": "prometheus",
+        "access": "proxy",
+        "url": f"http://{HOST}:{prometheus}/prometheus",
+        "isDefault": True,
+    }
+    (sources / "prometheus.yml").write_text(json.dumps({"apiVersion": 1, "datasources": [source]}, indent=2) + "\n")
+    grafana = layout.tools.get("grafana", 3000)
+    lines = [
+        "[server]",
+        f"http_addr = {HOST}",
+        f"http_port = {grafana}",
+        f"root_url = http://{layout.address}/grafana/",
+        "[auth.anonymous]",
+        "enabled = true",
+        "org_role = Viewer",
+        "[paths]",
+        f"data = {folder / 'grafana' / 'data'}",
+        f"provisioning = {folder / 'grafana' / 'provisioning'}",
+    ]
+    (folder / "grafana.ini").write_text("\n".join(lines) + "\n")
+
+
+def commands(directory: Path, layout: Layout) -> dict[str, str]:
+    """How each tool is started with this configuration."""
+    folder = directory / FOLDER
+    port = layout.tools.get("prometheus", 9090)
+    return {
+        "prometheus": (
+            f"prometheus --config.file={folder / 'prometheus.yml'} --storage.tsdb.path={folder / 'prometheus'}"
+            f" --web.listen-address={HOST}:{port} --web.external-url=http://{layout.address}/prometheus/"
+        ),
+        "grafana": f"grafana server --config={folder / 'grafana.ini'}",
+    }

@@ -1,0 +1,104 @@
+"""What a network consists of; `network.json` keeps it, so that a stopped network can be resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+from ophion.errors import CommandError
+from ophion.runtime.operator_files import content_of
+
+MOST_VALIDATORS: Final = 50
+DEFAULT_PERIOD_S: Final = 2
+RPC_NODE: Final = "rpcnode"
+PROXY: Final = "proxy"
+
+
+class Consensus(Enum):
+    """How blocks are made."""
+
+    QBFT = "qbft"
+    IBFT2 = "ibft2"
+    CLIQUE = "clique"
+    DEV = "dev"
+
+
+CHAIN_IDS: Final = {Consensus.QBFT: 1337, Consensus.IBFT2: 6174, Consensus.CLIQUE: 1729, Consensus.DEV: 2018}
+"""Those of the networks that people know (operations.md 15)."""
+
+
+class Role(Enum):
+    """What a node is for."""
+
+    RPC = "rpc"
+    VALIDATOR = "validator"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """One node."""
+
+    name: str
+    role: Role
+    number: int
+    """Among those of its role, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A network as it was asked for."""
+
+    consensus: Consensus
+    validators: int
+    period_s: int
+    """0 makes a block for each transaction, on the development network."""
+    port: int | None
+    """Of the proxy; None for the usual one, or a free one where that is taken."""
+    has_free_gas: bool
+    has_permissions: bool
+
+    def problems(self) -> Iterator[str]:
+        """What cannot be, in sentences."""
+        if not 1 <= self.validators <= MOST_VALIDATORS:
+            yield f"--validators must be between 1 and {MOST_VALIDATORS}, not {self.validators}."
+        if self.consensus is Consensus.DEV and self.validators != 1:
+            yield "--validators has no meaning with --consensus=dev: one node makes the blocks."
+        if self.period_s < (0 if self.consensus is Consensus.DEV else 1):
+            yield f"--block-period must be at least one second, not {self.period_s}; 0 is for --consensus=dev."
+        if self.has_permissions and self.consensus is Consensus.DEV:
+            yield "--permissions needs a network with a genesis file of its own: not --consensus=dev."
+
+    @property
+    def nodes(self) -> tuple[PlannedNode, ...]:
+        """The node that clients talk to, then those that make blocks."""
+        makers = "minernode" if self.consensus is Consensus.DEV else "validator{}"
+        numbers = range(1, self.validators + 1)
+        members = [PlannedNode(makers.format(number), Role.VALIDATOR, number) for number in numbers]
+        return (PlannedNode(RPC_NODE, Role.RPC, 1), *members)
+
+    @property
+    def chain_id(self) -> int:
+        return CHAIN_IDS[self.consensus]
+
+    def text(self) -> str:
+        """As `network.json`."""
+        return json.dumps(asdict(self) | {"consensus": self.consensus.value}, indent=2) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        """`CommandError` when the file is not one of ours."""
+        try:
+            found: dict[str, Any] = json.loads(content_of(path))
+            plan = cls(**(found | {"consensus": Consensus(found["consensus"])}))
+            problems = list(plan.problems())
+        except OSError as error:
+            raise CommandError(f"Unable to read {path}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CommandError(f"{path} does not describe a network: {error}") from None
+        if problems:
+            raise CommandError(f"{path} does not describe a network: {problems[0]}")
+        return plan

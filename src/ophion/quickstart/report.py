@@ -1,0 +1,61 @@
+"""What a person is shown of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
+from ophion.gateway.site import Kind, Site
+from ophion.quickstart.monitoring import FOLDER, installed
+from ophion.quickstart.plan import Plan
+
+
+def addresses(address: str, site: Site, directory: Path) -> Iterator[str]:
+    """The addresses of the services, in the order that people know from the original (operations.md 15.1)."""
+    base = f"http://{address}"
+    rows = [
+        ("JSON-RPC over HTTP", f"{base}/jsonrpc"),
+        ("JSON-RPC over WebSocket", f"ws://{address}/jsonws"),
+        ("GraphQL", f"{base}/graphql"),
+        ("Explorer and dashboard", f"{base}/"),
+        ("Prometheus", _tool(site, "prometheus", f"{base}/prometheus/graph", directory)),
+        ("Grafana", _tool(site, "grafana", f"{base}/grafana-dashboard", directory)),
+    ]
+    for name, where in rows:
+        yield f"  {name:<24} : {where}"
+
+
+def _tool(site: Site, name: str, url: str, directory: Path) -> str:
+    if name in site.tools and name in installed():
+        return url
+    return f"not installed; its configuration is in {directory / FOLDER}"
+
+
+def nodes(site: Site, processes: Mapping[str, int], heights: Mapping[str, int | None]) -> Iterator[str]:
+    """One line a node."""
+    yield _row("node", "role", "process", "block", "HTTP", "WebSocket", "P2P", "metrics")
+    for node in site.nodes:
+        pid, height = processes.get(node.name), heights.get(node.name)
+        http, socket = node.places[Kind.JSON_RPC], node.places[Kind.WEBSOCKET]
+        yield _row(
+            node.name,
+            node.role,
+            "down" if pid is None else str(pid),
+            "-" if height is None else str(height),
+            f"http://{http.host}:{http.port}",
+            f"ws://{socket.host}:{socket.port}",
+            (node.enode or ":").rpartition(":")[2],
+            str(node.places[Kind.METRICS].port),
+        )
+
+
+def _row(name: str, role: str, pid: str, height: str, http: str, socket: str, p2p: str, metrics: str) -> str:
+    return f"  {name:<12} {role:<10} {pid:>8} {height:>8}  {http:<22} {socket:<20} {p2p:>6} {metrics:>8}"
+
+
+def accounts(plan: Plan) -> Iterator[str]:
+    """Accounts with funds."""
+    yield f"  Chain id {plan.chain_id}. Accounts with funds; these keys are public test keys, never use them for value:"
+    for account in ORIGINAL_ACCOUNTS:
+        yield f"  0x{account.address.hex()}  0x{account.private_key.hex()}"

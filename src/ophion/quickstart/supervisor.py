@@ -1,0 +1,156 @@
+"""All processes of a network, from start to stop.
+
+A node that ends by itself stays ended, and that is said: who kills a validator wants to see what the others do. When
+the supervisor is told to stop (Ctrl-C, SIGTERM, the end of its terminal, `ophion quickstart stop`), everybody is asked
+to, and who has not after some seconds is made to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from ophion.errors import CommandError
+from ophion.quickstart.blocks import heights
+from ophion.quickstart.child import Child
+from ophion.quickstart.commands import node_options, program, proxy_options
+from ophion.quickstart.control import listen
+from ophion.quickstart.layout import Layout
+from ophion.quickstart.lock import Lock, Running
+from ophion.quickstart.plan import PROXY, Consensus
+from ophion.quickstart.workdir import CONTROL, Workdir
+
+_FIRST_BLOCK_S: Final = 60.0
+_POLL_S: Final = 0.1
+_STOP_S: Final = 15.0
+
+
+class Supervisor:
+    """Runs a network until it is told to stop."""
+
+    def __init__(self, work: Workdir, layout: Layout, lock: Lock, say: Callable[[str], object]) -> None:
+        """`say` shows a line to a person."""
+        self._work = work
+        self._layout = layout
+        self._lock = lock
+        self._say = say
+        self._stop = asyncio.Event()
+        self._ended: set[str] = set()
+        self._is_ready = False
+        self._is_resumed = work.has_run
+        commands = {
+            node.name: program(node_options(work.plan, layout, node, work.path)) for node in work.plan.nodes
+        } | {PROXY: program(proxy_options(layout, work.path))}
+        self._children = {name: Child(name, command, work.log(name)) for name, command in commands.items()}
+
+    async def run(self, ready: Callable[[], None]) -> bool:
+        """Start everything, call `ready` when every node has a new block, wait for the end; whether all went well."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._stop.set)
+        loop.add_signal_handler(signal.SIGCHLD, self._notice)
+        orders = await listen(self._work.path, self._order)
+        try:
+            for child in self._children.values():
+                child.start()
+            self._record()
+            is_well = await self._first_blocks()
+            if is_well and not self._stop.is_set():
+                self._is_ready = True
+                self._record()
+                ready()
+            if is_well:
+                await self._stop.wait()
+            return is_well
+        finally:
+            orders.close()
+            await self._shut_down()
+            with suppress(OSError):
+                os.unlink(CONTROL)
+
+    async def _first_blocks(self) -> bool:
+        """Wait until every node has a block of this run; False when one of them cannot, which has been said.
+
+        Where a block comes with a transaction only, an answer is enough.
+        """
+        plan = self._work.plan
+        more = 0 if plan.consensus is Consensus.DEV and not plan.period_s else 1
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _FIRST_BLOCK_S
+        missing = {name: ports.http for name, ports in self._layout.nodes.items()}
+        needed = {} if self._is_resumed else dict.fromkeys(missing, more)
+        while missing and not self._stop.is_set():
+            for name, found in (await heights(missing)).items():
+                if found is not None and found >= needed.setdefault(name, found + more):
+                    del missing[name]
+            if self._ended and not self._stop.is_set():
+                for name in sorted(self._ended):
+                    self._say(self._last_words(name))
+                return False
+            if missing and loop.time() > deadline:
+                self._say(f"No block after {_FIRST_BLOCK_S:.0f} s on {', '.join(missing)}: see {self._work.path}/logs.")
+                return False
+            if missing:
+                await asyncio.sleep(_POLL_S)
+        return True
+
+    def _last_words(self, name: str) -> str:
+        """What a process that should have started said at last."""
+        lines = self._work.log(name).read_text(errors="replace").strip().splitlines()
+        return f"{name} did not start ({self._children[name].ending}): {lines[-1] if lines else 'it said nothing'}"
+
+    def _notice(self) -> None:
+        """A process has ended."""
+        for name, child in self._children.items():
+            ending = child.ending
+            if ending is not None and name not in self._ended:
+                self._ended.add(name)
+                self._record()
+                if self._is_ready and not self._stop.is_set():
+                    self._say(f"{name} has ended ({ending}); `ophion quickstart start {name}` starts it again.")
+
+    def _record(self) -> None:
+        processes = {name: child.pid for name, child in self._children.items()}
+        alive = {name: pid for name, pid in processes.items() if pid is not None}
+        self._lock.write(Running(os.getpid(), self._layout.address, self._is_ready, alive))
+
+    def _order(self, do: str, name: str | None) -> str:
+        """What another terminal wants."""
+        if do == "stop":
+            self._stop.set()
+            return "stopping"
+        child = self._children.get(name or "")
+        if child is None:
+            raise CommandError(f"There is no {name} in this network, but {', '.join(self._children)}.")
+        if self._stop.is_set():
+            raise CommandError("The network is being stopped.")
+        if do == "kill":
+            if child.pid is None:
+                raise CommandError(f"{name} does not run.")
+            child.signal(signal.SIGKILL)
+            return f"{name} is killed."
+        if do == "start":
+            if child.pid is not None:
+                raise CommandError(f"{name} runs already (process {child.pid}).")
+            child.start()
+            self._ended.discard(child.name)
+            self._record()
+            return f"{name} is started (process {child.pid})."
+        raise CommandError(f"Unknown order: {do}")
+
+    async def _shut_down(self) -> None:
+        """Ask everybody to stop; who has not after a while is made to. Nobody is left when this returns."""
+        self._stop.set()
+        for child in self._children.values():
+            child.signal(signal.SIGTERM)
+            child.signal(signal.SIGCONT)  # a frozen one would not hear it
+        deadline = asyncio.get_running_loop().time() + _STOP_S
+        while any(child.pid is not None for child in self._children.values()):
+            if asyncio.get_running_loop().time() > deadline:
+                for child in self._children.values():
+                    child.signal(signal.SIGKILL)
+            await asyncio.sleep(0.02)

@@ -1,0 +1,129 @@
+"""The directory of a network.
+
+network.json         what was asked for; a directory without it is none of ours
+genesis.json         the first block                    (made once, as keys are)
+<node>/              a data path for each node, with its key
+site.json            where everything listens           (written at every start, as static nodes and rules are)
+monitoring/          for Prometheus and Grafana
+logs/<process>.log   what each process says
+lock, control        while it runs
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from ophion.errors import CommandError
+from ophion.gateway.site import Place, Site, SiteNode
+from ophion.native.crypto import PrivateKey
+from ophion.node.keyfile import load_key, new_key, write_text
+from ophion.quickstart.genesis import genesis_document
+from ophion.quickstart.layout import HOST, Layout
+from ophion.quickstart.lock import NAME as LOCK
+from ophion.quickstart.monitoring import FOLDER as MONITORING
+from ophion.quickstart.monitoring import write_configuration
+from ophion.quickstart.plan import PROXY, Consensus, Plan, Role
+from ophion.runtime.clock import Entropy
+
+CONTROL: Final = "control"
+PLAN: Final = "network.json"
+LOGS: Final = "logs"
+SUPERVISOR_LOG: Final = "quickstart"
+
+
+class Workdir:
+    """A directory with a network in it."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.path = path
+        self.plan = plan
+
+    @classmethod
+    def open(cls, path: Path) -> Workdir:
+        """A network that has been made; `CommandError` when there is none."""
+        if not (path / PLAN).exists():
+            raise CommandError(f"There is no network in {path}: `ophion quickstart up` makes one.")
+        return cls(path, Plan.read(path / PLAN))
+
+    @classmethod
+    def make(cls, path: Path, plan: Plan, entropy: Entropy) -> Workdir:
+        """A new network in a directory that holds nothing but its lock: keys and first block."""
+        with explained(path):
+            if others := [entry.name for entry in os.scandir(path) if entry.name != LOCK]:
+                raise CommandError(f"{path} holds no network but something else ({others[0]}): choose another.")
+            work = cls(path, plan)
+            (path / LOGS).mkdir()
+            keys = {node.name: new_key(entropy) for node in plan.nodes}
+            for name, key in keys.items():
+                (path / name).mkdir(mode=0o700)
+                write_text(path / name / "key", f"0x{key.secret().hex()}", mode=0o600)
+            if plan.consensus is not Consensus.DEV:
+                members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
+                write_text(path / "genesis.json", json.dumps(genesis_document(plan, members), indent=2) + "\n")
+            # the last one: until it is there, there is no network
+            write_text(path / PLAN, plan.text())
+        return work
+
+    def furnish(self, layout: Layout) -> None:
+        """What depends on ports: who connects to whom, who may, where everything is."""
+        enodes = {name: self._enode(name, layout) for name in layout.nodes}
+        with explained(self.path):
+            for name in layout.nodes:
+                others = [enode for other, enode in enodes.items() if other != name]
+                write_text(self.path / name / "static-nodes.json", json.dumps(others, indent=2) + "\n")
+                if self.plan.has_permissions:
+                    lines = ",\n".join(f'  "{enode}"' for enode in enodes.values())
+                    write_text(self.path / name / "permissions_config.toml", f"nodes-allowlist = [\n{lines},\n]\n")
+            nodes = tuple(
+                SiteNode(node.name, node.role.value, layout.nodes[node.name].places, enodes[node.name])
+                for node in self.plan.nodes
+            )
+            tools = {tool: Place(HOST, port) for tool, port in layout.tools.items()}
+            Site("quickstart", self.plan.consensus.value, nodes, tools).write(self.path / "site.json")
+            write_configuration(self.path, layout)
+
+    @property
+    def has_run(self) -> bool:
+        """Whether some node has a chain already."""
+        return any((self.path / node.name / "database").exists() for node in self.plan.nodes)
+
+    def log(self, process: str) -> Path:
+        """Where a process writes."""
+        return self.path / LOGS / f"{process}.log"
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """Names of everything that runs."""
+        return (*(node.name for node in self.plan.nodes), PROXY)
+
+    def remove(self) -> list[str]:
+        """Take away everything that was made here; what somebody else has put there stays, and is named."""
+        with explained(self.path):
+            for name in (*(node.name for node in self.plan.nodes), LOGS, MONITORING):
+                if (self.path / name).is_dir():
+                    shutil.rmtree(self.path / name)
+            for name in ("genesis.json", "site.json", CONTROL, PLAN, LOCK):
+                (self.path / name).unlink(missing_ok=True)
+            left = sorted(entry.name for entry in os.scandir(self.path))
+            if not left:
+                self.path.rmdir()
+        return left
+
+    def _enode(self, name: str, layout: Layout) -> str:
+        key: PrivateKey = load_key(self.path / name / "key")
+        return f"enode://{key.public_key.hex()}@{HOST}:{layout.nodes[name].p2p}"
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """What the file system refuses, said in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"The directory {path} cannot be used: {error.strerror or error}.") from error

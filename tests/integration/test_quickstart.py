@@ -1,0 +1,353 @@
+"""`ophion quickstart` over real processes: from nothing to blocks, what clients see, and that nothing is left.
+
+`OPHION_QUICKSTART=long` repeats the start twenty times and listens to heads for ten minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import websockets
+from web3 import Web3
+from web3.middleware import ExtraDataToPOAMiddleware
+
+from ophion.native.crypto import PrivateKey
+from ophion.quickstart.lock import Running, holder
+from ophion.testing.process import COMMAND
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.integration.command import environment
+
+IS_LONG = os.environ.get("OPHION_QUICKSTART") == "long"
+LIMIT_S = 60.0
+
+
+def quickstart(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, "quickstart", *words, f"--directory={path}"]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
+
+
+def succeeded(path: Path, *words: str) -> str:
+    done = quickstart(path, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def running(path: Path) -> Running:
+    found = holder(path)
+    assert found is not None
+    return found
+
+
+def exists(pid: int) -> bool:
+    """Whether a process is there and does something; one that has ended and is not buried is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(condition: Any, what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def ports_of(path: Path) -> list[int]:
+    nodes = json.loads((path / "site.json").read_text())["nodes"]
+    return [port for node in nodes for _, port in node["places"].values()]
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def fetch(url: str, body: bytes | None = None) -> tuple[int, Any]:
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def call(url: str, method: str, *params: Any) -> Any:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    return fetch(url, body)[1].get("result")
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Four validators and a node for clients, with blocks every second."""
+    path = tmp_path_factory.mktemp("quickstart") / "a rather long name " / "network"
+    try:
+        shown = succeeded(path, "up", "--detach", "--port=0", "--block-period=1", "--free-gas")
+        assert "Every node has a new block after" in shown
+        yield path
+    finally:
+        quickstart(path, "remove")
+
+
+@pytest.fixture
+def address(network: Path) -> str:
+    return running(network).address
+
+
+# --- what clients see ----------------------------------------------------------------------------
+
+
+def test_web3_and_every_path_of_a_node(network: Path, address: str) -> None:
+    web3 = Web3(Web3.HTTPProvider(f"http://{address}/jsonrpc"))
+    web3.middleware_onion.inject(ExtraDataToPOAMiddleware, layer=0)
+    assert web3.eth.chain_id == 1337
+    sent = web3.eth.send_raw_transaction(legacy_transaction(DEV_KEYS[0], 0, gas_price=0, chain_id=1337))
+    receipt = web3.eth.wait_for_transaction_receipt(sent, timeout=LIMIT_S)
+    assert receipt["status"] == 1
+    number = receipt["blockNumber"]
+    for name in ("rpcnode", "validator1", "validator2", "validator3", "validator4"):
+        url = f"http://{address}/{name}/jsonrpc"
+        until(lambda url=url: int(call(url, "eth_blockNumber"), 16) >= number, name)
+        assert call(url, "eth_getBlockByNumber", hex(number), False)["hash"] == "0x" + receipt["blockHash"].hex()
+    assert call(f"http://{address}/jsonrpc", "net_peerCount") == "0x4"
+    assert len(call(f"http://{address}/validator1/jsonrpc", "qbft_getValidatorsByBlockNumber", "latest")) == 4
+
+
+def test_heads_come_over_the_socket(network: Path, address: str) -> None:
+    async def listen(seconds: float) -> None:
+        async with (
+            websockets.connect(f"ws://{address}/jsonws") as one,
+            websockets.connect(f"ws://{address}/validator1/jsonws") as other,
+        ):
+            for client in (one, other):
+                await client.send('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}')
+                assert "result" in json.loads(await client.recv())
+            ends, last = time.monotonic() + seconds, 0
+            while time.monotonic() < ends or not last:
+                heads = [json.loads(await asyncio.wait_for(client.recv(), LIMIT_S)) for client in (one, other)]
+                numbers = [int(head["params"]["result"]["number"], 16) for head in heads]
+                assert not last or numbers[0] == last + 1, "no head is missing"
+                last = numbers[0]
+
+    asyncio.run(listen(600.0 if IS_LONG else 3.0))
+
+
+def test_graphql_and_what_there_is(network: Path, address: str) -> None:
+    status, found = fetch(f"http://{address}/graphql", b'{"query":"{block{number}}"}')
+    assert (status, found["data"]["block"]["number"] > 0) == (200, True)
+    status, found = fetch(f"http://{address}/nodes.json")
+    assert (found["network"], found["consensus"]) == ("quickstart", "qbft")
+    assert [(node["name"], node["role"], node["up"]) for node in found["nodes"]] == [
+        ("rpcnode", "rpc", True),
+        *((f"validator{number}", "validator", True) for number in (1, 2, 3, 4)),
+    ]
+    assert all(node["enode"].startswith("enode://") for node in found["nodes"])
+    status, found = fetch(f"http://{address}/metrics-index")
+    assert len(found) == 5
+    with urllib.request.urlopen(f"http://{address}/validator1/metrics", timeout=10) as response:
+        assert b"ethereum_blockchain_height" in response.read()
+    with urllib.request.urlopen(f"http://{address}/", timeout=10) as response:
+        assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert fetch(f"http://{address}/prometheus/graph")[0] in (404, 502)
+
+
+def test_the_table_is_in_the_known_order(network: Path, address: str) -> None:
+    lines = succeeded(network, "list").splitlines()
+    assert [line.partition(" : ")[2].strip() for line in lines[:4]] == [
+        f"http://{address}/jsonrpc",
+        f"ws://{address}/jsonws",
+        f"http://{address}/graphql",
+        f"http://{address}/",
+    ]
+    assert [line.split()[0] for line in lines[4:6]] == ["Prometheus", "Grafana"]
+    assert [line.split()[0] for line in lines[-5:]] == ["rpcnode", *(f"validator{number}" for number in (1, 2, 3, 4))]
+
+
+def test_logs_are_shown_and_followed(network: Path) -> None:
+    assert "Ethereum main loop is up." in succeeded(network, "logs", "validator1")
+    assert "validator4 | " in succeeded(network, "logs")
+    follower = subprocess.Popen(
+        [*COMMAND, "quickstart", "logs", "rpcnode", "-f", f"--directory={network}"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert follower.stdout is not None
+    for line in follower.stdout:
+        if "Imported" in line:
+            break
+    follower.send_signal(signal.SIGINT)
+    assert follower.wait(10) == 130
+    follower.stdout.close()
+
+
+# --- nodes that go and come ----------------------------------------------------------------------
+
+
+def test_a_killed_node_is_missed_and_comes_back(network: Path, address: str) -> None:
+    url = f"http://{address}/validator2/jsonrpc"
+    assert succeeded(network, "kill", "validator2") == "validator2 is killed.\n"
+    until(lambda: "validator2" not in running(network).processes, "the supervisor notices")
+    status, found = fetch(url, b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}')
+    assert status == 502
+    assert found["error"]["message"].startswith("validator2 is down: nothing can be reached at 127.0.0.1:")
+    nodes = fetch(f"http://{address}/nodes.json")[1]["nodes"]
+    assert [node["name"] for node in nodes if not node["up"]] == ["validator2"]
+    before = int(call(f"http://{address}/jsonrpc", "eth_blockNumber"), 16)
+    until(lambda: int(call(f"http://{address}/jsonrpc", "eth_blockNumber"), 16) > before, "three are enough")
+    assert quickstart(network, "kill", "validator2").returncode == 1
+    assert "down" in next(line for line in succeeded(network, "list").splitlines() if "validator2" in line)
+    assert succeeded(network, "start", "validator2").startswith("validator2 is started (process ")
+    until(lambda: call(url, "eth_blockNumber") is not None, "it answers again")
+    refused = quickstart(network, "start", "validator2")
+    assert (refused.returncode, "validator2 runs already" in refused.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("kill", "validator9"), "There is no validator9 in this network, but rpcnode, validator1"),
+        (("kill",), "Say whom to kill: one of rpcnode, validator1"),
+        (("logs", "nobody"), "There is no nobody in this network"),
+        (("up",), "A network runs in "),
+        (("resume",), "A network runs in "),
+        (("up", "--consensus=raft"), "expected one of [QBFT, IBFT2, CLIQUE, DEV]"),
+        (("up", "--validators=0"), "--validators must be between 1 and 50"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(network: Path, words: tuple[str, ...], message: str) -> None:
+    done = quickstart(network, *words)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_commands_of_a_running_network_are_those_that_run(network: Path) -> None:
+    lines = succeeded(network, "up", "--print-commands").splitlines()
+    commands = [line for line in lines if line.startswith("ophion ")]
+    assert len(commands) == 6
+    pid = running(network).processes["validator1"]
+    arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    assert shlex.split(commands[1])[1:] == arguments[3:-1]
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+
+def assert_nothing_runs(processes: list[int], ports: list[int]) -> None:
+    until(lambda: not any(exists(pid) for pid in processes), "every process ends")
+    assert not any(is_listening(port) for port in ports)
+
+
+def test_stopping_and_resuming_keeps_the_chain_and_removing_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "network"
+    succeeded(path, "up", "--detach", "--port=0", "--validators=1", "--block-period=1")
+    found, ports = running(path), ports_of(path)
+    block = call(f"http://{found.address}/jsonrpc", "eth_getBlockByNumber", "0x1", False)
+    assert "Stopped." in succeeded(path, "stop")
+    assert_nothing_runs([found.pid, *found.processes.values()], ports)
+    assert "does not run" in quickstart(path, "list").stdout
+    refused = quickstart(path, "up")
+    assert (refused.returncode, "which does not run: `ophion quickstart resume`" in refused.stderr) == (1, True)
+    succeeded(path, "resume", "--detach")
+    found, ports = running(path), ports_of(path)
+    assert call(f"http://{found.address}/jsonrpc", "eth_getBlockByNumber", "0x1", False) == block
+    # frozen, it can neither hear nor say anything
+    os.kill(found.processes["validator1"], signal.SIGSTOP)
+    assert succeeded(path, "remove") == f"Removed {path}.\n"
+    assert_nothing_runs([found.pid, *found.processes.values()], ports)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_nobody_outlives_the_supervisor(tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "network"
+    words = ["up", "--port=0", "--consensus=dev", "--block-period=0", f"--directory={path}"]
+    supervisor = subprocess.Popen(
+        [*COMMAND, "quickstart", *words], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        until(lambda: (found := holder(path)) is not None and found.is_ready, "it starts")
+        found, ports = running(path), ports_of(path)
+        assert len(found.processes) == 3
+        os.kill(supervisor.pid, number)
+        out, _ = supervisor.communicate(timeout=LIMIT_S)
+        assert_nothing_runs(list(found.processes.values()), ports)
+        assert holder(path) is None
+        if number is not signal.SIGKILL:
+            assert supervisor.returncode == 0
+            assert out.endswith("Stopped.\n")
+            assert not (path / "control").exists()
+        succeeded(path, "remove")
+        assert not path.exists()
+    finally:
+        with suppress(ProcessLookupError):
+            supervisor.kill()
+        supervisor.wait(10)
+
+
+def test_a_node_that_does_not_start_ends_everything_and_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "network"
+    succeeded(path, "up", "--print-commands", "--validators=1", "--port=0")
+    (path / "validator1" / "key").write_text("nonsense")
+    done = quickstart(path, "resume")
+    assert done.returncode == 1
+    assert "does not contain valid key pair" in done.stderr
+    (path / "genesis.json").write_text("{}")
+    (path / "validator1" / "key").write_text("1".rjust(64, "0"))
+    done = quickstart(path, "resume")
+    assert done.returncode == 1
+    assert "rpcnode did not start (exit code 1): " in done.stdout
+    assert holder(path) is None
+
+
+@pytest.mark.parametrize(
+    "options", [("--consensus=ibft2", "--permissions", "--free-gas"), ("--consensus=clique", "--validators=1")]
+)
+def test_other_networks(tmp_path: Path, options: tuple[str, ...]) -> None:
+    path = tmp_path / "network"
+    try:
+        succeeded(path, "up", "-d", "--port=0", "--block-period=1", *options)
+        url = f"http://{running(path).address}/jsonrpc"
+        group = "ibft" if "ibft2" in options[0] else "clique"
+        assert group in call(url, "rpc_modules")
+        if "--permissions" in options:
+            stranger, known = (
+                call(url, "eth_sendRawTransaction", "0x" + legacy_transaction(key, 0, gas_price=0, chain_id=6174).hex())
+                for key in (PrivateKey(b"\x07" * 32), DEV_KEYS[1])
+            )
+            until(lambda: call(url, "eth_getTransactionReceipt", known) is not None, "a listed account may send")
+            assert call(url, "eth_getTransactionReceipt", stranger) is None
+            assert len(call(url, "perm_getNodesWhitelist")) == 5
+    finally:
+        quickstart(path, "remove")
+
+
+@pytest.mark.skipif(not IS_LONG, reason="OPHION_QUICKSTART=long")
+def test_twenty_times_of_twenty(tmp_path: Path) -> None:
+    times = []
+    for number in range(20):
+        path = tmp_path / f"network{number}"
+        began = time.monotonic()
+        succeeded(path, "up", "--detach")
+        times.append(time.monotonic() - began)
+        found, ports = running(path), ports_of(path)
+        succeeded(path, "remove")
+        assert_nothing_runs([found.pid, *found.processes.values()], ports)
+        assert not path.exists()
+    print("seconds to the first block on all five:", " ".join(f"{one:.1f}" for one in times))
+    assert max(times) < 10

@@ -1,0 +1,71 @@
+"""The directory of a network."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ophion.errors import CommandError
+from ophion.gateway.site import Kind, Site
+from ophion.permissions.options import DEFAULT_FILE
+from ophion.primitives.enode import Enode
+from ophion.quickstart.layout import Layout, NodePorts
+from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.workdir import Workdir
+from ophion.runtime.clock import SystemEntropy
+
+PLAN = Plan(Consensus.QBFT, 2, 2, None, False, True)
+LAYOUT = Layout({node.name: NodePorts(1 + index, 2, 3, 4, 5) for index, node in enumerate(PLAN.nodes)}, 6, {})
+
+
+def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) -> None:
+    work = Workdir.make(tmp_path, PLAN, SystemEntropy())
+    assert stat.S_IMODE((tmp_path / "validator1" / "key").stat().st_mode) == 0o600
+    assert not work.has_run
+    work.furnish(LAYOUT)
+    key = (tmp_path / "validator1" / "key").read_text()
+    others = [Enode.parse(url) for url in json.loads((tmp_path / "validator1" / "static-nodes.json").read_text())]
+    assert [one.tcp_port for one in others] == [1, 3]
+    rules = tomllib.loads((tmp_path / "validator1" / DEFAULT_FILE).read_text())
+    assert len(rules["nodes-allowlist"]) == 3
+    site = Site.read(tmp_path / "site.json")
+    assert [(node.name, node.role, node.places[Kind.JSON_RPC].port) for node in site.nodes] == [
+        ("rpcnode", "rpc", 2),
+        ("validator1", "validator", 2),
+        ("validator2", "validator", 2),
+    ]
+    scraped = json.loads((tmp_path / "monitoring" / "prometheus.yml").read_text())
+    assert [job["job_name"] for job in scraped["scrape_configs"]] == ["rpcnode", "validator1", "validator2"]
+    again = Workdir.open(tmp_path)
+    assert again.plan == PLAN
+    again.furnish(LAYOUT)
+    assert (tmp_path / "validator1" / "key").read_text() == key
+
+
+def test_nothing_is_left_of_it(tmp_path: Path) -> None:
+    place = tmp_path / "network"
+    place.mkdir()
+    work = Workdir.make(place, PLAN, SystemEntropy())
+    work.furnish(LAYOUT)
+    assert work.remove() == []
+    assert not place.exists()
+
+
+def test_what_others_have_put_there_stays(tmp_path: Path) -> None:
+    work = Workdir.make(tmp_path, PLAN, SystemEntropy())
+    (tmp_path / "notes.txt").write_text("mine")
+    assert work.remove() == ["notes.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    with pytest.raises(CommandError, match="holds no network but something else"):
+        Workdir.make(tmp_path, PLAN, SystemEntropy())
+    with pytest.raises(CommandError, match="There is no network in"):
+        Workdir.open(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["letters"]
