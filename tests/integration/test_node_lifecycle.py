@@ -116,6 +116,26 @@ def test_a_key_file_that_is_not_there_is_said_to_be_the_reason_for_a_new_key(tmp
         assert f"from {file}" in node.output()
 
 
+def test_lines_of_json_go_to_a_file_that_is_rotated(tmp_path: Path) -> None:
+    file = tmp_path / "logs" / "node.log"
+    options = (f"--logging-file={file}", "--logging-format=json", "--logging-files-kept=2", "--logging=ALL")
+    with NodeProcess(tmp_path / "data", *MINING, *options) as node:
+        node.receipt(node.send(legacy_transaction(B, 0)))
+        file.rename(file.with_name("moved"))
+        limit, nonce = time.monotonic() + 30, 1
+        while not file.exists() and time.monotonic() < limit:
+            node.receipt(node.send(legacy_transaction(B, nonce)))
+            nonce += 1
+        assert node.stop() == 0
+    lines = [
+        json.loads(line) for name in ("moved", "node.log") for line in file.with_name(name).read_text().splitlines()
+    ]
+    assert {line["level"] for line in lines} >= {"INFO"}
+    assert lines[0]["message"] == "Setting logging level to ALL"
+    assert lines[-1]["message"] == "Stopped."
+    assert node.output() == ""
+
+
 def test_mining_can_be_started_and_stopped(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", "--network=dev", "--rpc-http-api=ETH,MINER,TXPOOL") as node:
         hash = node.send(fee_transaction(B, 0))

@@ -33,7 +33,7 @@ from ophion.pool.options import PoolConfig
 from ophion.producer.control import MinerConfig
 from ophion.producer.options import ConsensusConfig
 from ophion.runtime.logs import LogFormat, LogLevel
-from ophion.runtime.options import option
+from ophion.runtime.options import at_least, between, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,31 @@ class LogConfig:
         "--logging", "-l", default=LogLevel.INFO, metavar="LEVEL", help="How much is logged: OFF to ALL."
     )
     format: LogFormat = option("--logging-format", default=LogFormat.TEXT, help="Lines of text or of JSON.")
+    file: Path | None = option(
+        "--logging-file", default=None, help="Write the log to this file instead of standard output."
+    )
+    file_max_size: int = option(
+        "--logging-file-max-size",
+        default=100,
+        check=at_least(0),
+        help="MiB after which the log file is put aside as FILE.1 and a new one begun; 0 for no limit.",
+    )
+    files_kept: int = option(
+        "--logging-files-kept",
+        default=10,
+        check=between(0, 1000),
+        help="Log files kept aside; the oldest goes when there is one more.",
+    )
     config_file: Path | None = option(
         "--logging-config-file",
         default=None,
         help="Python logging configuration (JSON or INI) that replaces the other logging options.",
     )
     is_coloured: bool | None = option("--color-enabled", default=None, help="Colour the log. (default: on a terminal)")
+
+    def warnings(self) -> Iterator[str]:
+        if self.config_file is not None and self.file is not None:
+            yield "--logging-file will have no effect, because --logging-config-file says where lines go."
 
 
 @dataclass(frozen=True, slots=True)

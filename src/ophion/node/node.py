@@ -38,6 +38,7 @@ from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from ophion.runtime.lanes import Lanes, ThreadLanes
+from ophion.runtime.log_file import LogFile
 from ophion.runtime.options import Loaded, problems_of
 from ophion.runtime.supervisor import Supervisor
 from ophion.version import client_version
@@ -186,7 +187,11 @@ def _configure_logs(config: NodeConfig) -> None:
     if config.logs.config_file is not None:
         logs.configure_from_file(config.logs.config_file)
     else:
-        logs.configure(config.logs.level, config.logs.format, config.logs.is_coloured)
+        chosen = config.logs
+        target = None
+        if chosen.file is not None:
+            target = LogFile(chosen.file, chosen.file_max_size << 20, chosen.files_kept)
+        logs.configure(chosen.level, chosen.format, chosen.is_coloured, target)
 
 
 @contextmanager

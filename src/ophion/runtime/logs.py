@@ -110,17 +110,21 @@ def configure(
     level: LogLevel,
     form: LogFormat = LogFormat.TEXT,
     is_coloured: bool | None = None,
-    stream: TextIO | None = None,
+    target: TextIO | logging.Handler | None = None,
 ) -> None:
-    """Send the node's log lines to a stream (standard output); calling it again replaces what was set before."""
-    target = sys.stdout if stream is None else stream
+    """Send the node's log lines to a stream (standard output) or a handler; calling it again replaces what was set."""
+    if isinstance(target, logging.Handler):
+        handler, is_terminal = target, False
+    else:
+        stream = sys.stdout if target is None else target
+        handler, is_terminal = logging.StreamHandler(stream), stream.isatty()
     if is_coloured is None:
-        is_coloured = target.isatty()
-    handler = logging.StreamHandler(target)
+        is_coloured = is_terminal
     handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else TextFormatter(is_coloured))
     root = logging.getLogger(_ROOT)
     for old in root.handlers[:]:
         root.removeHandler(old)
+        old.close()
     root.addHandler(handler)
     root.propagate = False
     # nothing below reads where a line was logged from, and finding it out costs more than the rest of the line

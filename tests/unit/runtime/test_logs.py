@@ -29,7 +29,7 @@ def restored() -> Iterator[None]:
 
 def test_a_line_has_time_thread_level_source_and_message() -> None:
     stream = io.StringIO()
-    logs.configure(LogLevel.INFO, stream=stream)
+    logs.configure(LogLevel.INFO, target=stream)
     logging.getLogger("ophion.chain.importer").warning("block imported number=%d", 12)
     line = stream.getvalue()
     assert re.fullmatch(
@@ -40,7 +40,7 @@ def test_a_line_has_time_thread_level_source_and_message() -> None:
 
 def test_a_json_line_is_one_object() -> None:
     stream = io.StringIO()
-    logs.configure(LogLevel.INFO, LogFormat.JSON, stream=stream)
+    logs.configure(LogLevel.INFO, LogFormat.JSON, target=stream)
     logging.getLogger("ophion.pool").info('said "%s"', "hello")
     line = orjson.loads(stream.getvalue())
     assert (line["level"], line["source"], line["message"]) == ("INFO", "ophion.pool", 'said "hello"')
@@ -48,7 +48,7 @@ def test_a_json_line_is_one_object() -> None:
 
 def test_an_exception_is_shown_once() -> None:
     stream = io.StringIO()
-    logs.configure(LogLevel.INFO, stream=stream)
+    logs.configure(LogLevel.INFO, target=stream)
     try:
         raise ValueError("odd")
     except ValueError:
@@ -71,7 +71,7 @@ def test_levels_include_the_ones_before_them(level: str, seen: list[str]) -> Non
     stream = io.StringIO()
     chosen = LogLevel.named(level)
     assert chosen is not None
-    logs.configure(chosen, stream=stream)
+    logs.configure(chosen, target=stream)
     logger = logging.getLogger("ophion.levels")
     logger.error("e")
     logger.warning("w")
@@ -87,7 +87,7 @@ def test_an_unknown_level_has_no_name() -> None:
 
 def test_one_logger_can_have_a_level_of_its_own_until_all_are_set() -> None:
     stream = io.StringIO()
-    logs.configure(LogLevel.ERROR, stream=stream)
+    logs.configure(LogLevel.ERROR, target=stream)
     logs.set_level(LogLevel.DEBUG, ["ophion.pool"])
     logging.getLogger("ophion.pool").debug("one")
     logging.getLogger("ophion.chain").debug("two")

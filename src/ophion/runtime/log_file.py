@@ -1,0 +1,119 @@
+"""Log lines in a file that does not grow without end.
+
+`node.log` is written to. When it has its size it becomes `node.log.1`, the one before that `node.log.2`, and so on; the
+oldest goes. Somebody else may rotate instead (logrotate): a file that was moved or removed is noticed within a second
+and begun anew. A disk that is full costs lines, never the node: how many is said in the first line that fits again.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+from ophion.errors import ConfigError
+
+_LOOKED_EVERY_S = 1.0
+
+
+class LogFile(logging.Handler):
+    """Writes formatted records to a file, and to the next one when it is full."""
+
+    def __init__(self, path: Path, max_bytes: int, kept: int) -> None:
+        """`max_bytes` is 0 for no limit; `kept` full files stay beside the one that is written to.
+
+        `ConfigError` when the file cannot be written.
+        """
+        super().__init__()
+        self._path = path
+        self._max_bytes = max_bytes
+        self._kept = kept
+        self._file: BinaryIO | None = None
+        self._size = 0
+        self._looked = 0.0
+        self._lost = 0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._open()
+        except OSError as error:
+            raise ConfigError(f"The log file {path} cannot be written: {error.strerror}.") from None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = f"{self.format(record)}\n".encode(errors="backslashreplace")
+        except Exception:  # noqa: BLE001  # as everywhere in logging: a line that cannot be made is reported there
+            self.handleError(record)
+            return
+        try:
+            self._write(line, record)
+        except OSError:
+            self._lost += 1
+            self._drop()
+
+    def close(self) -> None:
+        self.acquire()
+        try:
+            self._drop()
+        finally:
+            self.release()
+        super().close()
+
+    def _write(self, line: bytes, record: logging.LogRecord) -> None:
+        self._look()
+        if self._max_bytes and self._size and self._size + len(line) > self._max_bytes:
+            self._rotate()
+        if self._lost:
+            note = logging.LogRecord(
+                record.name, logging.WARNING, "", 0, "log lines were lost count=%d", (self._lost,), None
+            )
+            line = f"{self.format(note)}\n".encode() + line
+        if self._file is None:
+            self._open()
+        assert self._file is not None
+        if self._file.write(line) != len(line):
+            raise OSError(errno.ENOSPC, "the disk is full")
+        self._size += len(line)
+        self._lost = 0
+
+    def _look(self) -> None:
+        """Begin anew when the file under our name is no longer the one we have open."""
+        now = time.monotonic()
+        if self._file is None or now - self._looked < _LOOKED_EVERY_S:
+            return
+        self._looked = now
+        mine = os.fstat(self._file.fileno())
+        try:
+            there = self._path.stat()
+        except FileNotFoundError:
+            self._drop()
+            return
+        if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
+            self._drop()
+        else:
+            self._size = there.st_size  # whoever copies and truncates makes it shorter
+
+    def _rotate(self) -> None:
+        self._drop()
+        for number in range(self._kept, 0, -1):
+            source = self._numbered(number - 1)
+            if source.exists():
+                source.replace(self._numbered(number))
+        if not self._kept:
+            self._path.unlink(missing_ok=True)
+
+    def _numbered(self, number: int) -> Path:
+        return self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
+
+    def _open(self) -> None:
+        # unbuffered: a line that was logged is in the file, whatever happens next
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = os.fdopen(descriptor, "ab", buffering=0)
+        self._size = os.fstat(descriptor).st_size
+
+    def _drop(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
