@@ -512,6 +512,29 @@ class NewBlock:
     ) -> NewBlock: ...
 
 @final
+class Pruning:
+    """One round of dropping old states, in steps that look at up to `most` entries and are true while there are more.
+
+    The order is forget, mark, sweep, each until it is false. A round may be given up at any time; the database is sound
+    after every step, and blocks may be written between them."""
+
+    def forget(self, most: int, /) -> bool:
+        """Old states leave the table of states. Writes."""
+
+    def mark(self, most: int, /) -> bool:
+        """Find the trie nodes that the other states need. Reads."""
+
+    def sweep(self, most: int, /) -> bool:
+        """Delete the others. Writes."""
+
+    @property
+    def forgotten(self) -> int: ...
+    @property
+    def marked(self) -> int: ...
+    @property
+    def freed(self) -> int: ...
+
+@final
 class Store:
     """One LMDB environment. One process at a time, many readers, one writer."""
 
@@ -592,6 +615,15 @@ class Store:
     ) -> bytes | None: ...
 
     # upkeep
+    def nodes_written(self) -> int:
+        """How many trie nodes have been written since the database was made."""
+
+    def begin_pruning(self, oldest: int, /) -> Pruning:
+        """A round that drops the states of all blocks below this number, except that of the genesis."""
+
+    def copy_to(self, descriptor: int, /) -> None:
+        """Write the database as it is now, without its free pages, to an open file or pipe."""
+
     def usage(self) -> list[tuple[str, int, int]]:
         """(table, entries, bytes) of each table."""
 

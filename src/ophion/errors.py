@@ -11,6 +11,7 @@
     ├── InvalidBlock            a block breaks a rule of the chain
     │   └── InvalidHeader       ... and its header alone shows it
     ├── UnknownParent           a block whose parent is not in the database
+    │   └── StateDropped        ... or whose parent's state is no longer kept
     ├── PoolRejected            a transaction the pool does not take
     ├── RulesError              permissions that cannot be read or changed as asked
     ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/reasons.py)
@@ -147,6 +148,14 @@ class UnknownParent(OphionError):
         self.parent_hash = parent_hash
         self.head = head
         super().__init__(f"Block {number} does not connect to the existing chain. Current chain head {head}")
+
+
+class StateDropped(UnknownParent):
+    """A block on one so old that its state is no longer kept: it cannot be executed."""
+
+    def __init__(self, number: int, parent_hash: bytes, head: int) -> None:
+        super().__init__(number, parent_hash, head)
+        self.message = f"Block {number} begins a branch too far back: the state before it was dropped (--state-history)"
 
 
 class PoolRejected(OphionError):

@@ -208,7 +208,7 @@ def test_all_configuration_errors_are_reported_before_anything_starts(tmp_path: 
     assert refused.returncode == 1
     assert "Unable to mine without a valid coinbase." in refused.stderr
     assert "Please specify Enclave public key file path to enable privacy" in refused.stderr
-    assert "--pruning-enabled: every state is kept" in refused.stderr
+    assert "--privacy-enabled needs every state" in refused.stderr
     assert not (tmp_path / "data").exists()
 
 

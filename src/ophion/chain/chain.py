@@ -16,10 +16,10 @@ from ophion.chain.header_cache import HeaderCache
 from ophion.chainspec.genesis import Genesis, check_stored
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine, Tip
-from ophion.errors import StorageError
+from ophion.errors import MissingStateError, StorageError
 from ophion.native.executor import genesis_state
-from ophion.native.failures import translated
-from ophion.native.store import NewBlock, Store
+from ophion.native.failures import MissingState, as_ophion_error, translated
+from ophion.native.store import NewBlock, State, Store
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
@@ -37,6 +37,8 @@ class Chain:
         self.rules = chain_rules(spec)
         self.genesis = genesis
         self.events: Topic[ChainEvent] = Topic()
+        self.state_history: int | None = None
+        """Blocks before the head whose states are kept; None for all. That of the genesis always is."""
         self._headers = HeaderCache(store)
         self._tip = self._stored_tip()
 
@@ -100,6 +102,21 @@ class Chain:
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
         """What the engine wanted to know again about a block."""
         return self.store.meta(checkpoint_key(block_hash))
+
+    # --- states ---
+
+    def keeps_state(self, number: int) -> bool:
+        """Whether the state of a block with this number is one of those that are kept."""
+        return self.state_history is None or number == 0 or number >= self._tip.header.number - self.state_history
+
+    def state(self, header: Header) -> State:
+        """The world after a committed block; `MissingStateError` when it is not kept."""
+        if not self.keeps_state(header.number):
+            raise MissingStateError(f"The state of block {header.number} is not kept (--state-history).")
+        try:
+            return self.store.state(header.state_root)
+        except MissingState as error:
+            raise as_ophion_error(error) from error
 
     def is_canonical(self, header: HashedHeader) -> bool:
         """Whether a block lies on the canonical chain."""

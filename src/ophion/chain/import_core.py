@@ -24,10 +24,10 @@ from ophion.chain.environment import block_env
 from ophion.chain.fork_choice import HeadChange, head_change
 from ophion.consensus.engine import HeaderReader, Tip
 from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
-from ophion.errors import DecodeError, InvalidBlock, UnknownParent
+from ophion.errors import DecodeError, InvalidBlock, StateDropped, UnknownParent
 from ophion.native.crypto import keccak256
 from ophion.native.executor import Execution, State, execute
-from ophion.native.failures import InvalidBody, NativeError, as_ophion_error, translated
+from ophion.native.failures import InvalidBody, MissingState, NativeError, as_ophion_error, translated
 from ophion.native.store import NewBlock
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header
@@ -179,7 +179,11 @@ class ImportCore:
         return Staged(header, body, execution, parent_difficulty + header.header.difficulty, ommers)
 
     def _execute(self, header: HashedHeader, parent: HashedHeader, body: Body, ommers: tuple[Header, ...]) -> Execution:
-        chain, state = self.chain, self.state_after(parent)
+        chain = self.chain
+        try:
+            state = self.state_after(parent)
+        except MissingState:
+            raise StateDropped(header.number, header.parent_hash, self._best.header.number) from None
         if self._check_senders is not None:
             self._check_senders(parent, state, body)
         env = block_env(

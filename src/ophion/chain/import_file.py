@@ -81,13 +81,16 @@ class BlockFileImport:
         on_progress: Callable[[ImportProgress], None] | None = None,
         first: int = 0,
         last: int | None = None,
+        on_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Blocks outside `first` to `last` (inclusive) are passed over. `on_progress` is called after each block."""
+        """Blocks outside `first` to `last` (inclusive) are passed over. `on_progress` is called after each block,
+        `on_commit` after each batch."""
         self._core = core
         self._clock = clock
         self._on_progress = on_progress
         self._first = first
         self._last = last
+        self._on_commit = on_commit
         self._progress = ImportProgress()
         self._batch_blocks = 0
         self._batch_transactions = 0
@@ -151,6 +154,8 @@ class BlockFileImport:
         change = self._core.commit()
         if change is not None:
             self._core.chain.advance(change, {})
+            if self._on_commit is not None:
+                self._on_commit()
         self._batch_blocks = 0
         self._batch_transactions = 0
 

@@ -23,7 +23,6 @@ from ophion.consensus.engine import Finality, Wishes
 from ophion.consensus.header_rules import GAS_PER_BLOB, blob_base_fee
 from ophion.errors import OphionError
 from ophion.native.executor import BlockEnv, State
-from ophion.native.failures import MissingState, as_ophion_error
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, BlockRef, BlockTag, Hash32
@@ -64,10 +63,7 @@ class BlockView:
     def state(self) -> State:
         """The world after the block; `MissingStateError` when it is not kept."""
         if self._state is None:
-            try:
-                self._state = self._chain.store.state(self.header.state_root)
-            except MissingState as error:
-                raise as_ophion_error(error) from error
+            self._state = self._chain.state(self.header)
         return self._state
 
     @property

@@ -11,6 +11,7 @@ from ophion.chain import export_file
 from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport, ImportProgress
+from ophion.chain.pruning import PruningRounds
 from ophion.cli.command import Command, Session
 from ophion.cli.progress import Progress
 from ophion.consensus.registry import engine_for
@@ -19,6 +20,7 @@ from ophion.native.failures import NativeError, translated
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.interface_options import AccessConfig
 from ophion.node.network import NetworkConfig, load_genesis
+from ophion.node.storage_options import StorageConfig
 from ophion.node.validator_contract import read_contracts
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import at_least, option
@@ -78,11 +80,12 @@ def import_blocks(options: ImportOptions, session: Session) -> int:
         if options.format is BlockFormat.JSON:
             _make(options, chain)
             return 0
-        _run(options, chain, keeps_revert_data=session.part(AccessConfig).revert_reason_enabled)
+        kept = session.part(StorageConfig).states_kept
+        _run(options, chain, session.part(AccessConfig).revert_reason_enabled, kept)
     return 0
 
 
-def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool) -> None:
+def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool, states_kept: int | None) -> None:
     clock = SystemClock()
     progress = Progress("Bytes", sum(file.stat().st_size for file in options.files), line_s=_LINE_EVERY_S)
     seen = ImportProgress()
@@ -95,7 +98,9 @@ def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool) -> None:
     last = None if options.end_block is None else options.end_block - 1
     core = ImportCore(chain, clock, keeps_revert_data)
     read_contracts(chain, core.state_after)
-    work = BlockFileImport(core, clock, show, options.start_block, last)
+    rounds = None if states_kept is None else PruningRounds(chain.store, states_kept)
+    on_commit = None if rounds is None else lambda: rounds.catch_up(chain.head.number)
+    work = BlockFileImport(core, clock, show, options.start_block, last, on_commit)
     try:
         seen = work.run(options.files)
     except KeyboardInterrupt:
@@ -180,7 +185,7 @@ COMMANDS = (
         "Import files of RLP blocks, as this and other Ethereum clients export them.",
         import_blocks,
         ImportOptions,
-        uses=(DataConfig, NetworkConfig),
+        uses=(DataConfig, NetworkConfig, StorageConfig),
         examples=(
             "ophion blocks import --from=chain.rlp --genesis-file=genesis.json --data-path=data",
             "ophion blocks import --from=first.rlp --from=second.rlp --skip-pow-validation-enabled",

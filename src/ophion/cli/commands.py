@@ -20,7 +20,7 @@ FAMILIES: dict[str, Family] = {
         Family("quickstart", "A network on this machine by one command, behind one address.", "ophion.cli.quickstart"),
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
         Family("simulate", "Play consensus networks under faults, decided by a seed.", "ophion.cli.simulate"),
-        Family("storage", "Look into the database: sizes, integrity.", "ophion.cli.storage"),
+        Family("storage", "Look after the database: sizes, integrity, backups.", "ophion.cli.storage"),
         Family("validate-config", "Check a TOML configuration file.", "ophion.cli.validate"),
         Family("Xhelp", "Show the unstable options.", "ophion.cli.unstable", hidden=True),
     )

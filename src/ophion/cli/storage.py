@@ -1,12 +1,23 @@
-"""`ophion storage`: what the database holds, and whether it is sound."""
+"""`ophion storage`: what the database holds, whether it is sound, and copies of it."""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
 from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.progress import Progress
 from ophion.native.failures import translated
+from ophion.node.database_copy import back_up, compact
 from ophion.node.datadir import DataConfig, DataDirectory
+from ophion.runtime.options import at_least, option
 
 _MOST_FINDINGS = 100
+_NICENESS = 15
 
 
 def usage(options: Nothing, session: Session) -> int:
@@ -42,6 +53,63 @@ def check(options: Nothing, session: Session) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class BackupOptions:
+    """Options."""
+
+    target: Path = option(
+        "--to",
+        metavar="DIRECTORY",
+        help="Data path to make; it must not exist yet. Restoring is using it, or a copy of it.",
+    )
+    max_rate: int = option(
+        "--max-rate", default=64, check=at_least(0), help="MiB to copy in a second at most; 0 for no limit."
+    )
+    checks: bool = option(
+        "--check", default=True, help="Check the copy as `storage check` does before it gets its name."
+    )
+
+
+def backup(options: BackupOptions, session: Session) -> int:
+    """Copy the database, also while a node uses it."""
+    data = session.part(DataConfig)
+    os.nice(_NICENESS)  # the node comes first
+    with _shown("Copied") as on_bytes:
+        began = time.monotonic()
+        copied = back_up(data.data_path, options.target, options.max_rate << 20, options.checks, on_bytes)
+    seconds = time.monotonic() - began
+    print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
+    print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
+    print(f"The node's key is not part of it: keep {data.key_file} in a safe place of its own.")
+    return 0
+
+
+def compact_database(options: Nothing, session: Session) -> int:
+    """Write the database anew without its free pages; no node may use it meanwhile."""
+    path = session.part(DataConfig).data_path
+    with DataDirectory.open_existing(path) as directory, _shown("Written") as on_bytes:
+        before, copied = compact(directory, on_bytes)
+    print(f"{show_size(before)} became {show_size(copied.size)}; no damage found up to block {copied.number}.")
+    return 0
+
+
+@contextmanager
+def _shown(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar that counts mebibytes."""
+    progress: Progress | None = None
+
+    def on_bytes(done: int, total: int) -> None:
+        nonlocal progress
+        progress = progress or Progress(what, total >> 20)
+        progress.update(min(done, total) >> 20, "MiB")
+
+    try:
+        yield on_bytes
+    finally:
+        if progress is not None:
+            progress.clear()
+
+
 def show_size(size: int) -> str:
     """Bytes for people: 4096 is `4.0 KiB`."""
     amount = float(size)
@@ -66,5 +134,20 @@ COMMANDS = (
         check,
         uses=(DataConfig,),
         examples=("ophion storage check --data-path=data",),
+    ),
+    Command(
+        "backup",
+        "Copy the database to a data path of its own, also while the node runs; the copy is checked.",
+        backup,
+        BackupOptions,
+        uses=(DataConfig,),
+        examples=("ophion storage backup --data-path=data --to=backups/monday",),
+    ),
+    Command(
+        "compact",
+        "Write the database anew without its free pages, to give the space back to the disk; the node must not run.",
+        compact_database,
+        uses=(DataConfig,),
+        examples=("ophion storage compact --data-path=data",),
     ),
 )

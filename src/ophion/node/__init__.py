@@ -1,6 +1,6 @@
 """The composition root: from options to a running node.
 
-    config        NodeConfig: the rooms' options in one tree (interface_options, unbuilt_options, unstable_options)
+    config        NodeConfig: the rooms' options in one tree (interface_options, storage_options, …)
     network       which genesis the options choose
     datadir       the data directory: lock, layout, key, database; keyfile reads and writes keys
     build         the one place that constructs the rooms and connects them

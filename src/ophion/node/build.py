@@ -92,6 +92,7 @@ def build_core(
     _check_production(config, spec)
     engine = engine_for(spec, equal_timestamps=config.miner.equal_timestamps)
     chain = Chain.open(store, genesis, engine)
+    chain.state_history = config.storage.states_kept
     is_authority = _is_authority(spec)
     keeps_revert_data = config.access.revert_reason_enabled
     permissions.use_contracts(config.permissions, chain)

@@ -25,7 +25,8 @@ from ophion.node.security_options import (
     WebSocketAuthConfig,
     WebSocketTlsConfig,
 )
-from ophion.node.unbuilt_options import PrivacyConfig, PruningConfig
+from ophion.node.storage_options import StorageConfig
+from ophion.node.unbuilt_options import PrivacyConfig
 from ophion.node.unstable_options import UnstableConfig
 from ophion.peers.options import PeerConfig
 from ophion.permissions.options import PermissionConfig
@@ -72,29 +73,6 @@ class LogConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class StorageConfig:
-    """Storage."""
-
-    durable: bool = option(
-        "--durable-commits",
-        default=True,
-        help="Force every block to disk before it is shown; without it a power cut may lose the last blocks.",
-    )
-    temporary: bool = option(
-        "--temporary-data",
-        default=False,
-        help="Keep everything in a temporary directory that is removed at the end, unless --data-path is given.",
-    )
-    engine: str = option(
-        "--key-value-storage",
-        default="lmdb",
-        metavar="NAME",
-        hidden=True,
-        help="Accepted for old command lines; there is one storage engine.",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class NodeConfig:
     """A node."""
 
@@ -122,7 +100,6 @@ class NodeConfig:
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
     logs: LogConfig = field(default_factory=LogConfig)
-    pruning: PruningConfig = field(default_factory=PruningConfig)
     unstable: UnstableConfig = field(default_factory=UnstableConfig)
 
     def problems(self) -> Iterator[str]:
@@ -134,6 +111,8 @@ class NodeConfig:
         for is_encrypted, flag in encrypted:
             if self.page.enabled and is_encrypted:
                 yield f"--page-http-enabled cannot be used with {flag}: the page speaks in clear."
+        if self.privacy.enabled and self.storage.states_kept is not None:
+            yield "--privacy-enabled needs every state: private states cannot be combined with --state-history."
 
     def warnings(self) -> Iterator[str]:
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))

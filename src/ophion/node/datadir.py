@@ -28,6 +28,7 @@ LAYOUT_VERSION = 1
 
 _IS_A_FILE = "it is a file, or lies under one"
 _OTHERS = 0o077
+_DATA_FILE = "data.mdb"
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -90,7 +91,7 @@ class DataDirectory:
     @classmethod
     def open_existing(cls, path: Path) -> DataDirectory:
         """Take a directory that must hold a chain already; works on media that cannot be written."""
-        if not (path / "database" / "data.mdb").exists():
+        if not (path / "database" / _DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
         with _explained(path):
             try:
@@ -100,6 +101,13 @@ class DataDirectory:
                     raise
             # Nobody can write there, so there is nobody to keep out.
             return cls(path, None)
+
+    @classmethod
+    def beside_a_node(cls, path: Path) -> DataDirectory:
+        """Look into a directory that a node may be using now; for reading its database alone."""
+        if not (path / "database" / _DATA_FILE).exists():
+            raise StorageError(f"There is no chain in {path}.")
+        return cls(path, None)
 
     @property
     def database(self) -> Path:
@@ -119,11 +127,15 @@ class DataDirectory:
             self._store = open_store(self.database, create=not read_only, read_only=read_only, durable=durable)
         return self._store
 
-    def close(self) -> None:
-        """Close the database, then let the next process in."""
+    def close_store(self) -> None:
+        """Close the database and keep the directory."""
         if self._store is not None:
             self._store.close()
             self._store = None
+
+    def close(self) -> None:
+        """Close the database, then let the next process in."""
+        self.close_store()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -200,6 +212,11 @@ def _version(content: bytes, metadata: Path) -> int:
     if not isinstance(version, int) or isinstance(version, bool):
         raise StorageError(f'{metadata} is damaged: expected {{"version":{LAYOUT_VERSION}}}')
     return version
+
+
+def mark_layout(database: Path) -> None:
+    """Say which layout a database has, so that a program that does not know it leaves it alone."""
+    _mark(database / "DATABASE_METADATA.json")
 
 
 def _mark(metadata: Path) -> None:

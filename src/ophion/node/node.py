@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ophion.chain.pruning import StatePruner
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.registry import engine_for
 from ophion.errors import ConfigError
@@ -98,8 +99,10 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions)
         interface = build_interface(config, genesis, core, key, lanes, clock, entropy, network, directory.path)
         with_peers = () if network is None else network.services
+        kept = config.storage.states_kept
+        upkeep = () if kept is None else (StatePruner(core.chain, lanes, clock, kept),)
         supervisor = Supervisor(
-            [core.pool, core.mining, *permissions.services(lanes), *with_peers, *interface.services]
+            [core.pool, core.mining, *upkeep, *permissions.services(lanes), *with_peers, *interface.services]
         )
         loop = asyncio.get_running_loop()
         for number in _stop_signals():

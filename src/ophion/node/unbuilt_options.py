@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ophion.runtime.options import at_least, between, option
+from ophion.runtime.options import between, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +44,3 @@ class PrivacyConfig:
             yield "Please specify Enclave public key file path to enable privacy"
         elif self.enabled:
             yield "--privacy-enabled: private transactions are not part of this version of Ophion."
-
-
-@dataclass(frozen=True, slots=True)
-class PruningConfig:
-    """Pruning."""
-
-    enabled: bool = option("--pruning-enabled", default=False, hidden=True, help="Forget old states.")
-    blocks_retained: int = option(
-        "--pruning-blocks-retained",
-        default=1024,
-        check=at_least(1),
-        hidden=True,
-        needs="--pruning-enabled",
-        help="Blocks whose states are kept.",
-    )
-    block_confirmations: int = option(
-        "--pruning-block-confirmations",
-        default=10,
-        check=at_least(1),
-        hidden=True,
-        needs="--pruning-enabled",
-        help="Blocks after which a state may be marked.",
-    )
-
-    def problems(self) -> Iterator[str]:
-        if self.enabled:
-            yield "--pruning-enabled: every state is kept; pruning is not part of this version of Ophion."

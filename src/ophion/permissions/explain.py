@@ -107,7 +107,7 @@ def explain_connection(
 def _by_contract(
     chain: Chain, block: HashedHeader, contract: Address, ask: Callable[[HashedHeader, State], str | None]
 ) -> RuleAnswer:
-    refusal = ask(block, chain.store.state(block.header.state_root))
+    refusal = ask(block, chain.state(block.header))
     reason = refusal or f"contract 0x{contract.hex()} at block {block.number} says yes"
     since = _since(chain, block, lambda header, state: (ask(header, state) is None) is (refusal is None))
     return RuleAnswer("contract", f"0x{contract.hex()}", refusal is None, reason, since)
@@ -123,7 +123,7 @@ def _since(chain: Chain, block: HashedHeader, is_same: Callable[[HashedHeader, S
         if parent is None:
             return None
         try:
-            state = chain.store.state(parent.header.state_root)
+            state = chain.state(parent.header)
         except (MissingState, MissingStateError):
             return None
         if not is_same(parent, state):

@@ -49,7 +49,7 @@ class NodeContract:
     def refusal(self, source: Enode, destination: Enode, block: HashedHeader | None = None) -> str | None:
         """Why these two may not be connected after a block, the head unless another is given; None: they may."""
         block = block or self._chain.head
-        return self._ask(block, self._chain.store.state(block.header.state_root), source, destination)
+        return self._ask(block, self._chain.state(block.header), source, destination)
 
     def _connection(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> str | None:
         refusal = self._calls.refusal(block, state, connection_question(source, destination), read_connection)

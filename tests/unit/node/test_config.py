@@ -84,6 +84,8 @@ def problems(*tokens: str) -> list[str]:
         "--tx-pool-price-bump=10",
         "--key-value-storage=rocksdb",
         "--logging=trace",
+        "--state-history=128",
+        "--pruning-enabled",
         "--pruning-blocks-retained=1024",
         "--pruning-block-confirmations=10",
         "--Xewp-max-get-headers=192",
@@ -131,17 +133,32 @@ def test_options_that_do_not_go_together_are_refused(tokens: list[str], problem:
     assert problems(*tokens) == [problem]
 
 
-@pytest.mark.parametrize(
-    "tokens",
-    [
-        ["--privacy-enabled", "--privacy-public-key-file=k"],
-        ["--pruning-enabled"],
-    ],
-)
+@pytest.mark.parametrize("tokens", [["--privacy-enabled", "--privacy-public-key-file=k"]])
 def test_the_main_switch_of_something_that_is_not_there_stops_with_one_line(tokens: list[str]) -> None:
     [problem] = problems(*tokens)
     assert tokens[0].partition("=")[0] in problem
     assert "not part of this version" in problem
+
+
+@pytest.mark.parametrize("pruning", ["--state-history=128", "--pruning-enabled"])
+def test_private_states_cannot_be_dropped(pruning: str) -> None:
+    told = problems("--privacy-enabled", "--privacy-public-key-file=k", pruning)
+    assert told[0] == "--privacy-enabled needs every state: private states cannot be combined with --state-history."
+
+
+@pytest.mark.parametrize(
+    ("tokens", "kept"),
+    [
+        ([], None),
+        (["--state-history=128"], 128),
+        (["--pruning-enabled"], 1024),
+        (["--pruning-enabled", "--pruning-blocks-retained=5"], 16),
+        (["--pruning-blocks-retained=100"], None),
+        (["--pruning-enabled", "--state-history=20"], 20),
+    ],
+)
+def test_states_are_kept_by_either_name(tokens: list[str], kept: int | None) -> None:
+    assert loaded(*tokens).config.storage.states_kept == kept
 
 
 def test_all_problems_are_reported_together() -> None:

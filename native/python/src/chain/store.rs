@@ -1,7 +1,8 @@
 //! The store as Python sees it.
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use alloy_primitives::B256;
 use ophion_primitives::deadline;
@@ -267,6 +268,25 @@ impl Store {
         self.json(py, |snapshot| logs::of_block(snapshot, &block.0, &filter, removed))
     }
 
+    fn nodes_written(&self) -> Answer<u64> {
+        Ok(self.inner()?.snapshot()?.nodes_written()?)
+    }
+
+    #[pyo3(signature = (oldest, /))]
+    fn begin_pruning(&self, py: Python<'_>, oldest: u64) -> Answer<Pruning> {
+        let inner = self.inner()?;
+        let round = py.detach(|| store::Pruning::begin(&inner, oldest))?;
+        Ok(Pruning { round: Mutex::new(round) })
+    }
+
+    #[pyo3(signature = (descriptor, /))]
+    fn copy_to(&self, py: Python<'_>, descriptor: i32) -> Answer<()> {
+        let inner = self.inner()?;
+        // SAFETY: who calls keeps the descriptor open until this returns.
+        let target = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        Ok(py.detach(|| inner.copy(target))?)
+    }
+
     fn usage(&self, py: Python<'_>) -> Answer<Vec<(String, u64, u64)>> {
         self.read(py, Snapshot::usage)
     }
@@ -277,7 +297,58 @@ impl Store {
     }
 }
 
+#[pyclass(frozen, module = "ophion._native")]
+pub struct Pruning {
+    round: Mutex<store::Pruning>,
+}
+
+impl Pruning {
+    /// One step, without the GIL.
+    fn step(
+        &self,
+        py: Python<'_>,
+        step: impl FnOnce(&mut store::Pruning, usize) -> Result<bool> + Send,
+        most: usize,
+    ) -> Answer<bool> {
+        Ok(py.detach(|| step(&mut self.round.lock().expect("no panic while locked"), most))?)
+    }
+}
+
+#[pymethods]
+impl Pruning {
+    #[pyo3(signature = (most, /))]
+    fn forget(&self, py: Python<'_>, most: usize) -> Answer<bool> {
+        self.step(py, store::Pruning::forget, most)
+    }
+
+    #[pyo3(signature = (most, /))]
+    fn mark(&self, py: Python<'_>, most: usize) -> Answer<bool> {
+        self.step(py, store::Pruning::mark, most)
+    }
+
+    #[pyo3(signature = (most, /))]
+    fn sweep(&self, py: Python<'_>, most: usize) -> Answer<bool> {
+        self.step(py, store::Pruning::sweep, most)
+    }
+
+    #[getter]
+    fn forgotten(&self) -> u64 {
+        self.round.lock().expect("no panic while locked").forgotten
+    }
+
+    #[getter]
+    fn marked(&self) -> u64 {
+        self.round.lock().expect("no panic while locked").marked()
+    }
+
+    #[getter]
+    fn freed(&self) -> u64 {
+        self.round.lock().expect("no panic while locked").freed
+    }
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NewBlock>()?;
+    module.add_class::<Pruning>()?;
     module.add_class::<Store>()
 }

@@ -76,6 +76,14 @@ impl StateData {
             let above = stack(&self.layers).any(|layer| flat_root == Some(layer.base));
             (above, self.layers.clone())
         };
+        // Read from its nodes, which may have been deleted since somebody began to ask; a layer lies upon the head or near it.
+        if let Some(snapshot) = &snapshot
+            && !flat
+            && layers.is_none()
+            && self.root != EMPTY_ROOT
+        {
+            snapshot.expect_state(&self.root)?;
+        }
         Ok(View { root: self.root, trie: self.trie.clone(), snapshot, flat, layers })
     }
 }

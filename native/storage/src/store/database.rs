@@ -1,12 +1,13 @@
 //! The database: what is kept in memory beside it, and the one function that writes blocks.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use alloy_primitives::B256;
-use alloy_primitives::map::B256Map;
-use heed::{Env, RoTxn, RwTxn, WithoutTls};
+use alloy_primitives::map::{B256Map, B256Set};
+use heed::{CompactionOption, Env, RoTxn, RwTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
@@ -15,6 +16,7 @@ use super::flat::FlatChanges;
 use super::log_index::folds;
 use super::opening;
 use super::records::{HEADER_AT, Nodes, decode_header, number, read_body, read_header, read_receipts};
+use super::roots::{note_root, root_id};
 use super::tables::{Table, Tables, meta};
 use crate::chain::receipts;
 use crate::trie::{Account, Child, EMPTY_ROOT, Saver, Trie, save_root};
@@ -96,10 +98,7 @@ impl Database {
     }
 
     pub fn put_meta(&self, key: &str, value: &[u8]) -> Result<()> {
-        let _writer = self.writer()?;
-        let mut txn = self.env.write_txn()?;
-        self.tables.meta.put(&mut txn, &meta::own(key), value)?;
-        Ok(txn.commit()?)
+        self.write_alone(|txn, tables| tables.meta.put(txn, &meta::own(key), value))
     }
 
     /// Write blocks and named values and move the canonical chain, all or nothing.
@@ -111,6 +110,7 @@ impl Database {
         named: &[(String, Vec<u8>)],
     ) -> Result<()> {
         let mut failed = self.writer()?;
+        self.refuse_rootless(blocks)?;
         let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
             // Nodes in memory may carry ids that were never written: nothing may be built on them.
@@ -118,6 +118,36 @@ impl Database {
             *self.live.lock().expect("no panic while locked") = None;
         }
         outcome
+    }
+
+    /// A block whose parent's state has been dropped since it ran would refer to nodes that are gone.
+    fn refuse_rootless(&self, blocks: &[Arc<BlockRecord>]) -> Result<()> {
+        let txn = self.read_txn()?;
+        let mut fresh = B256Set::default();
+        for block in blocks {
+            let parent = block.effects.parent_root;
+            if parent != EMPTY_ROOT && !fresh.contains(&parent) && root_id(&self.tables, &txn, &parent)?.is_none() {
+                return Err(missing(parent));
+            }
+            fresh.insert(block.effects.state_root);
+        }
+        Ok(())
+    }
+
+    /// A short write transaction that makes no nodes.
+    pub(super) fn write_alone<T>(&self, write: impl FnOnce(&mut RwTxn<'_>, &Tables) -> Result<T>) -> Result<T> {
+        let _writer = self.writer()?;
+        let mut txn = self.env.write_txn()?;
+        let done = write(&mut txn, &self.tables)?;
+        txn.commit()?;
+        Ok(done)
+    }
+
+    /// Write the database as it is now, without its free pages, to a file or a pipe. Blocks may be written meanwhile; pages
+    /// that they free cannot be used again before this ends.
+    pub fn copy(&self, target: BorrowedFd<'_>) -> Result<()> {
+        // SAFETY: the descriptor is open for as long as it is borrowed, and LMDB only writes to it.
+        Ok(unsafe { self.env.copy_to_fd(target.as_raw_fd(), CompactionOption::Enabled)? })
     }
 
     fn write(
@@ -172,9 +202,7 @@ impl Database {
         let effects = &block.effects;
         if let Some(root) = &effects.trie.root {
             let id = save_root(root, saver)?;
-            if tables.roots.get(txn, effects.state_root.as_slice())?.is_none() {
-                tables.roots.put(txn, effects.state_root.as_slice(), &id.to_be_bytes())?;
-            }
+            note_root(tables, txn, &effects.state_root, id, block.number)?;
         }
         for (hash, code) in &effects.codes {
             tables.code.put(txn, hash.as_slice(), code)?;
@@ -295,11 +323,14 @@ impl Database {
         if root == EMPTY_ROOT {
             return Ok(Trie::default());
         }
-        let id = self.tables.roots.get(txn, root.as_slice())?;
-        let id = id.ok_or_else(|| Error::MissingState(format!("the state {root} is not in the database")))?;
-        let id = id.try_into().map_err(|_| Error::damaged("a state root has no proper id"))?;
-        Ok(Trie { root: Some(Child::Stored { hash: root, id: u64::from_be_bytes(id) }) })
+        let id = root_id(&self.tables, txn, &root)?.ok_or_else(|| missing(root))?;
+        Ok(Trie { root: Some(Child::Stored { hash: root, id }) })
     }
+}
+
+/// The error for a state that is not kept.
+pub(crate) fn missing(root: B256) -> Error {
+    Error::MissingState(format!("the state {root} is not in the database"))
 }
 
 fn unknown(hash: B256) -> Error {

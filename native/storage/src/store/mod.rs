@@ -8,8 +8,11 @@
 //! | block.rs     | what of a block is written                           |
 //! | snapshot.rs  | how are blocks, bodies and receipts read             |
 //! | records.rs   | how they look in their tables                        |
+//! | roots.rs     | which states are kept                                |
 //! | flat.rs      | how do the tables of the head's state follow it      |
 //! | log_index.rs | what does the index of logs hold                     |
+//! | reach.rs     | which trie nodes do the kept states need             |
+//! | pruning.rs   | how are old states dropped                           |
 //! | check.rs     | is everything as it should be                        |
 
 mod block;
@@ -18,7 +21,10 @@ mod database;
 mod flat;
 mod log_index;
 mod opening;
+mod pruning;
+mod reach;
 mod records;
+mod roots;
 mod snapshot;
 mod tables;
 
@@ -27,5 +33,6 @@ pub use check::check;
 pub use database::Database;
 pub use flat::{FlatChanges, storage_key};
 pub use log_index::{fold, folds};
+pub use pruning::Pruning;
 pub use records::{decode_header, split_body};
 pub use snapshot::Snapshot;

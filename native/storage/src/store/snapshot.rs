@@ -6,8 +6,9 @@ use alloy_primitives::{B256, U256};
 use heed::{RoTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
-use super::database::Database;
+use super::database::{Database, missing};
 use super::records::{HEADER_AT, Nodes, number, read_body, read_header, read_receipts, split_body};
+use super::roots::root_id;
 use super::tables::{Tables, meta};
 use crate::chain::body::{BodyData, Known};
 use crate::chain::receipts::ReceiptData;
@@ -94,6 +95,19 @@ impl Snapshot {
             Some(trie) => Ok(trie),
             None => self.inner.stored_trie(&self.txn, root),
         }
+    }
+
+    /// Refuse a state that has been dropped since it was asked for.
+    pub(crate) fn expect_state(&self, root: &B256) -> Result<()> {
+        match root_id(self.tables(), &self.txn, root)? {
+            Some(_) => Ok(()),
+            None => Err(missing(*root)),
+        }
+    }
+
+    /// How many trie nodes have been written since the database was made.
+    pub fn nodes_written(&self) -> Result<u64> {
+        Ok(self.tables().meta.get(&self.txn, meta::NEXT_NODE)?.map_or(0, |next| number(next) - 1))
     }
 
     /// A small value that the node keeps under a name.

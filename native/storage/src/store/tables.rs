@@ -10,7 +10,7 @@
 //! | positions  | transaction hash             | number (8), index (4)                                        |
 //! | logs       | fold of address or topic (8), number (8) | nothing: which blocks may hold a matching log    |
 //! | nodes      | id                           | trie node, see trie/codec.rs                                 |
-//! | roots      | state root                   | id of the root node                                          |
+//! | roots      | state root                   | last block with it, id of the root node, see roots.rs        |
 //! | code       | code hash                    | contract code                                                |
 //! | accounts   | keccak(address)              | account of the head's state                                  |
 //! | storage    | keccak(address), keccak(slot)| storage value of the head's state, without leading zeros     |
@@ -53,6 +53,32 @@ impl Table {
             unsafe { entries.del_current()? };
         }
         Ok(())
+    }
+
+    /// Visit up to `most` entries from `start` to before `end` and delete those that `keep` refuses; the key to go on
+    /// from, None when there are no more.
+    pub fn sweep(
+        &self,
+        txn: &mut RwTxn<'_>,
+        start: &[u8],
+        end: &[u8],
+        most: usize,
+        mut keep: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<Option<Vec<u8>>> {
+        let range = (std::ops::Bound::Included(start), std::ops::Bound::Excluded(end));
+        let mut entries = self.0.range_mut(txn, &range)?;
+        let mut visited = 0;
+        while let Some((key, value)) = entries.next().transpose()? {
+            if visited == most {
+                return Ok(Some(key.to_vec()));
+            }
+            visited += 1;
+            if !keep(key, value)? {
+                // SAFETY: no reference into the deleted entry is kept.
+                unsafe { entries.del_current()? };
+            }
+        }
+        Ok(None)
     }
 
     pub fn prefix<'t>(

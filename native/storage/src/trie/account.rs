@@ -86,6 +86,13 @@ impl Value for Account {
     fn save(&self, saver: &mut dyn Saver) -> Result<()> {
         self.storage.root.as_ref().map_or(Ok(()), |root| save_root(root, saver).map(drop))
     }
+
+    fn below(&self) -> Option<u64> {
+        self.storage.root.as_ref().map(|root| match root {
+            Child::Stored { id, .. } => *id,
+            Child::Live(cell) => cell.id(),
+        })
+    }
 }
 
 fn store_head(nonce: u64, balance: &U256, code_hash: &B256, has_storage: bool, out: &mut Vec<u8>) {

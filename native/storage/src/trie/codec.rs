@@ -161,6 +161,27 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     Ok((rlp, found))
 }
 
+/// Ids of the nodes that a stored node refers to: in its own trie, and as roots of tries that hang below its values.
+pub fn references<V: Value>(bytes: &[u8], own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
+    refer(&decode::<V>(bytes)?, own, below);
+    Ok(())
+}
+
+fn refer<V: Value>(node: &Node<V>, own: &mut Vec<u64>, below: &mut Vec<u64>) {
+    let mut child = |child: &Child<V>, below: &mut Vec<u64>| match child {
+        Child::Stored { id, .. } => own.push(*id),
+        Child::Live(cell) => refer(&cell.node, own, below),
+    };
+    match node {
+        Node::Leaf { value, .. } => below.extend(value.below()),
+        Node::Extension { child: only, .. } => child(only, below),
+        Node::Branch { children, value, .. } => {
+            children.iter().for_each(|one| child(one, below));
+            below.extend(value.as_ref().and_then(Value::below));
+        }
+    }
+}
+
 fn gather<V>(node: &Node<V>, found: &mut Vec<Link>) {
     let mut child = |child: &Child<V>| match child {
         Child::Stored { hash, id } => found.push((*hash, *id)),

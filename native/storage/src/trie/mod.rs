@@ -28,7 +28,7 @@ mod walk;
 mod tests;
 
 pub use account::{Account, FlatAccount, Slot};
-pub use codec::{save_root, stored_children};
+pub use codec::{references, save_root, stored_children};
 pub use node::{Child, EMPTY_ROOT, Trie, Value};
 pub use plain::{plain_root, proven};
 pub use source::{NoSource, Saver, Source};

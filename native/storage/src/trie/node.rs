@@ -22,6 +22,10 @@ pub trait Value: Clone {
     fn restore(bytes: &[u8]) -> Result<Self>;
     /// Write what hangs below this value (the storage trie of an account) before the value is stored.
     fn save(&self, saver: &mut dyn Saver) -> Result<()>;
+    /// Id of the root of what hangs below this value, once it was stored.
+    fn below(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A trie: nothing, or a root node.

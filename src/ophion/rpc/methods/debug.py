@@ -150,12 +150,12 @@ def _state_within(ctx: RpcContext, header: HashedHeader, tx_index: int) -> State
     chain = ctx.queries.chain
     body, parent = chain.store.body(header.hash), chain.header(header.parent_hash)
     if parent is None or body is None or tx_index >= body.transaction_count:
-        return chain.store.state(header.header.state_root)
+        return chain.state(header.header)
     kept = [transaction.raw for transaction in body.transactions[: tx_index + 1]]
     begun = Body.of(kept, [], None if body.withdrawals is None else [])
     view = ctx.queries.view(header.hash)
     assert view is not None, "a block that has a header can be viewed"
-    return execute(chain.store.state(parent.header.state_root), view.env, begun, [], False).state
+    return execute(chain.state(parent.header), view.env, begun, [], False).state
 
 
 @method("debug_accountAt", needs={"state"})
@@ -191,7 +191,7 @@ async def account_range(
     most = min(limit, _MOST_ENTRIES)
 
     def read() -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
-        return ctx.queries.store.state(header.header.state_root).accounts(start_hash, most)
+        return ctx.queries.chain.state(header.header).accounts(start_hash, most)
 
     accounts, following = await ctx.lanes.trace.run(read)
     return {

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError
+from ophion.native.failures import MissingState
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import INVALID_INPUT, invalid_params
@@ -61,7 +62,7 @@ async def _read_pending(ctx: RpcContext, read: Callable[[BlockView], T]) -> T | 
 def _read(view: BlockView, read: Callable[[BlockView], T]) -> T | None:
     try:
         return read(view)
-    except MissingStateError:
+    except (MissingState, MissingStateError):  # the former when it was dropped while somebody read it
         return None
 
 

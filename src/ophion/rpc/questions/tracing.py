@@ -90,7 +90,7 @@ def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None
     hashes = None if chain.is_canonical(parent) else _ancestor_hashes(ctx, parent)
     env = block_env(chain.spec, chain.rules, header.header, chain.engine.beneficiary(header), hashes)
     return TracedBlock(
-        parent=chain.store.state(parent.header.state_root),
+        parent=chain.state(parent.header),
         env=env,
         body=body,
         hash=header.hash,

@@ -1,0 +1,81 @@
+//! The table of states: which are kept, where they begin, and up to which block they are somebody's.
+//!
+//! ```text
+//! number (8) of the last block with this root | id (8) of its root node | further ids (8 each)
+//! id (8)                                        as it was written before states could be dropped
+//! ```
+//! Two blocks that come to the same state on different ways (siblings with the same transactions) have written it twice.
+//! Both roots are listed, because what was built on either refers to nodes of its own.
+
+use alloy_primitives::B256;
+use heed::{RoTxn, RwTxn};
+use ophion_primitives::errors::{Error, Result};
+
+use super::tables::Tables;
+
+/// What is known of one state.
+pub struct RootRecord {
+    /// None where it was not noted.
+    pub number: Option<u64>,
+    pub ids: Vec<u64>,
+}
+
+impl RootRecord {
+    pub fn restore(bytes: &[u8]) -> Result<Self> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        if words.is_empty() || !rest.is_empty() {
+            return Err(Error::damaged("a state root has no proper id"));
+        }
+        let mut words = words.iter().map(|word| u64::from_be_bytes(*word));
+        let number = if bytes.len() == 8 { None } else { words.next() };
+        Ok(RootRecord { number, ids: words.collect() })
+    }
+
+    fn store(&self) -> Vec<u8> {
+        let words = self.number.iter().chain(&self.ids);
+        words.flat_map(|word| word.to_be_bytes()).collect()
+    }
+}
+
+/// Id of the root node of a state; None when it is not kept.
+pub fn root_id(tables: &Tables, txn: &RoTxn<'_>, root: &B256) -> Result<Option<u64>> {
+    let Some(record) = tables.roots.get(txn, root.as_slice())? else { return Ok(None) };
+    Ok(RootRecord::restore(record)?.ids.first().copied())
+}
+
+/// A block ends in this state, whose root node has this id.
+pub fn note_root(tables: &Tables, txn: &mut RwTxn<'_>, root: &B256, id: u64, number: u64) -> Result<()> {
+    let mut record = match tables.roots.get(txn, root.as_slice())? {
+        Some(bytes) => RootRecord::restore(bytes)?,
+        None => RootRecord { number: None, ids: Vec::with_capacity(1) },
+    };
+    if record.ids.contains(&id) && record.number >= Some(number) {
+        return Ok(());
+    }
+    if !record.ids.contains(&id) {
+        record.ids.push(id);
+    }
+    record.number = record.number.max(Some(number));
+    tables.roots.put(txn, root.as_slice(), &record.store())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_a_record_are_read() {
+        let old = RootRecord::restore(&7u64.to_be_bytes()).unwrap();
+        assert_eq!((old.number, old.ids), (None, vec![7]));
+        let record = RootRecord { number: Some(9), ids: vec![7, 8] };
+        let read = RootRecord::restore(&record.store()).unwrap();
+        assert_eq!((read.number, read.ids), (Some(9), vec![7, 8]));
+    }
+
+    #[test]
+    fn a_record_of_another_length_is_damage() {
+        for length in [0, 1, 7, 9, 15, 17] {
+            assert!(RootRecord::restore(&vec![0; length]).is_err());
+        }
+    }
+}

@@ -1,0 +1,123 @@
+"""Dropping old states: what is done when, for a node that keeps the states of some blocks only.
+
+A round forgets the roots of old states, marks the trie nodes that the others need, and deletes the rest (`Pruning` in
+the extension; decision 110 has the reasons). Marking walks over every node that stays, so a round is worth while when
+enough was written since the last one: then a written node costs a few visits, however large the state is.
+
+What clients see does not depend on rounds: `Chain.state` refuses an old state whether it is still there or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ophion.chain.chain import Chain
+from ophion.native.failures import NativeError
+from ophion.native.store import Store
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.topic import WhenFull
+
+log = logging.getLogger(__name__)
+
+_LEAST: Final = 20_000
+"""Nodes that must have been written since the last round; some megabytes."""
+_SHARE: Final = 4
+"""Or one for so many that stayed: garbage never grows to more than this share of the state."""
+_STATES_A_STEP: Final = 2_000
+_READ_A_STEP: Final = 4_000
+_SWEPT_A_STEP: Final = 2_000
+"""Each step takes some milliseconds, for which a block may have to wait."""
+
+
+class Step:
+    """A piece of a round, to be taken until it has no more to do."""
+
+    def __init__(self, writes: bool, part: Callable[[int], bool], most: int) -> None:
+        self.writes = writes
+        self.has_more = True
+        self._part = part
+        self._most = most
+
+    def take(self) -> None:
+        """Go on for some milliseconds."""
+        self.has_more = self._part(self._most)
+
+
+class PruningRounds:
+    """Knows when a round is due, and what its steps are."""
+
+    def __init__(self, store: Store, keep: int) -> None:
+        """States of the head and of `keep` blocks before it stay."""
+        self._store = store
+        self._keep = keep
+        self._written_before: int | None = None
+        self._stayed = 0
+
+    def is_due(self, head: int) -> bool:
+        """Whether enough could be dropped; at the first question after a start that is not known, so it is tried."""
+        if head <= self._keep:
+            return False
+        if self._written_before is None:
+            return True
+        return self._store.nodes_written() - self._written_before > max(_LEAST, self._stayed // _SHARE)
+
+    def steps(self, head: int) -> Iterator[Step]:
+        """The steps of one round, to be taken one after the other; blocks may be written between them."""
+        written = self._store.nodes_written()
+        round = self._store.begin_pruning(head - self._keep)
+        parts: tuple[tuple[bool, Callable[[int], bool], int], ...] = (
+            (True, round.forget, _STATES_A_STEP),
+            (False, round.mark, _READ_A_STEP),
+            (True, round.sweep, _SWEPT_A_STEP),
+        )
+        for writes, part, most in parts:
+            step = Step(writes, part, most)
+            while step.has_more:
+                yield step
+        self._written_before, self._stayed = written, round.marked
+        log.info("old states dropped states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
+
+    def catch_up(self, head: int) -> None:
+        """A whole round at once, when one is due: for a command that nobody waits for."""
+        if self.is_due(head):
+            for step in self.steps(head):
+                step.take()
+
+
+class StatePruner:
+    """The service that drops old states while the node runs."""
+
+    name = "pruning"
+
+    def __init__(self, chain: Chain, lanes: Lanes, clock: Clock, keep: int) -> None:
+        self._chain = chain
+        self._lanes = lanes
+        self._clock = clock
+        self._rounds = PruningRounds(chain.store, keep)
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Look after every block whether a round is due."""
+        blocks = self._chain.events.subscribe("pruning", 1, WhenFull.DROP_OLDEST)
+        ready()
+        try:
+            async for _ in blocks:
+                if self._rounds.is_due(self._chain.head.number):
+                    await self._round()
+        finally:
+            blocks.close()
+
+    async def _round(self) -> None:
+        """One round, which leaves at least half the time to everybody else."""
+        try:
+            for step in self._rounds.steps(self._chain.head.number):
+                lane = self._lanes.write if step.writes else self._lanes.prune
+                began = self._clock.monotonic()
+                await lane.run(step.take)
+                await asyncio.sleep(self._clock.monotonic() - began)
+        except NativeError as error:
+            # the chain does not depend on it: whatever is wrong stops the next commit, or is named by the check
+            log.error("old states were not dropped error=%s; run `ophion storage check`", error)

@@ -1,0 +1,213 @@
+"""Copies of the database: a backup beside a running node, and a compacted file in place of a grown one.
+
+    database ── read transaction ──> pipe ── at most so many bytes a second ──> file ──> disk ──> check ──> its name
+
+The copy is the database at one moment, without its free pages. A node that runs meanwhile goes on; it only cannot use
+pages again that it frees before the copy is complete, so its file may grow by what it writes in that time. Nothing has
+the final name before everything is on disk and was checked: whatever ends this process, there is a whole copy or none.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ophion.errors import StorageError
+from ophion.native.failures import NativeError, translated
+from ophion.native.store import Store, open_store
+from ophion.node.datadir import DataDirectory, mark_layout
+
+_PIECE: Final = 1 << 20
+_FORCED_EVERY: Final = 32 << 20
+"""Bytes after which they are forced to disk: much at once would make the node wait for the disk."""
+_SPARE: Final = 16 << 20
+_MOST_FINDINGS: Final = 10
+_FILE, _LOCK = "data.mdb", "lock.mdb"
+
+OnBytes = Callable[[int, int], None]
+"""Told bytes written, and how many it will be about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A copy that is complete."""
+
+    number: int
+    hash: bytes
+    size: int
+    """Bytes of the file."""
+
+
+def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on_bytes: OnBytes) -> Copied:
+    """Copy the database of a data path, also of one that a node uses now, to a data path of its own.
+
+    `bytes_a_second` is 0 for no limit. `StorageError` says what is in the way; `target` does not exist then.
+    """
+    source = DataDirectory.beside_a_node(data_path)
+    _expect_nothing(target)
+    partial = target.with_name(target.name + ".partial")
+    with closing(source), _held(source.database, fcntl.LOCK_SH), _explained(target):
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        with DataDirectory.open(partial) as copy:
+            _clear(copy.database)
+            try:
+                copied = _copy(source.store(read_only=True), copy.database, bytes_a_second, checks, on_bytes)
+                mark_layout(copy.database)
+                _force_directory(copy.database)
+                _force_directory(partial)
+                partial.rename(target)
+                _force_directory(target.parent)
+            except BaseException:
+                _remove(partial)
+                raise
+    return copied
+
+
+def compact(directory: DataDirectory, on_bytes: OnBytes) -> tuple[int, Copied]:
+    """Put a copy without free pages in place of the database; size before, and the copy. Nobody else may use it."""
+    database = directory.database
+    before = (database / _FILE).stat().st_size
+    new = database / "compacted"
+    with _held(database, fcntl.LOCK_EX), _explained(database):
+        new.mkdir(exist_ok=True)
+        _clear(new)
+        try:
+            copied = _copy(directory.store(read_only=True), new, 0, True, on_bytes)
+            directory.close_store()
+            # numbers in it belong to the old file; the next process makes it anew
+            (database / _LOCK).unlink(missing_ok=True)
+            (new / _FILE).replace(database / _FILE)
+            _force_directory(database)
+        finally:
+            _clear(new)
+            new.rmdir()
+    return before, copied
+
+
+def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_bytes: OnBytes) -> Copied:
+    with translated():
+        total = sum(size for _, _, size in store.usage())
+    _expect_room(folder, total)
+    _pour(store, folder / _FILE, bytes_a_second, lambda done: on_bytes(done, total))
+    with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
+        findings = copy.check(_MOST_FINDINGS) if checks else []
+        head = copy.head()
+    (folder / _LOCK).unlink(missing_ok=True)
+    if findings:
+        raise StorageError("The copy is not used, because it is damaged:\n" + "\n".join(findings))
+    if head is None:
+        raise StorageError("There is no chain in the database yet.")
+    return Copied(head[1], head[0], (folder / _FILE).stat().st_size)
+
+
+def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[int], None]) -> None:
+    """The bytes of the database through a pipe into a file: so they can be counted, and held back."""
+    read_end, write_end = os.pipe()
+    with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
+        with open(read_end, "rb", buffering=0) as pipe:  # closed before the executor waits: a failure ends both sides
+            pouring = executor.submit(_read, store, write_end)
+            with target.open("xb") as file:
+                _write(pipe, file, bytes_a_second, on_bytes)
+        with translated():
+            pouring.result()
+
+
+def _read(store: Store, write_end: int) -> None:
+    try:
+        store.copy_to(write_end)
+    finally:
+        os.close(write_end)
+
+
+def _write(pipe: BinaryIO, file: BinaryIO, bytes_a_second: int, on_bytes: Callable[[int], None]) -> None:
+    began, done, forced = time.monotonic(), 0, 0
+    while piece := pipe.read(_PIECE):
+        file.write(piece)
+        done += len(piece)
+        on_bytes(done)
+        if done - forced >= _FORCED_EVERY:
+            _force(file, forced, done)
+            forced = done
+        if bytes_a_second:
+            time.sleep(max(0.0, began + done / bytes_a_second - time.monotonic()))
+    _force(file, forced, done)
+
+
+def _force(file: BinaryIO, start: int, end: int) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    if hasattr(os, "posix_fadvise"):
+        # what was copied is not read again soon, and memory belongs to the node
+        os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
+
+
+def _force_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _expect_nothing(target: Path) -> None:
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise StorageError(f"{target} is there already, and no directory.")
+    if target.is_dir() and any(target.iterdir()):
+        raise StorageError(f"The directory {target} is not empty. Name one that does not exist yet.")
+
+
+def _expect_room(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed + _SPARE:
+        raise StorageError(f"The copy needs {needed >> 20} MiB, and {folder} has {free >> 20} MiB left.")
+
+
+def _clear(folder: Path) -> None:
+    """What an attempt that was cut short has left behind."""
+    for name in (_FILE, _LOCK):
+        (folder / name).unlink(missing_ok=True)
+    folder.mkdir(exist_ok=True)
+
+
+def _remove(partial: Path) -> None:
+    """Only what is ours: nobody's file goes because it lay there."""
+    for name in (f"database/{_FILE}", f"database/{_LOCK}", "database/DATABASE_METADATA.json", "lock"):
+        (partial / name).unlink(missing_ok=True)
+    for folder in (partial / "database", partial):
+        with suppress(OSError):
+            folder.rmdir()
+
+
+@contextmanager
+def _held(database: Path, kind: int) -> Iterator[None]:
+    """Copies that are being made keep compaction out: it would change the file under them."""
+    descriptor = os.open(database, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = "is being compacted" if kind == fcntl.LOCK_SH else "is being copied"
+            raise StorageError(f"The database in {database} {what}. Wait until that is done.") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _explained(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+        raise StorageError(f"The copy to {place} failed: {reason}.") from error
+    except NativeError as error:
+        raise StorageError(f"The copy to {place} failed: {error}") from error

@@ -1,0 +1,66 @@
+"""Options of what the database keeps, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ophion.runtime.options import at_least, option
+
+_LEAST_HISTORY = 16
+
+
+@dataclass(frozen=True, slots=True)
+class StorageConfig:
+    """Storage."""
+
+    durable: bool = option(
+        "--durable-commits",
+        default=True,
+        help="Force every block to disk before it is shown; without it a power cut may lose the last blocks.",
+    )
+    temporary: bool = option(
+        "--temporary-data",
+        default=False,
+        help="Keep everything in a temporary directory that is removed at the end, unless --data-path is given.",
+    )
+    state_history: int | None = option(
+        "--state-history",
+        default=None,
+        check=at_least(_LEAST_HISTORY),
+        metavar="BLOCKS",
+        help="Keep the states of so many blocks before the head, and of the genesis; older ones are dropped while the"
+        " node runs. A branch that begins before them cannot be followed. (default: all)",
+    )
+    engine: str = option(
+        "--key-value-storage",
+        default="lmdb",
+        metavar="NAME",
+        hidden=True,
+        help="Accepted for old command lines; there is one storage engine.",
+    )
+    pruning_enabled: bool = option(
+        "--pruning-enabled", default=False, hidden=True, help="The older name of --state-history."
+    )
+    pruning_blocks_retained: int = option(
+        "--pruning-blocks-retained",
+        default=1024,
+        check=at_least(1),
+        hidden=True,
+        needs="--pruning-enabled",
+        help="Blocks whose states are kept.",
+    )
+    pruning_block_confirmations: int = option(
+        "--pruning-block-confirmations",
+        default=10,
+        check=at_least(1),
+        hidden=True,
+        needs="--pruning-enabled",
+        help="Accepted for old command lines; has no effect.",
+    )
+
+    @property
+    def states_kept(self) -> int | None:
+        """Blocks before the head whose states are kept; None for all."""
+        if self.state_history is None and self.pruning_enabled:
+            return max(_LEAST_HISTORY, self.pruning_blocks_retained)
+        return self.state_history

@@ -1,0 +1,125 @@
+"""A node that keeps some states: what it answers about the others, and that nothing can be damaged by killing it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.testing.process import MINING, NodeProcess, RpcFailure
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.conftest import shared_path
+from tests.integration.command import OPHION, environment, ophion
+
+HISTORY = "--state-history=16"
+APIS = "--rpc-http-api=ETH,DEBUG,TRACE"
+RICH = DEV_KEYS[1]
+ADDRESS = "0x" + RICH.address.hex()
+CALL = {"from": ADDRESS, "to": ADDRESS, "value": "0x1"}
+
+
+def grow(node: NodeProcess, first: int, count: int) -> None:
+    """Blocks with a transfer to a new account each."""
+    for nonce in range(first, first + count):
+        node.receipt(node.send(legacy_transaction(RICH, nonce, to=nonce.to_bytes(4, "big") * 5, value=1)))
+
+
+def answer(node: NodeProcess, method: str, *params: Any) -> Any:
+    try:
+        return node.rpc(method, *params)
+    except RpcFailure as failure:
+        return failure.code, failure.message
+
+
+def test_states_that_are_not_kept_are_answered_like_blocks_that_are_not_there(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "data", *MINING, HISTORY, APIS) as node:
+        grow(node, 0, 40)
+        old, kept = hex(10), hex(40 - 16)
+        trace = node.rpc("eth_getBlockByNumber", hex(5), False)["transactions"][0]
+        for method, params in (
+            ("eth_getBalance", [ADDRESS]),
+            ("eth_getTransactionCount", [ADDRESS]),
+            ("eth_getCode", [ADDRESS]),
+            ("eth_getStorageAt", [ADDRESS, "0x0"]),
+            ("eth_call", [CALL]),
+        ):
+            assert answer(node, method, *params, old) is None, method
+            assert answer(node, method, *params, kept) is not None, method
+            assert answer(node, method, *params, "latest") is not None, method
+            assert answer(node, method, *params, "earliest") is not None, method
+        assert answer(node, "eth_getProof", ADDRESS, [], old) == (-32000, "World state unavailable")
+        assert answer(node, "eth_getProof", ADDRESS, [], kept)["nonce"] == hex(24)
+        assert answer(node, "debug_traceBlockByNumber", old) is None
+        assert answer(node, "debug_traceTransaction", trace) is None
+        assert answer(node, "debug_traceBlockByNumber", hex(39))
+        assert answer(node, "trace_block", hex(39))
+        # what is no state stays
+        assert node.rpc("eth_getBlockByNumber", old, True)["number"] == old
+        assert node.rpc("eth_getTransactionReceipt", trace)["status"] == "0x1"
+        assert node.stop() == 0
+    ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded()
+
+
+def test_a_whole_history_is_dropped_when_it_is_asked_for_later(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "data", *MINING) as node:
+        grow(node, 0, 60)
+        assert node.stop() == 0
+    with NodeProcess(tmp_path / "data", *MINING, HISTORY) as node:
+        grow(node, 60, 1)
+        deadline = time.monotonic() + 30
+        while "old states dropped states=" not in node.output() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert "old states dropped states=44 " in node.output()
+        grow(node, 61, 3)
+        assert node.stop() == 0
+    ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded()
+    # the other way round: what is gone is missing, and everything from now on stays
+    with NodeProcess(tmp_path / "data", *MINING) as node:
+        grow(node, 64, 20)
+        assert node.rpc("eth_getBalance", ADDRESS, hex(5)) is None
+        assert node.rpc("eth_getBalance", ADDRESS, hex(64)) is not None
+
+
+def test_killing_a_node_that_drops_states_damages_nothing(tmp_path: Path) -> None:
+    order, nonce = random.Random(7), 0
+    for _ in range(4):
+        with NodeProcess(tmp_path / "data", *MINING, HISTORY) as node:
+            # the first block after a start begins a round
+            grow(node, nonce, 25)
+            nonce += 25
+            time.sleep(order.random() * 0.02)
+            node.kill()
+        assert "No damage found" in ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded().out
+
+
+@pytest.mark.slow
+def test_killing_an_import_that_drops_states_damages_nothing(tmp_path: Path) -> None:
+    chain = shared_path("bench", "clique-30k")
+    command = [
+        *OPHION,
+        "blocks",
+        "import",
+        f"--from={chain / 'blocks.rlp'}",
+        f"--genesis-file={chain / 'genesis.json'}",
+        f"--data-path={tmp_path / 'data'}",
+        HISTORY,
+    ]
+    for seconds in (0.8, 1.3):
+        running = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+        if (tmp_path / "data" / "database" / "data.mdb").exists():
+            ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded()
+    ophion(*command[len(OPHION) :]).succeeded()
+    ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded()
+
+
+def test_too_short_a_history_is_refused(tmp_path: Path) -> None:
+    ophion("--state-history=15", f"--data-path={tmp_path / 'data'}").failed("15 is less than 16")

@@ -1,0 +1,298 @@
+"""States that are dropped are gone, everything else is untouched, whatever happens between the steps of a round."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ophion.chain import pruning
+from ophion.chain.pruning import PruningRounds, StatePruner
+from ophion.errors import MissingStateError
+from ophion.native.failures import MissingState
+from ophion.native.store import Store, open_store
+from ophion.runtime.clock import SystemClock
+from ophion.runtime.lanes import ThreadLanes
+from ophion.testing.core import open_core, until
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.native.worlds import ADDRESSES, KEYS, Built, World, signed
+
+COUNTER = b"\xcc" * 20
+
+
+def account(number: int) -> bytes:
+    return number.to_bytes(4, "big") * 5
+
+
+def grown(world: World, length: int, begin: Built | None = None, salt: bytes = b"") -> list[Built]:
+    """Blocks that are not committed yet, each with a transfer to a new account and a contract that writes."""
+    blocks = []
+    parent = begin or world.genesis
+    for _ in range(length):
+        number = parent.number
+        raws = [signed(KEYS[0], number, account(number * 10 + len(salt)), 1), signed(KEYS[1], number, COUNTER)]
+        blocks.append(world.block(parent, raws, salt=salt))
+        parent = blocks[-1]
+    return blocks
+
+
+def nodes(store: Store) -> int:
+    return {name: entries for name, entries, _ in store.usage()}["nodes"]
+
+
+def pruned(store: Store, keep: int, most: int = 1_000_000) -> tuple[int, int]:
+    """A whole round; states forgotten and nodes freed."""
+    head = store.head()
+    assert head is not None
+    round = store.begin_pruning(head[1] - keep)
+    for part in (round.forget, round.mark, round.sweep):
+        while part(most):
+            pass
+    return round.forgotten, round.freed
+
+
+def is_there(store: Store, block: Built) -> bool:
+    try:
+        state = store.state(block.execution.state_root)
+    except MissingState:
+        return False
+    # all of it: a state that is listed is complete
+    rows, following = state.accounts(bytes(32), 10_000)
+    assert following is None
+    for address in (row[1] for row in rows):
+        assert address is not None
+        state.storage_range(address, bytes(32), 1_000)
+    return True
+
+
+@pytest.mark.parametrize("most", [1, 7, 1_000_000])
+def test_old_states_go_and_the_others_stay(tmp_path: Path, most: int) -> None:
+    world = World(tmp_path / "db")
+    blocks = grown(world, 40)
+    world.extend(*blocks)
+    before = nodes(world.store)
+    assert pruned(world.store, 10, most) == (29, before - nodes(world.store))
+    assert nodes(world.store) < before // 2
+    # the head, ten blocks before it, and the genesis
+    assert [is_there(world.store, block) for block in blocks] == [False] * 29 + [True] * 11
+    assert is_there(world.store, world.genesis)
+    assert world.store.check(10) == []
+    assert pruned(world.store, 10, most) == (0, 0)
+    after = grown(world, 1, blocks[-1])
+    world.extend(*after)
+    assert world.store.latest().nonce(ADDRESSES[1]) == 41
+    assert world.store.check(10) == []
+
+
+def test_a_pruned_database_can_be_opened_and_goes_on(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    blocks = grown(world, 30)
+    world.extend(*blocks)
+    pruned(world.store, 5)
+    root, last = blocks[-1].execution.state_root, replace(blocks[-1], execution=None)  # type: ignore[arg-type]
+    world.store.close()
+    del blocks, world.genesis
+    again = World(tmp_path / "db")
+    block = again.block(last, [signed(KEYS[0], 30, account(7), 1)], state=again.store.state(root))
+    again.store.commit([block.new_block()], [], [block.hash])
+    assert again.store.latest().balance(account(7)) == 1
+    assert again.store.check(10) == []
+
+
+def test_branches_within_the_history_survive_and_become_the_chain(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    trunk = grown(world, 20)
+    world.extend(*trunk)
+    main = grown(world, 5, trunk[-1])
+    side = grown(world, 4, trunk[-1], salt=b"side")
+    world.extend(*main)
+    world.store.commit([block.new_block() for block in side], [], [])
+    old = grown(world, 3, trunk[4], salt=b"old")
+    world.store.commit([block.new_block() for block in old], [], [])
+    pruned(world.store, 8)
+    assert all(is_there(world.store, block) for block in main + side)
+    assert not any(is_there(world.store, block) for block in old)
+    longer = grown(world, 3, side[-1], salt=b"side")
+    world.store.commit(
+        [block.new_block() for block in longer],
+        [block.hash for block in reversed(main)],
+        [block.hash for block in side + longer],
+    )
+    assert world.store.check(10) == []
+    pruned(world.store, 3)
+    assert [is_there(world.store, block) for block in main] == [False] * 3 + [True] * 2
+    assert all(is_there(world.store, block) for block in longer)
+    assert world.store.check(10) == []
+
+
+def test_siblings_with_the_same_state_keep_it_for_each_other(tmp_path: Path) -> None:
+    """The same state on two ways is written twice; what is built on either refers to its own nodes."""
+    world = World(tmp_path / "db")
+    trunk = grown(world, 20)
+    world.extend(*trunk)
+    raws = [signed(KEYS[0], 20, account(1), 1)]
+    one, other = (world.block(trunk[-1], raws, salt=salt) for salt in (b"one", b"other"))
+    assert one.execution.state_root == other.execution.state_root
+    world.extend(one)
+    world.store.commit([other.new_block()], [], [])
+    pruned(world.store, 2)
+    on_one, on_other = (world.block(parent, [signed(KEYS[2], 0, account(2), 1)], salt=b"x") for parent in (one, other))
+    world.extend(on_one)
+    world.store.commit([on_other.new_block()], [], [])
+    assert world.store.check(10) == []
+    for parent in (on_one, on_other):
+        assert is_there(world.store, parent)
+
+
+def test_a_state_that_recurs_is_kept_for_its_last_block(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    blocks = grown(world, 10)
+    world.extend(*blocks)
+    parent = blocks[-1]
+    for _ in range(30):
+        empty = world.block(parent, [])
+        world.extend(empty)
+        parent = empty
+    pruned(world.store, 3)
+    assert is_there(world.store, parent)
+    assert world.store.check(10) == []
+
+
+def test_blocks_come_in_between_the_steps_of_a_round(tmp_path: Path) -> None:
+    """In any order: sealed on the head, on a branch, or executed before the round and written after it."""
+    for seed in range(20):
+        order = random.Random(seed)
+        world = World(tmp_path / f"db{seed}")
+        blocks = grown(world, 25)
+        world.extend(*blocks)
+        waiting = grown(world, 2, blocks[-1], salt=b"waiting")
+        round = world.store.begin_pruning(20)
+        head = blocks[-1]
+        for part in (round.forget, round.mark, round.sweep):
+            has_more = True
+            while has_more:
+                has_more = part(order.choice((1, 5, 50)))
+                if order.random() < 0.1:
+                    following = grown(world, 1, head)
+                    world.extend(*following)
+                    head = following[0]
+        world.store.commit([block.new_block() for block in waiting], [], [])
+        assert world.store.check(10) == [], seed
+        assert all(is_there(world.store, block) for block in (*waiting, head, *blocks[-5:]))
+
+
+def test_a_round_that_is_given_up_anywhere_leaves_a_sound_database(tmp_path: Path) -> None:
+    for stop in range(0, 60, 3):
+        world = World(tmp_path / f"db{stop}")
+        world.extend(*grown(world, 20))
+        round = world.store.begin_pruning(15)
+        taken = 0
+        for part in (round.forget, round.mark, round.sweep):
+            while taken < stop and part(3):
+                taken += 1
+        world.store.close()
+        del round, part, world
+        store = open_store(tmp_path / f"db{stop}")
+        assert store.check(10) == [], stop
+        pruned(store, 5)
+        assert store.check(10) == [], stop
+        store.close()
+
+
+def test_nothing_is_deleted_before_everything_is_marked(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    world.extend(*grown(world, 20))
+    round = world.store.begin_pruning(15)
+    with pytest.raises(Exception, match="before everything that stays is marked"):
+        round.sweep(100)
+    assert round.mark(1)
+    with pytest.raises(Exception, match="before everything that stays is marked"):
+        round.sweep(100)
+    assert world.store.check(10) == []
+
+
+def test_a_block_on_a_state_that_went_meanwhile_is_refused_and_nothing_breaks(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    blocks = grown(world, 30)
+    world.extend(*blocks)
+    late = world.block(blocks[3], [signed(KEYS[0], 4, account(1), 1)], salt=b"late")
+    pruned(world.store, 10)
+    with pytest.raises(MissingState):
+        world.store.commit([late.new_block()], [], [])
+    world.extend(*grown(world, 1, blocks[-1]))
+    assert world.store.check(10) == []
+
+
+def test_a_state_that_is_being_read_when_it_goes_is_missing_not_damaged(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    blocks = grown(world, 30)
+    world.extend(*blocks)
+    old = world.store.state(blocks[3].execution.state_root)
+    assert old.nonce(ADDRESSES[0]) == 4
+    pruned(world.store, 10)
+    with pytest.raises(MissingState):
+        old.nonce(ADDRESSES[0])
+
+
+def test_a_round_is_due_when_enough_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "_LEAST", 50)
+    world = World(tmp_path / "db")
+    rounds = PruningRounds(world.store, 16)
+    blocks = grown(world, 16)
+    world.extend(*blocks)
+    assert not rounds.is_due(16), "nothing is old yet"
+    more = grown(world, 4, blocks[-1])
+    world.extend(*more)
+    assert rounds.is_due(20), "after a start nobody knows"
+    rounds.catch_up(20)
+    assert not rounds.is_due(20)
+    world.extend(*grown(world, 20, more[-1]))
+    assert rounds.is_due(40)
+    assert world.store.check(10) == []
+
+
+def test_a_node_drops_states_while_it_makes_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "_LEAST", 20)
+    lanes = ThreadLanes()
+    with open_core(tmp_path, lanes=lanes) as core:
+        chain = core.chain
+        chain.state_history = 16
+        pruner = StatePruner(chain, lanes, SystemClock(), 16)
+
+        async def story() -> None:
+            is_ready = asyncio.Event()
+            service = asyncio.create_task(pruner.run(is_ready.set))
+            await is_ready.wait()
+            for nonce in range(60):
+                await core.mine(legacy_transaction(DEV_KEYS[1], nonce, to=account(nonce), value=1))
+            first = chain.canonical(1)
+            assert first is not None
+            await until(lambda: _is_gone(chain.store, first.header.state_root))
+            service.cancel()
+            await asyncio.wait({service})
+
+        asyncio.run(story())
+        assert chain.store.check(10) == []
+        kept = [number for number in range(61) if _has_state(chain, number)]
+        assert kept == [0, *range(60 - 16, 61)]
+    lanes.close()
+
+
+def _is_gone(store: Store, root: bytes) -> bool:
+    try:
+        store.state(root)
+    except MissingState:
+        return True
+    return False
+
+
+def _has_state(chain: object, number: int) -> bool:
+    header = chain.canonical(number)  # type: ignore[attr-defined]
+    try:
+        chain.state(header.header).balance(bytes(20))  # type: ignore[attr-defined]
+    except MissingStateError:
+        return False
+    return True
