@@ -26,6 +26,7 @@ ELSEWHERE = {
     "cli/permission_contracts.py": "tests/integration/test_permissions_nodes.py",
     "cli/permissions.py": "tests/integration/test_permissions_nodes.py",
     "cli/quickstart.py": "tests/integration/test_quickstart.py",
+    "cli/bench.py": "tests/integration/test_cli_bench.py",
     "cli/storage.py": "tests/integration/test_cli_storage.py",
     "cli/unstable.py": "tests/unit/cli/test_main.py",
     "cli/validate.py": "tests/unit/cli/test_main.py",

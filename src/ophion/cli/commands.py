@@ -10,6 +10,7 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         Family("dev", "Start a development node with everything switched on.", "ophion.cli.dev"),
+        Family("bench", "Find the highest steady rate of a network.", "ophion.cli.bench"),
         Family("blocks", "Import and export chains of blocks.", "ophion.cli.blocks"),
         Family("doctor", "Ask the nodes of a network whether it can make blocks.", "ophion.cli.doctor"),
         Family("evm", "Run the public Ethereum test vectors.", "ophion.cli.evm"),

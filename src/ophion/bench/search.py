@@ -1,0 +1,115 @@
+"""Which step comes next: more until something gives way, other ways of sending, then half-way between good and bad."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ophion.bench.load import Shape, Step
+from ophion.bench.verdict import kept_up, limit_of
+from ophion.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+SHAPES: Final = (Shape(1, 8), Shape(1, 64), Shape(16, 8), Shape(128, 4))
+_FIRST: Final = 100.0
+_SLOWEST: Final = 1.0
+_CLOSE: Final = 1.08
+"""The search ends when what was too much is no more than this above what was not."""
+_CONFIRMED: Final = 3
+"""How many times as long as a step the last one takes."""
+_STEP_BACK: Final = 0.9
+_ATTEMPTS: Final = 4
+
+RunStep = Callable[[float, float, Shape], Awaitable[Step]]
+
+
+@dataclass(slots=True)
+class Found:
+    """The outcome of a search."""
+
+    steps: list[Step] = field(default_factory=list)
+    best: Step | None = None
+    """The long step at the highest rate that the network kept up with; None when there was none."""
+    limit: str = "Nothing gave way: the highest rate that was to be tried is not the limit."
+
+
+class Search:
+    """Finds the highest steady rate within some time."""
+
+    def __init__(self, run: RunStep, clock: Clock, step_s: float, budget_s: float, most: float | None) -> None:
+        self._run = run
+        self._clock = clock
+        self._step_s = step_s
+        self._until = clock.monotonic() + budget_s
+        self._most = most
+        self._found = Found()
+        self._shape = SHAPES[0]
+
+    async def find(self) -> Found:
+        """The highest rate, confirmed by a longer step."""
+        good, bad = await self._raise()
+        while bad is not None and good is not None and bad / good > _CLOSE and self._has_time():
+            middle = (good * bad) ** 0.5
+            if await self._holds(middle):
+                good = middle
+            else:
+                bad = middle
+        if good is not None:
+            await self._confirm(good)
+        return self._found
+
+    async def _raise(self) -> tuple[float | None, float | None]:
+        """The highest rate that was kept, and the lowest that was not."""
+        good: float | None = None
+        rate = min(_FIRST, self._most or _FIRST)
+        while True:
+            if await self._holds(rate) or await self._holds_otherwise(rate):
+                good = rate
+                if rate == self._most:
+                    return good, None
+                rate = min(rate * 2, self._most or rate * 2)
+            elif good is not None:
+                return good, rate
+            else:
+                if rate / 2 < _SLOWEST:
+                    return None, rate
+                rate /= 2
+                if await self._holds(rate):
+                    return rate, rate * 2
+            if not self._has_time():
+                return good, None if good is None else rate
+
+    async def _holds(self, rate: float, seconds: float | None = None) -> bool:
+        step = await self._run(rate, seconds or self._step_s, self._shape)
+        self._found.steps.append(step)
+        holds = kept_up(step)
+        if not holds:
+            self._found.limit = limit_of(step)
+        return holds
+
+    async def _holds_otherwise(self, rate: float) -> bool:
+        """Whether another way of sending makes the difference; it is kept when it does."""
+        usual, limit = self._shape, ""
+        for shape in SHAPES[SHAPES.index(usual) + 1 :]:
+            if not self._has_time():
+                break
+            limit = limit or self._found.limit
+            self._shape = shape
+            if await self._holds(rate):
+                return True
+        self._shape = usual
+        self._found.limit = limit or self._found.limit
+        return False
+
+    async def _confirm(self, rate: float) -> None:
+        for _ in range(_ATTEMPTS):
+            if await self._holds(rate, self._step_s * _CONFIRMED):
+                self._found.best = self._found.steps[-1]
+                return
+            rate *= _STEP_BACK
+
+    def _has_time(self) -> bool:
+        return self._clock.monotonic() < self._until

@@ -1,0 +1,105 @@
+"""Accounts that send: made for the occasion, and funded where transactions cost something."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.bench.endpoint import Connection
+from ophion.errors import CommandError
+from ophion.native.crypto import PrivateKey, keccak256
+from ophion.primitives.types import Address
+from ophion.runtime.clock import Clock, Entropy
+from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
+
+TRANSFER_GAS: Final = 21_000
+_SENDERS: Final = 128
+_RECEIVER: Final = bytes(18) + b"\xbe\x11"
+_FUNDING_LIMIT_S: Final = 60.0
+_TRANSFERS_EACH: Final = 100_000
+"""How many transfers the funds of an account should be enough for, when there is enough to share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A transaction ready to be sent."""
+
+    text: bytes
+    """As JSON: the raw transaction in quotes."""
+    hash: str
+
+
+class Senders:
+    """A number of accounts with their next nonces."""
+
+    def __init__(self, keys: list[PrivateKey], chain_id: int, gas_price: int) -> None:
+        self._keys = keys
+        self._nonces = [0] * len(keys)
+        self._chain_id = chain_id
+        self._gas_price = gas_price
+        self._turn = 0
+
+    @classmethod
+    async def make(cls, node: Connection, funder: PrivateKey | None, entropy: Entropy, clock: Clock) -> Senders:
+        """New accounts that can pay. `CommandError` when transactions cost something and nobody pays for them."""
+        chain_id = int(await node.ask("eth_chainId"), 16)
+        price = int(await node.ask("eth_gasPrice"), 16)
+        keys = [PrivateKey(keccak256(entropy.token(32))) for _ in range(_SENDERS)]
+        if price == 0:
+            return cls(keys, chain_id, 0)
+        price *= 2  # the base fee may rise while we send
+        if funder is None:
+            raise CommandError(
+                "Transactions cost something on this network: name the key of an account that pays (--key-file)."
+            )
+        await _fund(node, funder, [key.address for key in keys], chain_id, price, clock)
+        return cls(keys, chain_id, price)
+
+    def sign(self, count: int) -> list[Signed]:
+        """The next transfers, each from another account than the one before."""
+        return [self._next() for _ in range(count)]
+
+    async def agree(self, node: Connection) -> None:
+        """Go on from what the chain knows: transactions that were refused are made again, the very same ones."""
+        for index, key in enumerate(self._keys):
+            self._nonces[index] = int(await node.ask("eth_getTransactionCount", _hex(key.address), "latest"), 16)
+
+    def _next(self) -> Signed:
+        index = self._turn
+        self._turn = (index + 1) % len(self._keys)
+        nonce = self._nonces[index]
+        self._nonces[index] += 1
+        raw = _transfer(self._keys[index], nonce, _RECEIVER, 0, self._chain_id, self._gas_price)
+        return Signed(b'"0x%b"' % raw.hex().encode(), _hex(keccak256(raw)))
+
+
+async def _fund(
+    node: Connection, funder: PrivateKey, accounts: list[Address], chain_id: int, price: int, clock: Clock
+) -> None:
+    balance = int(await node.ask("eth_getBalance", _hex(funder.address), "latest"), 16)
+    cost = price * TRANSFER_GAS
+    each = min((balance - cost * len(accounts)) // (2 * len(accounts)), cost * _TRANSFERS_EACH)
+    if each < cost:
+        raise CommandError(f"The account {_hex(funder.address)} has {balance} wei: too little for a load.")
+    nonce = int(await node.ask("eth_getTransactionCount", _hex(funder.address), "pending"), 16)
+    for offset, account in enumerate(accounts):
+        raw = _transfer(funder, nonce + offset, account, each, chain_id, price)
+        await node.ask("eth_sendRawTransaction", _hex(raw))
+    until = clock.monotonic() + _FUNDING_LIMIT_S
+    while int(await node.ask("eth_getBalance", _hex(accounts[-1]), "latest"), 16) == 0:
+        if clock.monotonic() > until:
+            raise CommandError(
+                f"The senders had no funds after {_FUNDING_LIMIT_S:.0f} s: does the network make blocks?"
+            )
+        await asyncio.sleep(0.1)
+
+
+def _transfer(key: PrivateKey, nonce: int, to: Address, value: int, chain_id: int, price: int) -> bytes:
+    return UnsignedTransaction(
+        type=LEGACY, chain_id=chain_id, nonce=nonce, gas=TRANSFER_GAS, to=to, value=value, gas_price=price
+    ).signed_by(key)
+
+
+def _hex(data: bytes) -> str:
+    return "0x" + data.hex()

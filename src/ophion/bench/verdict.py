@@ -1,0 +1,70 @@
+"""Whether a network kept up with a load, and what held it back when it did not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from ophion.bench.load import Step
+
+_FULL: Final = 0.95
+_SLOW_ANSWER_S: Final = 0.25
+_LATE_SHARE: Final = 0.1
+_LEAST_PATIENCE_S: Final = 1.0
+_PERIODS: Final = 2.5
+_GROWTH: Final = 1.5
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The value that this share of all does not exceed; None where there are none."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
+
+
+def period_of(step: Step) -> float:
+    """Seconds between blocks."""
+    if len(step.blocks) < 2:
+        return step.seconds
+    return (step.blocks[-1].seen_s - step.blocks[0].seen_s) / (len(step.blocks) - 1)
+
+
+def kept_up(step: Step) -> bool:
+    """Whether the network could go on like this: nothing refused, nothing late, and waiting times that do not grow."""
+    patience = max(_LEAST_PATIENCE_S, _PERIODS * period_of(step))
+    if step.refused or step.drained_s is None or step.drained_s > patience or is_late(step):
+        return False
+    half = len(step.mined_s) // 2
+    before, after = percentile(step.mined_s[:half], 0.5), percentile(step.mined_s[half:], 0.5)
+    return before is None or after is None or after <= _GROWTH * before + patience / 4
+
+
+def is_late(step: Step) -> bool:
+    """Whether transactions could not be sent on schedule."""
+    return step.late_s > max(0.25, _LATE_SHARE * step.seconds)
+
+
+def limit_of(step: Step) -> str:
+    """What gave way first, in one sentence."""
+    if step.refused:
+        words, count = step.refused.most_common(1)[0]
+        return f"The node refused {count} of {step.sent} transactions: {words}"
+    full = [block for block in step.blocks if block.gas_used >= _FULL * block.gas_limit]
+    if step.blocks and len(full) * 2 >= len(step.blocks):
+        block = max(full, key=lambda one: one.transactions)
+        return (
+            f"Blocks are full: {block.transactions} transactions fill the gas limit of {block.gas_limit:,}; there is"
+            f" one every {period_of(step):.2f} s."
+        )
+    if is_late(step):
+        slow = percentile(step.answer_s, 0.5)
+        if slow is not None and slow > _SLOW_ANSWER_S / 10 * max(1, step.shape.batch // 8):
+            return f"The node took {slow * 1000:.0f} ms (median) to answer {step.shape}."
+        return "This program could not send faster: run it on another machine, or several of them."
+    largest = max((block.transactions for block in step.blocks), default=0)
+    return (
+        f"Blocks did not take what waited for them: at most {largest} transactions in a block, one every"
+        f" {period_of(step):.2f} s, and none of them full. Making or agreeing on blocks is what takes the time."
+    )

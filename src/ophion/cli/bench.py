@@ -1,0 +1,157 @@
+"""`ophion bench`: find the highest steady rate of a network, and say what limits it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from ophion.bench.endpoint import Endpoint
+from ophion.bench.load import Load, Shape, Step
+from ophion.bench.report import Subject, as_html, as_json, summary
+from ophion.bench.search import Found, Search
+from ophion.bench.senders import Senders
+from ophion.bench.verdict import kept_up, percentile
+from ophion.chainspec.dev import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
+from ophion.cli.command import Command, Session
+from ophion.errors import CommandError
+from ophion.native.crypto import PrivateKey
+from ophion.node.keyfile import load_key
+from ophion.runtime.clock import SystemClock, SystemEntropy
+from ophion.runtime.options import at_least, option
+
+_DRAIN_S: Final = 20.0
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"expected http://HOST:PORT but was '{text}'")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """Options."""
+
+    url: str = option("--rpc", metavar="URL", parse=_url, help="JSON-RPC of a node of the network.")
+    key_file: Path | None = option(
+        "--key-file",
+        default=None,
+        help="Key of an account that pays, where transactions cost something. (default: one of the dev network)",
+    )
+    token_file: Path | None = option("--token-file", default=None, help="File with the token that the node asks for.")
+    step_s: float = option(
+        "--step-seconds", default=5.0, check=at_least(1), metavar="SECONDS", help="How long each rate is tried."
+    )
+    budget_s: float = option(
+        "--search-seconds",
+        default=120.0,
+        check=at_least(1),
+        metavar="SECONDS",
+        help="After so long no further rate is tried; the best one is still confirmed.",
+    )
+    most: int | None = option(
+        "--max-rate", default=None, check=at_least(1), help="Transactions a second that are never exceeded."
+    )
+    target: Path | None = option(
+        "--to", default=None, metavar="DIRECTORY", help="Write report.json and report.html into this directory."
+    )
+
+    def problems(self) -> Iterator[str]:
+        for file in (self.key_file, self.token_file):
+            if file is not None and not file.is_file():
+                yield f"There is no file {file}."
+
+
+def bench(options: BenchOptions, session: Session) -> int:
+    """Search, print, write."""
+    if options.target is not None:
+        _expect_directory(options.target)
+    token = None if options.token_file is None else _token(options.token_file)
+    key = None if options.key_file is None else load_key(options.key_file)
+    found, subject = asyncio.run(_measure(options, key, token))
+    print(summary(found, subject))
+    if options.target is not None:
+        _write(options.target / "report.json", orjson.dumps(as_json(found, subject), option=orjson.OPT_INDENT_2))
+        _write(options.target / "report.html", as_html(found, subject).encode())
+        print(f"\n{options.target / 'report.html'}")
+    return 0 if found.best is not None else 1
+
+
+async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | None) -> tuple[Found, Subject]:
+    clock = SystemClock()
+    endpoint = Endpoint(options.url, token)
+    node = await endpoint.connect()
+    subject = Subject(
+        options.url,
+        str(await node.ask("web3_clientVersion")),
+        int(await node.ask("eth_chainId"), 16),
+        time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(clock.now())),
+    )
+    if key is None and subject.chain_id == DEV_CHAIN_ID:
+        key = PrivateKey(ORIGINAL_ACCOUNTS[1].private_key)
+    senders = await Senders.make(node, key, SystemEntropy(), clock)
+    load = Load(endpoint, senders, clock)
+
+    async def run(rate: float, seconds: float, shape: Shape) -> Step:
+        step = await load.run(rate, seconds, shape, _DRAIN_S)
+        _show(step)
+        return step
+
+    try:
+        return await Search(run, clock, options.step_s, options.budget_s, options.most).find(), subject
+    finally:
+        await load.close()
+        await node.close()
+
+
+def _show(step: Step) -> None:
+    """A line for whoever waits."""
+    median = percentile(step.mined_s, 0.5)
+    waited = "nothing mined" if median is None else f"mined after {median:.2f} s"
+    verdict = "kept up" if kept_up(step) else "too much"
+    print(f"{step.rate:>8,.0f} tx/s, {step.shape}: {verdict}, {waited}", file=sys.stderr, flush=True)
+
+
+def _token(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"The token file {file} cannot be read: {error}") from error
+
+
+def _expect_directory(target: Path) -> None:
+    """Before minutes are spent: a place that cannot be written is noticed at once."""
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"The report cannot be written to {target}: {error.strerror}") from error
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise CommandError(f"The report cannot be written to {file}: {error.strerror}") from error
+
+
+COMMANDS = (
+    Command(
+        "bench",
+        "Find the highest rate of transactions that a network takes steadily, and what limits it.",
+        bench,
+        BenchOptions,
+        examples=(
+            "ophion bench --rpc=http://127.0.0.1:8545 --to=report",
+            "ophion bench --rpc=http://127.0.0.1:8545 --key-file=rich.key --max-rate=1000",
+        ),
+    ),
+)

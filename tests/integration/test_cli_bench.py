@@ -1,0 +1,42 @@
+"""`ophion bench` against real nodes: one where transactions cost something, one where they are free."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ophion.testing.process import NodeProcess
+from tests.integration.command import ophion
+
+QUICK = ("--step-seconds=1", "--search-seconds=3", "--max-rate=150")
+
+
+def test_a_rate_is_found_and_reported(tmp_path: Path) -> None:
+    with NodeProcess(
+        tmp_path / "data", "--rpc-ws-port=0", "--graphql-http-port=0", "--block-period=0.2", command=("dev",)
+    ) as node:
+        url = f"http://127.0.0.1:{node.ports['json-rpc']}"
+        done = ophion("bench", f"--rpc={url}", f"--to={tmp_path / 'report'}", *QUICK).succeeded()
+        assert "transactions a second, steadily (" in done.out
+        assert "What limits it: " in done.out
+        report = json.loads((tmp_path / "report" / "report.json").read_text())
+        best = report["best"]
+        assert best["sent"] == best["mined"] > 0
+        assert best["refused"] == {}
+        assert 0 < best["mined_p50_s"] <= best["mined_p99_s"]
+        assert report["chainId"] == 2018
+        assert "transactions/s</p>" in (tmp_path / "report" / "report.html").read_text()
+        assert int(node.rpc("txpool_status")["pending"], 16) == 0 if "txpool" in node.rpc("rpc_modules") else True
+
+
+def test_whoever_pays_must_be_named_and_rich(tmp_path: Path) -> None:
+    key = tmp_path / "poor.key"
+    key.write_text("0x" + "11" * 32)
+    with NodeProcess(
+        tmp_path / "data", "--rpc-ws-port=0", "--graphql-http-port=0", "--min-gas-price=1000", command=("dev",)
+    ) as node:
+        url = f"http://127.0.0.1:{node.ports['json-rpc']}"
+        ophion("bench", f"--rpc={url}", f"--key-file={key}", *QUICK).failed("has 0 wei: too little for a load.")
+    ophion("bench", f"--rpc={url}", *QUICK).failed("cannot be reached")
+    ophion("bench", "--rpc=nowhere").failed("expected http://HOST:PORT but was 'nowhere'")
+    ophion("bench").failed("Missing required option: '--rpc=URL'")

@@ -1,0 +1,33 @@
+"""Steps as a network of some capacity would answer them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ophion.bench.load import Block, Shape, Step
+
+
+def step_of(
+    rate: float,
+    seconds: float = 4.0,
+    shape: Shape = Shape(1, 8),  # noqa: B008  # a frozen value
+    capacity: float = 1_000.0,
+    period: float = 1.0,
+    refused: str | None = None,
+    gas_limit: int = 30_000_000,
+) -> Step:
+    """Transactions wait for the next block, and for those before them when there are too many."""
+    sent = round(rate * seconds)
+    step = Step(rate, seconds, shape, sent=sent, answer_s=[0.002] * sent)
+    for number in range(sent):
+        due = number / rate
+        ready = max(due, number / capacity)
+        step.mined_s.append((int(ready / period) + 1) * period - due)
+    last = step.mined_s[-1] + (sent - 1) / rate
+    step.drained_s = max(0.0, last - seconds)
+    count = max(1, round(last / period))
+    each = min(rate, capacity) * period
+    step.blocks = [Block(at * period, round(each), round(each) * 21_000, gas_limit) for at in range(1, count + 1)]
+    if refused is not None:
+        step.refused = Counter({refused: 3})
+    return step
