@@ -22,7 +22,7 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import ophion
 
 GETH = os.environ.get("GETH")
-BLOCKS = 1000
+BLOCKS = 5000
 PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,TXPOOL,CLIQUE")
 
 pytestmark = pytest.mark.skipif(

@@ -16,7 +16,7 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import ophion
 
 PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,TXPOOL,MINER")
-BLOCKS = 3000
+BLOCKS = 5000
 
 
 def until(condition: Callable[[], Any], limit_s: float = 60.0) -> Any:

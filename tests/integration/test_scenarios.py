@@ -1,0 +1,194 @@
+"""The scenarios of networking.md 7.8 with nodes of our own, as far as no other file plays them.
+
+| scenario | where |
+| --- | --- |
+| 1 two nodes meet, by hand, by file, by discovery | test_peers_nodes.py; with geth test_sync_geth.py |
+| 2 both dial each other at once | here |
+| 3 5,000 blocks come over | test_sync_nodes.py; with geth test_sync_geth.py |
+| 4 either side is killed and comes back | test_peers_nodes.py |
+| 5 another genesis, another fork schedule | here; another network id in test_peers_nodes.py |
+| 6 signers are divided and come together | test_network_clique.py |
+| 7 a peer is taken off the list and put on it again | test_permissions_nodes.py |
+| 8 a server that is slow | here |
+| 9 a storm of transactions through a line of nodes | here |
+| 10 many peers and large blocks | here, at full length with OPHION_FAULTS=long |
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
+from ophion.testing.network import TestNetwork, free_ports, member_key
+from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.integration.command import ophion
+
+IS_LONG = os.environ.get("OPHION_FAULTS") == "long"
+PEERS = ("--p2p-interface=127.0.0.1", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,TXPOOL,DEBUG")
+BLOCKS = 1500
+
+
+def until(condition: Callable[[], Any], limit_s: float = 60.0) -> Any:
+    """What a condition gives once it is true."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+
+
+def height(node: NodeProcess) -> int:
+    return int(node.rpc("eth_blockNumber"), 16)
+
+
+def endings(node: NodeProcess) -> dict[tuple[str, str], int]:
+    """Connections that ended, by who ended them and why."""
+    found = node.rpc("debug_metrics")["peers"].get("disconnected_total", {})
+    return {(who, why): count for who, reasons in found.items() for why, count in reasons.items()}
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chain of validators in a file."""
+    file: Path = tmp_path_factory.mktemp("chain") / "blocks.rlp"
+    with file.open("wb") as out:
+        for _, block in sealed_blocks("qbft", 4, BLOCKS):
+            out.write(block)
+    return file
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_2_both_dial_each_other_at_once_and_one_connection_survives(tmp_path: Path, attempt: int) -> None:
+    keys, ports = [member_key(index) for index in range(2)], free_ports(2)
+    nodes = []
+    for here, there in ((0, 1), (1, 0)):
+        path = tmp_path / str(here)
+        path.mkdir()
+        (path / "key").write_text(keys[here].secret().hex())
+        enode = f"enode://{keys[there].public_key.hex()}@127.0.0.1:{ports[there]}"
+        (path / "static-nodes.json").write_text(json.dumps([enode]))
+        nodes.append(NodeProcess(path, "--network=dev", f"--p2p-port={ports[here]}", *PEERS))
+    with nodes[0] as one, nodes[1] as two:
+        until(lambda: len(one.rpc("admin_peers")) == len(two.rpc("admin_peers")) == 1)
+        time.sleep(2)  # time for the other dial to arrive, if one is still under way
+        [seen_by_one], [seen_by_two] = one.rpc("admin_peers"), two.rpc("admin_peers")
+        assert seen_by_one["network"]["inbound"] is not seen_by_two["network"]["inbound"]
+        assert sum(endings(one).values()) <= 2
+        assert all(why in ("already_connected", "timeout", "tcp_error") for _, why in endings(one))
+
+
+@pytest.mark.parametrize("what", ["genesis", "forks"])
+def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Path, blocks: Path, what: str) -> None:
+    ours: dict[str, Any] = json.loads(bft_genesis_text("qbft", 4))
+    theirs = json.loads(json.dumps(ours))
+    if what == "genesis":
+        theirs["gasLimit"] = hex(int(ours["gasLimit"], 16) - 1)
+    else:
+        theirs["config"]["arrowGlacierBlock"] = 100  # it changes nothing but the fork identifier
+    nodes = []
+    for name, genesis in (("one", ours), ("two", theirs)):
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps(genesis))
+        if what == "forks":
+            command = ("blocks", "import", f"--from={blocks}", f"--genesis-file={file}")
+            ophion(*command, f"--data-path={tmp_path / name}").succeeded()
+        nodes.append(NodeProcess(tmp_path / name, f"--genesis-file={file}", "--p2p-port=0", *PEERS))
+    with nodes[0] as one, nodes[1] as two:
+        one.rpc("admin_addPeer", two.rpc("net_enode"))
+        until(lambda: endings(one))
+        time.sleep(3)
+        assert (one.rpc("net_peerCount"), two.rpc("net_peerCount")) == ("0x0", "0x0")
+        assert {why for _, why in endings(one)} == {"subprotocol"}  # 0x10
+        assert sum(endings(one).values()) <= 4
+
+
+def test_8_a_slow_server_is_waited_for_or_left_but_never_accused(tmp_path: Path, blocks: Path) -> None:
+    genesis_file = tmp_path / "genesis.json"
+    genesis_file.write_text(bft_genesis_text("qbft", 4))
+    genesis = f"--genesis-file={genesis_file}"
+    ophion("blocks", "import", f"--from={blocks}", genesis, f"--data-path={tmp_path / 'one'}").succeeded()
+    with NodeProcess(tmp_path / "one", genesis, "--p2p-port=0", *PEERS) as one:
+        (tmp_path / "two").mkdir()
+        (tmp_path / "two" / "static-nodes.json").write_text(json.dumps([one.rpc("net_enode")]))
+        with NodeProcess(tmp_path / "two", genesis, "--p2p-port=0", *PEERS) as two:
+            until(lambda: two.rpc("net_peerCount") == "0x1" or height(two))
+            os.kill(one.pid, signal.SIGSTOP)
+            time.sleep(6)
+            os.kill(one.pid, signal.SIGCONT)
+            until(lambda: height(two) == BLOCKS)
+            for node in (one, two):
+                assert not any(why == "breach" for _, why in endings(node)), endings(node)
+
+
+def test_9_a_storm_of_transactions_passes_a_line_of_nodes(tmp_path: Path) -> None:
+    count, each = 5000, 1000
+    free = "--tx-pool-max-size=8192"
+    options = ("--p2p-port=0", free, *PEERS)
+    with (
+        NodeProcess(tmp_path / "miner", *MINING, *options) as miner,
+        NodeProcess(tmp_path / "middle", "--network=dev", *options) as middle,
+        NodeProcess(tmp_path / "first", "--network=dev", *options) as first,
+    ):
+        middle.rpc("admin_addPeer", miner.rpc("net_enode"))
+        first.rpc("admin_addPeer", middle.rpc("net_enode"))
+        until(lambda: first.rpc("net_peerCount") == "0x1" and middle.rpc("net_peerCount") == "0x2")
+        hashes = []
+        for start in range(0, count, each):
+            batch = [legacy_transaction(DEV_KEYS[1], start + index) for index in range(each)]
+            hashes += [first.send(raw) for raw in batch]
+        assert len(set(hashes)) == count
+        sender = "0x" + DEV_KEYS[1].address.hex()
+        for node in (miner, middle, first):
+            until(lambda node=node: int(node.rpc("eth_getTransactionCount", sender, "latest"), 16) == count)
+        assert all(first.rpc("eth_getTransactionReceipt", hash)["status"] == "0x1" for hash in hashes[::250])
+        # nothing came back to where it came from
+        came = first.rpc("debug_metrics")["network"]["p2p_messages_inbound_total"]["eth"]
+        assert not any("Transactions" in name and "Get" not in name for name in came), came
+
+
+def test_10_many_peers_get_large_blocks_on_time(tmp_path: Path) -> None:
+    """A validator alone makes blocks of a megabyte, and every follower has it for its peer."""
+    followers, seconds = (25, 600) if IS_LONG else (5, 6)
+    with TestNetwork(tmp_path, "qbft", validators=1) as network, ExitStack() as stack:
+        (maker,) = network.nodes
+        enode = f"enode://{network.keys[0].public_key.hex()}@127.0.0.1:{network.ports[0]}"
+        nodes = []
+        for index in range(followers):
+            path = tmp_path / f"follower{index}"
+            path.mkdir()
+            (path / "static-nodes.json").write_text(json.dumps([enode]))
+            genesis = f"--genesis-file={network.genesis_file}"
+            node = NodeProcess(path, genesis, "--min-gas-price=0", "--p2p-port=0", *PEERS)
+            nodes.append(stack.enter_context(node))
+        until(lambda: int(maker.rpc("net_peerCount"), 16) == followers)
+        nonce, end, waits = 0, time.monotonic() + seconds, []
+        while time.monotonic() < end:
+            for _ in range(8):
+                large = legacy_transaction(
+                    DEV_KEYS[0], nonce, gas=3_000_000, gas_price=0, data=bytes(120_000), chain_id=1337
+                )
+                maker.send(large)
+                nonce += 1
+            began = time.monotonic()
+            height(maker)
+            waits.append(time.monotonic() - began)
+            time.sleep(max(0.0, 1 - (time.monotonic() - began)))
+        sender = "0x" + DEV_KEYS[0].address.hex()
+        until(lambda: int(maker.rpc("eth_getTransactionCount", sender, "latest"), 16) == nonce)
+        for node in nodes:
+            until(lambda node=node: height(node) >= height(maker) - 1)
+            assert int(node.rpc("net_peerCount"), 16) == 1
+        print(f"{followers} peers, {nonce} transactions of 120 kB, longest wait {max(waits) * 1000:.0f} ms")
+        assert int(maker.rpc("net_peerCount"), 16) == followers
