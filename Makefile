@@ -11,10 +11,11 @@ PACKAGES := $(VENV)/.packages
 BUILT := $(VENV)/.built
 COMPILED := $(VENV)/.compiled
 CRATES := native/Cargo.lock $(shell find native -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print 2>/dev/null)
+DIST := dist
 CARGO_FLAGS := --release --locked --manifest-path native/Cargo.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-rust test-python interop check format bench faults seeds abuse fuzz audit lock docs clean
+.PHONY: help build run test test-rust test-python interop check format bench faults seeds abuse fuzz audit lock docs wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,8 +80,15 @@ lock: $(PACKAGES) ## Write the hashes of all locked Python packages, as the pack
 docs: build ## Write the generated pages of docs/
 	@$(BIN)/python scripts/documents.py
 
+wheel: build ## Build packages into dist/ (or DIST=…): a wheel for every Python from 3.11 on, and a source package
+	@mkdir -p "$(DIST)"
+	@rm -f "$(DIST)"/ophion-*.whl "$(DIST)"/ophion-*.tar.gz
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin build --release --locked --out "$(DIST)" >$(VENV)/wheel.log 2>&1 || { cat $(VENV)/wheel.log; exit 1; }
+	@$(BIN)/maturin sdist --out "$(DIST)" >$(VENV)/wheel.log 2>&1 || { cat $(VENV)/wheel.log; exit 1; }
+	@ls "$(DIST)"/ophion-*.whl "$(DIST)"/ophion-*.tar.gz
+
 clean: ## Remove everything that was built
-	rm -rf $(VENV) native/target src/ophion/_native.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist native/target src/ophion/_native.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The virtual environment, from the first Python that is new enough.
