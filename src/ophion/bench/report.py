@@ -13,10 +13,10 @@ from ophion.bench.verdict import kept_up, percentile, period_of
 
 _WIDTH, _HEIGHT, _EDGE = 720, 260, 44
 _HEADINGS: Final = "".join(
-    f"<th>{name}</th>" for name in ("tx/s", "sent as", "mined", "refused", "p50 s", "p99 s", "drained s")
+    f"<th>{name}</th>" for name in ("tx/s", "sent as", "mined", "refused", "p50 s", "p99 s", "drained s", "kept up")
 )
 _STYLE: Final = """
-:root { color-scheme: light dark; --ink: #1c2430; --paper: #ffffff; --faint: #8a94a3; --good: #1f7a4d; --bad: #b3401f; }
+:root { color-scheme: light dark; --ink: #1c2430; --paper: #ffffff; --faint: #5c6673; --good: #1f7a4d; --bad: #b3401f; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6eaf0; --paper: #14181f; --faint: #8d97a6; --good: #57c08a; --bad: #f08a63; }
 }
@@ -101,7 +101,7 @@ def as_html(found: Found, subject: Subject) -> str:
 {rows}
 </tbody></table>
 <p class="note">A step sends on schedule for some seconds; the time of a transaction runs from when it was due until its
-block was seen. Green: the network kept up.</p>
+block was seen.</p>
 </body></html>
 """
 
@@ -153,6 +153,7 @@ def _table_row(step: Step) -> str:
         _plain(row["mined_p50_s"]),
         _plain(row["mined_p99_s"]),
         _plain(row["drained_s"]),
+        "yes" if row["kept_up"] else "no",
     ]
     return f'<tr class="{kind}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from ophion.chain.chain import Chain
 from ophion.native.failures import NativeError
-from ophion.native.store import Store
+from ophion.native.store import Pruning, Store
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.topic import WhenFull
@@ -68,7 +68,14 @@ class PruningRounds:
     def steps(self, head: int) -> Iterator[Step]:
         """The steps of one round, to be taken one after the other; blocks may be written between them."""
         written = self._store.nodes_written()
-        round = self._store.begin_pruning(head - self._keep)
+        begun: list[Pruning] = []
+
+        def begin(oldest: int) -> bool:
+            begun.append(self._store.begin_pruning(oldest))
+            return False
+
+        yield Step(False, begin, head - self._keep)  # reads as many headers as states are kept
+        round = begun[0]
         parts: tuple[tuple[bool, Callable[[int], bool], int], ...] = (
             (True, round.forget, _STATES_A_STEP),
             (False, round.mark, _READ_A_STEP),

@@ -1,0 +1,105 @@
+"""What looking after a node costs it: imports beside a backup, and answers while states are dropped.
+
+    python bench/upkeep.py WORK [--rounds 3]
+
+WORK is the directory that `bench/state_history.py --work=WORK` has left behind. Its blocks are imported alone and with
+backups of the same database being made, in turns; then a node with all their states answers `eth_getBalance` while it
+makes blocks of new transfers, alone and with `--state-history=128`, which drops all but the last states meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from ophion.native.crypto import keccak256
+from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+
+OPHION = str(Path(sys.executable).with_name("ophion"))
+PAYER = DEV_KEYS[2]
+
+
+def imported(work: Path, with_backup: bool) -> tuple[float, int]:
+    """Seconds of an import, and how many backups were made beside it."""
+    data, copy = work / "upkeep", work / "upkeep-copy"
+    for path in (data, copy):
+        shutil.rmtree(path, ignore_errors=True)
+    began = time.perf_counter()
+    running = subprocess.Popen(
+        [OPHION, "blocks", "import", f"--from={work / 'blocks.rlp'}", "--network=dev", f"--data-path={data}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    backups = 0
+    time.sleep(1)
+    while with_backup and running.poll() is None:
+        shutil.rmtree(copy, ignore_errors=True)
+        done = subprocess.run(
+            [OPHION, "storage", "backup", f"--data-path={data}", f"--to={copy}"], capture_output=True, check=False
+        )
+        backups += done.returncode == 0
+    if running.wait() != 0:
+        raise SystemExit("the import failed")
+    return time.perf_counter() - began, backups
+
+
+def answers(work: Path, seconds: float, *options: str) -> tuple[list[float], int, str]:
+    """Milliseconds of answers, transfers mined meanwhile, and what the log says of dropped states."""
+    data = work / "answers"
+    shutil.rmtree(data, ignore_errors=True)
+    shutil.copytree(work / "all", data)
+    data.with_name("answers.log").unlink(missing_ok=True)
+    took: list[float] = []
+    with NodeProcess(data, *MINING, *options) as node:
+        with_writer = NodeProcess(data)  # a second connection to the same node
+        with_writer.ports = node.ports
+        ends = time.perf_counter() + seconds
+        sent = 0
+
+        def write() -> None:
+            nonlocal sent
+            while time.perf_counter() < ends:
+                to = keccak256(b"upkeep" + sent.to_bytes(8, "big"))[:20]
+                with_writer.receipt(with_writer.send(legacy_transaction(PAYER, sent, to=to, value=1)))
+                sent += 1
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        while (now := time.perf_counter()) < ends:
+            node.rpc("eth_getBalance", "0x" + PAYER.address.hex(), "latest")
+            took.append((time.perf_counter() - now) * 1000)
+            time.sleep(0.002)
+        writer.join()
+        dropped = [line for line in node.output().splitlines() if "old states dropped" in line]
+    return took, sent, dropped[-1].partition("dropped ")[2] if dropped else "none"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=15)
+    options = parser.parse_args()
+    alone, beside, backups = [], [], 0
+    for _ in range(options.rounds):
+        alone.append(imported(options.work, False)[0])
+        seconds, made = imported(options.work, True)
+        beside.append(seconds)
+        backups += made
+    first, second = statistics.median(alone), statistics.median(beside)
+    print(f"import alone {first:.1f} s, beside {backups} backups {second:.1f} s: {second / first - 1:+.0%}")
+    for name, flags in (("all states", ()), ("dropping", ("--state-history=128",)), ("all states", ())):
+        took, sent, dropped = answers(options.work, options.seconds, *flags)
+        p50, p99 = (statistics.quantiles(took, n=100)[place] for place in (49, 98))
+        print(f"{name}: p50 {p50:.2f} ms, p99 {p99:.2f} ms, {sent / options.seconds:.0f} blocks/s; dropped {dropped}")
+
+
+if __name__ == "__main__":
+    main()
