@@ -52,6 +52,64 @@ def recover_addresses(pairs: Sequence[tuple[bytes, bytes]], /) -> list[bytes | N
     """Who made each of many (digest, signature) on all cores; None for what is no signature of anybody."""
 
 
+# --- the enclave --------------------------------------------------------------------------------
+
+MOST_SEALED_BOXES: int
+"""Recipients of one sealed payload."""
+
+@final
+class SealedRecord:
+    """What a sealed payload says to whoever cannot open it, and whether these keys open it."""
+
+    key: bytes
+    """SHA-512/256 of the ciphertext."""
+    sender: bytes
+    group: bytes
+    recipients: list[bytes]
+    """The first `members` make the group."""
+    members: int
+    is_legacy: bool
+    """Whether the group is the one of its members, without a seed."""
+    opens: bool
+    agrees: bool
+    """Whether it opens, and holds a private transaction of this sender in this group, or something else."""
+
+@final
+class EnclaveKeyring:
+    """Private keys (X25519) and what is done with them: XSalsa20-Poly1305 boxes. Keys that are not sound open nothing."""
+
+    def __new__(cls, secrets: Sequence[bytes], /) -> EnclaveKeyring: ...
+    @property
+    def public_keys(self) -> list[bytes]: ...
+    def seal(
+        self, payload: bytes, sender: bytes, recipients: Sequence[bytes], members: int, group: bytes, randomness: bytes, /
+    ) -> tuple[bytes, bytes]:
+        """(key, record); 80 random bytes. CallRefused for a sender that is not ours, or a recipient that is not sound."""
+
+    def judge(self, records: Sequence[bytes], /) -> list[SealedRecord | None]:
+        """Records of strangers, decoded and tried with our keys; None for what is no record."""
+
+    def open(self, record: bytes, /) -> bytes | None: ...
+    def open_stored(self, store: Store, keys: Sequence[bytes], /) -> list[tuple[bytes, bytes, bytes] | None]:
+        """(payload, group, sender) of records in the table `payloads`, in one snapshot."""
+
+    def box_for(self, own: bytes, other: bytes, nonce: bytes, text: bytes, /) -> bytes | None: ...
+    def unbox(self, own: bytes, other: bytes, nonce: bytes, boxed: bytes, /) -> bytes | None: ...
+
+def read_sealed(record: bytes, /) -> SealedRecord: ...
+def enclave_group_id(members: Sequence[bytes], seed: bytes | None, /) -> bytes:
+    """privacy.md 4.1-4.3."""
+
+def enclave_public_key(secret: bytes, /) -> bytes: ...
+def is_sound_enclave_key(key: bytes, /) -> bool:
+    """32 bytes, canonical, not of low order."""
+
+def lock_enclave_key(secret: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /) -> bytes:
+    """argon2id (memory in KiB, iterations, lanes), then XSalsa20-Poly1305."""
+
+def unlock_enclave_key(locked: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /) -> bytes | None:
+    """None for a wrong password; DecodeError for costs beyond reason."""
+
 # --- small tries --------------------------------------------------------------------------------
 
 def ordered_root(items: Sequence[bytes], /) -> bytes:
@@ -560,6 +618,16 @@ class Store:
         `removed`: canonical hashes to take off, old head first. `added`: hashes to put on, ascending, the last one
         becoming the head; each must be stored already or be among `blocks`. Both empty: side-chain blocks only."""
 
+    def write_rows(self, changes: Sequence[tuple[str, bytes, bytes | None]], /) -> None:
+        """Put rows (table, key, value) into tables of other rooms, delete those without a value, in ONE transaction.
+        Which tables there are: native/storage/src/store/rows.rs."""
+
+    def clear_rows(self, tables: Sequence[str], /) -> None: ...
+    def row(self, table: str, key: bytes, /) -> bytes | None: ...
+    def rows(self, table: str, prefix: bytes, after: bytes, limit: int, /) -> list[tuple[bytes, bytes]]:
+        """Rows whose key begins with `prefix`, in order, above the key `after`, at most `limit`."""
+
+    def last_row(self, table: str, prefix: bytes, /) -> tuple[bytes, bytes] | None: ...
     def put_meta(self, key: str, value: bytes, /) -> None:
         """A small named value of the node's own (genesis text, votes, local transactions)."""
 

@@ -9,9 +9,11 @@
 //! | tracing/   | traces as streams                                                |
 //! | graphql/   | engine, queries and what they ask of the node                    |
 //! | wire/      | handshakes, sessions, packets and records of peers               |
+//! | enclave/   | keys of the enclave, sealed payloads                             |
 //! | messages/  | outlines of JSON texts and frames of WebSockets                  |
 
 mod chain;
+mod enclave;
 mod execution;
 mod graphql;
 mod messages;
@@ -41,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     execution::vectors::register(module)?;
     tracing::trace::register(module)?;
     graphql::register(module)?;
+    enclave::keyring::register(module)?;
     messages::clients::register(module)?;
     wire::peers::register(module)
 }

@@ -14,6 +14,7 @@ use ophion_storage::chain::receipts::ReceiptData;
 use ophion_storage::state::StateData;
 use ophion_storage::store::{self, BlockRecord, Database, Snapshot};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::body::Body;
@@ -53,6 +54,8 @@ impl NewBlock {
 
 /// JSON text, or None when what was asked for does not exist.
 type PyJson<'py> = Answer<Option<Bound<'py, PyBytes>>>;
+/// Key and value of a row.
+type PyRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type PyTopics = Vec<Option<Vec<Hash>>>;
 
 fn log_filter(addresses: Vec<Addr>, topics: PyTopics) -> LogFilter {
@@ -124,6 +127,48 @@ impl Store {
         let plain = |hashes: Vec<Hash>| hashes.into_iter().map(|hash| hash.0).collect::<Vec<B256>>();
         let (removed, added) = (plain(removed), plain(added));
         Ok(py.detach(|| inner.commit(&records, &removed, &added, &named))?)
+    }
+
+    #[pyo3(signature = (changes, /))]
+    fn write_rows(&self, py: Python<'_>, changes: Vec<(String, PyBackedBytes, Option<PyBackedBytes>)>) -> Answer<()> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| {
+            let changes: Vec<store::Change<'_>> =
+                changes.iter().map(|(table, key, value)| (table.as_str(), key.as_ref(), value.as_deref())).collect();
+            inner.write_rows(&changes)
+        })?)
+    }
+
+    #[pyo3(signature = (tables, /))]
+    fn clear_rows(&self, py: Python<'_>, tables: Vec<String>) -> Answer<()> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| inner.clear_rows(&tables))?)
+    }
+
+    #[pyo3(signature = (table, key, /))]
+    fn row<'py>(&self, py: Python<'py>, table: &str, key: &[u8]) -> Answer<Option<Bound<'py, PyBytes>>> {
+        let snapshot = self.inner()?.snapshot()?;
+        Ok(snapshot.row(table, key)?.map(|value| to_bytes(py, value)))
+    }
+
+    #[pyo3(signature = (table, prefix, after, limit, /))]
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        table: &str,
+        prefix: &[u8],
+        after: &[u8],
+        limit: usize,
+    ) -> Answer<Vec<PyRow<'py>>> {
+        let snapshot = self.inner()?.snapshot()?;
+        let found = snapshot.rows(table, prefix, after, limit)?;
+        Ok(found.into_iter().map(|(key, value)| (to_bytes(py, key), to_bytes(py, value))).collect())
+    }
+
+    #[pyo3(signature = (table, prefix, /))]
+    fn last_row<'py>(&self, py: Python<'py>, table: &str, prefix: &[u8]) -> Answer<Option<PyRow<'py>>> {
+        let snapshot = self.inner()?.snapshot()?;
+        Ok(snapshot.last_row(table, prefix)?.map(|(key, value)| (to_bytes(py, key), to_bytes(py, value))))
     }
 
     #[pyo3(signature = (key, value, /))]

@@ -17,7 +17,7 @@ use super::log_index::folds;
 use super::opening;
 use super::records::{HEADER_AT, Nodes, decode_header, number, read_body, read_header, read_receipts};
 use super::roots::{note_root, root_id};
-use super::tables::{Table, Tables, meta};
+use super::tables::{RowTables, Table, Tables, meta};
 use crate::chain::receipts;
 use crate::trie::{Account, Child, EMPTY_ROOT, Saver, Trie, save_root};
 
@@ -28,6 +28,7 @@ const TOUCHES_KEPT: usize = 400_000;
 
 pub struct Database {
     pub(super) tables: Tables,
+    pub(super) row_tables: RowTables,
     env: Env<WithoutTls>,
     codes: RwLock<B256Map<Bytecode>>,
     /// The trie of the head as the last commit left it in memory.
@@ -40,9 +41,10 @@ pub struct Database {
 
 impl Database {
     pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result<Arc<Self>> {
-        let (env, tables) = opening::open(path, create, read_only, durable)?;
+        let (env, tables, row_tables) = opening::open(path, create, read_only, durable)?;
         Ok(Arc::new(Database {
             tables,
+            row_tables,
             env,
             codes: RwLock::default(),
             live: Mutex::new(None),

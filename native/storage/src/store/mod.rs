@@ -10,6 +10,7 @@
 //! | records.rs   | how they look in their tables                        |
 //! | roots.rs     | which states are kept                                |
 //! | flat.rs      | how do the tables of the head's state follow it      |
+//! | rows.rs      | which tables belong to other rooms, how they are used |
 //! | log_index.rs | what does the index of logs hold                     |
 //! | reach.rs     | which trie nodes do the kept states need             |
 //! | pruning.rs   | how are old states dropped                           |
@@ -25,6 +26,7 @@ mod pruning;
 mod reach;
 mod records;
 mod roots;
+mod rows;
 mod snapshot;
 mod tables;
 
@@ -35,4 +37,5 @@ pub use flat::{FlatChanges, storage_key};
 pub use log_index::{fold, folds};
 pub use pruning::Pruning;
 pub use records::{decode_header, split_body};
+pub use rows::Change;
 pub use snapshot::Snapshot;

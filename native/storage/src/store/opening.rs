@@ -7,7 +7,7 @@ use heed::types::Bytes as Raw;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
-use super::tables::{Table, Tables, meta};
+use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
 /// Virtual size of the map; halved while the system refuses it. Only what is used takes memory or disk.
 const MAP_SIZE: usize = 1 << 38;
@@ -15,8 +15,11 @@ const SMALLEST_MAP: usize = 1 << 30;
 /// LMDB begins a file with two pages of this size at least; a shorter one was never finished.
 const TWO_PAGES: u64 = 8192;
 
+/// The environment with its tables.
+pub type Opened = (Env<WithoutTls>, Tables, RowTables);
+
 /// Open the environment and its tables, made anew where asked for.
-pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result<(Env<WithoutTls>, Tables)> {
+pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result<Opened> {
     let place = path.display();
     let file = path.join("data.mdb");
     let length = file.metadata().map(|file| file.len()).ok();
@@ -44,7 +47,8 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     env.clear_stale_readers()?;
     let tables = if read_only { open_tables(&env)?.ok_or_else(|| nothing_yet(path))? } else { create_tables(&env)? };
     check_layout(&env, &tables)?;
-    Ok((env, tables))
+    let rows = row_tables(&env, read_only)?;
+    Ok((env, tables, rows))
 }
 
 fn nothing_yet(path: &Path) -> Error {
@@ -55,7 +59,7 @@ fn open_env(path: &Path, flags: EnvFlags) -> Result<Env<WithoutTls>> {
     let mut size = MAP_SIZE;
     loop {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        options.map_size(size).max_dbs(Tables::NAMES.len() as u32).max_readers(1024);
+        options.map_size(size).max_dbs((Tables::NAMES.len() + ROW_TABLES.len()) as u32).max_readers(1024);
         // SAFETY: the data directory's lock keeps other processes out, and the flags used here never
         // weaken what a reader sees.
         let opened = unsafe { options.flags(flags).open(path) };
@@ -140,6 +144,30 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
         CommitOrAbort::Commit(databases) => Some(Tables::of(databases.map(table))),
         CommitOrAbort::Abort(()) => None,
     })
+}
+
+/// The tables of other rooms. Empty ones are no loss that could be told from a database of an older program, so they are
+/// made where they are missing; their rooms say what they miss.
+fn row_tables(env: &Env<WithoutTls>, read_only: bool) -> Result<RowTables> {
+    let mut found: RowTables = [None; ROW_TABLES.len()];
+    if read_only {
+        let txn = env.read_txn()?;
+        env.open_databases_and_commit(txn, |opener, txn| -> Result<_> {
+            for (place, name) in found.iter_mut().zip(ROW_TABLES) {
+                *place = opener.open_database::<Raw, Raw>(txn, Some(name))?.map(table);
+            }
+            Ok(CommitOrAbort::<_, ()>::Commit(()))
+        })?;
+    } else {
+        let txn = env.write_txn()?;
+        env.create_databases_and_commit(txn, |opener, txn| -> Result<_> {
+            for (place, name) in found.iter_mut().zip(ROW_TABLES) {
+                *place = Some(table(opener.create_database::<Raw, Raw>(txn, Some(name))?));
+            }
+            Ok(CommitOrAbort::<_, ()>::Commit(()))
+        })?;
+    }
+    Ok(found)
 }
 
 fn table(database: Database<'_, Raw, Raw>) -> Table {

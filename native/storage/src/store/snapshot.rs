@@ -115,14 +115,15 @@ impl Snapshot {
         self.tables().meta.get(&self.txn, &meta::own(key))
     }
 
-    /// Name, entries and bytes of every table.
+    /// Name, entries and bytes of every table; those of other rooms where they hold something.
     pub fn usage(&self) -> Result<Vec<(String, u64, u64)>> {
-        let each = self.tables().each().into_iter();
-        each.map(|(name, table)| {
+        let mut used = Vec::new();
+        for (name, table) in self.tables().each() {
             let (entries, bytes) = table.usage(&self.txn)?;
-            Ok((name.to_string(), entries, bytes))
-        })
-        .collect()
+            used.push((name.to_string(), entries, bytes));
+        }
+        used.extend(self.rows_usage()?);
+        Ok(used)
     }
 
     /// Numbers of the canonical blocks from `first` to `last` that may hold a log with the value of this fold.

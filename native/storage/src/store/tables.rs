@@ -15,6 +15,8 @@
 //! | accounts   | keccak(address)              | account of the head's state                                  |
 //! | storage    | keccak(address), keccak(slot)| storage value of the head's state, without leading zeros     |
 //! | preimages  | keccak(x)                    | x: an address (20) or a slot (32)                            |
+//!
+//! Tables that other rooms fill with rows of their own: rows.rs.
 
 use heed::types::Bytes;
 use heed::{Database, RoTxn, RwTxn};
@@ -44,6 +46,10 @@ impl Table {
 
     pub fn delete(&self, txn: &mut RwTxn<'_>, key: &[u8]) -> Result<bool> {
         Ok(self.0.delete(txn, key)?)
+    }
+
+    pub fn clear(&self, txn: &mut RwTxn<'_>) -> Result<()> {
+        Ok(self.0.clear(txn)?)
     }
 
     pub fn delete_prefix(&self, txn: &mut RwTxn<'_>, prefix: &[u8]) -> Result<()> {
@@ -98,6 +104,10 @@ impl Table {
         Ok(self.0.range(txn, &range)?.map(|entry| entry.map_err(Into::into)))
     }
 
+    pub fn last_with_prefix<'t>(&self, txn: &'t RoTxn<'_>, prefix: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
+        Ok(self.0.rev_prefix_iter(txn, prefix)?.next().transpose()?)
+    }
+
     pub fn last_key<'t>(&self, txn: &'t RoTxn<'_>) -> Result<Option<&'t [u8]>> {
         Ok(self.0.last(txn)?.map(|(key, _)| key))
     }
@@ -135,6 +145,12 @@ macro_rules! tables {
 }
 
 tables!(meta, headers, bodies, receipts, canonical, positions, logs, nodes, roots, code, accounts, storage, preimages);
+
+/// Names of the tables that other rooms fill.
+pub const ROW_TABLES: [&str; 6] = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors"];
+
+/// Those tables, open; None where the database has none yet.
+pub type RowTables = [Option<Table>; ROW_TABLES.len()];
 
 /// Keys of the meta table that the engine itself uses; the node's own are put behind "node:".
 pub mod meta {

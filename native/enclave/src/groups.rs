@@ -1,0 +1,31 @@
+//! Ids of groups by their members, as every enclave computes them (privacy.md 4.1-4.3).
+
+use alloy_primitives::keccak256;
+use alloy_rlp::{Encodable, Header};
+
+use crate::record::Key;
+
+/// Keccak of the RLP list of the members, each once, in their order, and of the seed where there is one.
+pub fn group_id<M: AsRef<[u8]>>(members: &[M], seed: Option<&[u8]>) -> Key {
+    let mut items: Vec<&[u8]> = Vec::with_capacity(members.len() + 1);
+    for member in members {
+        if !items.contains(&member.as_ref()) {
+            items.push(member.as_ref());
+        }
+    }
+    // equal hashes keep their order
+    items.sort_by_key(|member| java_hash(member));
+    items.extend(seed);
+    let payload_length = items.iter().map(|item| item.length()).sum();
+    let mut out = Vec::with_capacity(9 + payload_length);
+    Header { list: true, payload_length }.encode(&mut out);
+    for item in items {
+        item.encode(&mut out);
+    }
+    keccak256(out).0
+}
+
+/// The hash that Java gives an array of bytes.
+fn java_hash(key: &[u8]) -> i32 {
+    key.iter().fold(1i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(*byte as i8)))
+}

@@ -1,0 +1,3 @@
+//! Sealed payloads and the keys that open them.
+
+pub mod keyring;

@@ -1,0 +1,112 @@
+//! Rows: tables of rooms that decide themselves what lies in them, in the same file and under the same one writer.
+//!
+//! | table    | key                                   | value                                                      |
+//! |----------|---------------------------------------|------------------------------------------------------------|
+//! | payloads | key of the payload                    | sealed record, see the crate `enclave`                     |
+//! | arrivals | enclave key (32), number (8)          | kind (1) and id of what came for it, in order of arrival   |
+//! | groups   | group id                              | group record (`ophion/enclave/group_record.py`)            |
+//! | lookup   | id of a set of members (32), group id | nothing                                                    |
+//! | outbox   | enclave key (32), number (8)          | kind (1) and id of what it has not acknowledged yet        |
+//! | cursors  | node id (64), enclave key (32)        | number (8) up to which its arrivals were seen              |
+//!
+//! They are made when a database is first opened for writing by a program that knows them, so a database of an older
+//! one has none yet: reading finds them empty.
+
+use heed::RwTxn;
+use ophion_primitives::errors::{Error, Result};
+
+use super::database::Database;
+use super::snapshot::Snapshot;
+use super::tables::ROW_TABLES;
+
+/// Table, key, value; without a value the row is deleted.
+pub type Change<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
+
+/// A row: key and value.
+pub type Row<'t> = (&'t [u8], &'t [u8]);
+
+fn place(name: &str) -> Result<usize> {
+    let found = ROW_TABLES.iter().position(|known| *known == name);
+    found.ok_or_else(|| Error::Storage(format!("there is no table '{name}'")))
+}
+
+impl Database {
+    /// Change rows in one write transaction, all or nothing.
+    pub fn write_rows(&self, changes: &[Change<'_>]) -> Result<()> {
+        self.write_alone(|txn, _| self.put_rows(txn, changes))
+    }
+
+    /// Forget every row of some tables.
+    pub fn clear_rows(&self, names: &[String]) -> Result<()> {
+        self.write_alone(|txn, _| {
+            for name in names {
+                if let Some(table) = self.row_tables[place(name)?] {
+                    table.clear(txn)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// As a part of a transaction that writes more.
+    pub(super) fn put_rows(&self, txn: &mut RwTxn<'_>, changes: &[Change<'_>]) -> Result<()> {
+        for (name, key, value) in changes {
+            let table = self.row_tables[place(name)?];
+            let table = table.ok_or_else(|| Error::Storage("the database is open for reading only".into()))?;
+            match value {
+                Some(value) => table.put(txn, key, value)?,
+                None => {
+                    table.delete(txn, key)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    pub fn row(&self, table: &str, key: &[u8]) -> Result<Option<&[u8]>> {
+        match self.inner.row_tables[place(table)?] {
+            Some(table) => table.get(self.txn(), key),
+            None => Ok(None),
+        }
+    }
+
+    /// Rows whose key begins with `prefix`, in order, from the first key above `after`; at most `limit`.
+    pub fn rows(&self, table: &str, prefix: &[u8], after: &[u8], limit: usize) -> Result<Vec<Row<'_>>> {
+        let Some(table) = self.inner.row_tables[place(table)?] else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        // no key is empty, and LMDB looks for none that is
+        for row in table.from(self.txn(), prefix.max(after).max(&[0]))? {
+            let (key, value) = row?;
+            if found.len() >= limit || !key.starts_with(prefix) {
+                break;
+            }
+            if key != after {
+                found.push((key, value));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The last row whose key begins with `prefix`.
+    pub fn last_row(&self, table: &str, prefix: &[u8]) -> Result<Option<Row<'_>>> {
+        match self.inner.row_tables[place(table)?] {
+            Some(table) => table.last_with_prefix(self.txn(), prefix),
+            None => Ok(None),
+        }
+    }
+
+    /// Name, entries and bytes of those tables that hold something.
+    pub(super) fn rows_usage(&self) -> Result<Vec<(String, u64, u64)>> {
+        let mut used = Vec::new();
+        for (name, table) in ROW_TABLES.iter().zip(self.inner.row_tables) {
+            let Some(table) = table else { continue };
+            let (entries, bytes) = table.usage(self.txn())?;
+            if entries > 0 {
+                used.push(((*name).to_string(), entries, bytes));
+            }
+        }
+        Ok(used)
+    }
+}

@@ -1,0 +1,25 @@
+"""Sealed payloads, and the keys that open them."""
+
+from ophion._native import (
+    MOST_SEALED_BOXES,
+    EnclaveKeyring,
+    SealedRecord,
+    enclave_group_id,
+    enclave_public_key,
+    is_sound_enclave_key,
+    lock_enclave_key,
+    read_sealed,
+    unlock_enclave_key,
+)
+
+__all__ = [
+    "MOST_SEALED_BOXES",
+    "EnclaveKeyring",
+    "SealedRecord",
+    "enclave_group_id",
+    "enclave_public_key",
+    "is_sound_enclave_key",
+    "lock_enclave_key",
+    "read_sealed",
+    "unlock_enclave_key",
+]
