@@ -204,7 +204,13 @@ def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_all_configuration_errors_are_reported_before_anything_starts(tmp_path: Path) -> None:
-    refused = ophion(f"--data-path={tmp_path / 'data'}", "--miner-enabled", "--privacy-enabled", "--pruning-enabled")
+    refused = ophion(
+        f"--data-path={tmp_path / 'data'}",
+        "--miner-enabled",
+        "--privacy-enabled",
+        "--privacy-url=http://127.0.0.1:8888",
+        "--pruning-enabled",
+    )
     assert refused.returncode == 1
     assert "Unable to mine without a valid coinbase." in refused.stderr
     assert "Please specify Enclave public key file path to enable privacy" in refused.stderr

@@ -17,6 +17,7 @@ FAMILIES: dict[str, Family] = {
         Family("operator", "Prepare a new network: keys and genesis.", "ophion.cli.operator"),
         Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),
         Family("permissions", "Rules contracts: who may connect and transact on a network.", "ophion.cli.permissions"),
+        Family("privacy", "Private transactions: keys of the enclave.", "ophion.cli.privacy"),
         Family("public-key", "Show the public key and the address of this node.", "ophion.cli.keys"),
         Family("quickstart", "A network on this machine by one command, behind one address.", "ophion.cli.quickstart"),
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),

@@ -32,6 +32,15 @@ class GroupType(StrEnum):
     """Its members are kept by a contract."""
 
 
+class DeliveryMode(StrEnum):
+    """When a payload counts as sent."""
+
+    ALL = "all"
+    """Every recipient must have acknowledged it."""
+    QUEUE = "queue"
+    """Who is away gets it later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Members that share a private state."""
@@ -75,6 +84,8 @@ class Enclave(Protocol):
     Whatever is refused raises `EnclaveError`, whose `code` is one of the words of privacy.md 11.
     """
 
+    name: str
+    """Of the service that it is."""
     on_late: Callable[[Sequence[bytes]], None] | None
     """Called on the loop with the keys of payloads that arrived from others, after they are durable here."""
 
@@ -112,6 +123,9 @@ class Enclave(Protocol):
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
         """Ask the other members for payloads that are not here, of one group or of all; how many came."""
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Its work beside requests, for as long as the node runs."""
 
     def status(self) -> dict[str, Any]:
         """Keys, peers by key, groups, payloads, outbox: for people."""

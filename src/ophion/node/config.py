@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ophion.enclave.options import EnclaveConfig
 from ophion.gateway.options import PageConfig
 from ophion.graphql.limits import GraphqlLimits
 from ophion.metrics.options import MetricsConfig
@@ -98,6 +99,7 @@ class NodeConfig:
     metrics_tls: MetricsTlsConfig = field(default_factory=MetricsTlsConfig)
     permissions: PermissionConfig = field(default_factory=PermissionConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
+    enclave: EnclaveConfig = field(default_factory=EnclaveConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
     logs: LogConfig = field(default_factory=LogConfig)
     unstable: UnstableConfig = field(default_factory=UnstableConfig)
@@ -113,6 +115,8 @@ class NodeConfig:
                 yield f"--page-http-enabled cannot be used with {flag}: the page speaks in clear."
         if self.privacy.enabled and self.storage.states_kept is not None:
             yield "--privacy-enabled needs every state: private states cannot be combined with --state-history."
+        if self.privacy.enabled and self.enclave.url is not None and self.enclave.public_key_file is None:
+            yield "Please specify Enclave public key file path to enable privacy"
 
     def warnings(self) -> Iterator[str]:
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from ophion.errors import KeyFileError
 from ophion.native.crypto import PrivateKey
 from ophion.runtime.clock import Entropy, SystemEntropy
+from ophion.runtime.operator_files import write_whole
 
 _MOST_BYTES = 4096
 
@@ -56,19 +55,8 @@ def new_key(entropy: Entropy) -> PrivateKey:
 
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file so that it is there in full or not at all: temporary file, flush, rename."""
+    """Write a small file, in full or not at all; `KeyFileError` when it cannot be written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                os.fchmod(file.fileno(), mode)
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(path, text, mode)
     except OSError as error:
         raise KeyFileError(f"Unable to write {path}: {error.strerror}") from error

@@ -45,6 +45,8 @@ from ophion.runtime.supervisor import Supervisor
 from ophion.version import client_version
 
 if TYPE_CHECKING:
+    from ophion.enclave.contract import Enclave
+    from ophion.native.store import Store
     from ophion.node.peering import Network
 
 _SWITCH_S = 0.001
@@ -96,13 +98,23 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         # members of a proof-of-authority network make blocks without being told to
         if config.miner.enabled or core.proposals is not None:
             core.mining.start()
-        network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions)
-        interface = build_interface(config, genesis, core, key, lanes, clock, entropy, network, directory.path)
+        enclave = _enclave(config, store, directory.path, lanes, entropy)
+        network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions, enclave)
+        interface = build_interface(config, genesis, core, key, lanes, clock, entropy, network, directory.path, enclave)
         with_peers = () if network is None else network.services
         kept = config.storage.states_kept
         upkeep = () if kept is None else (StatePruner(core.chain, lanes, clock, kept),)
+        with_enclave = () if enclave is None else (enclave,)
         supervisor = Supervisor(
-            [core.pool, core.mining, *upkeep, *permissions.services(lanes), *with_peers, *interface.services]
+            [
+                core.pool,
+                core.mining,
+                *upkeep,
+                *permissions.services(lanes),
+                *with_enclave,
+                *with_peers,
+                *interface.services,
+            ]
         )
         loop = asyncio.get_running_loop()
         for number in _stop_signals():
@@ -124,6 +136,14 @@ def _permissions(config: NodeConfig, genesis: Genesis, data_path: Path, key: Pri
     return open_permissions(config, genesis.spec, data_path, key)
 
 
+def _enclave(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, entropy: Entropy) -> Enclave | None:
+    if not config.privacy.enabled:
+        return None
+    from ophion.node.enclave import build_enclave
+
+    return build_enclave(config, store, data_path, lanes, entropy)
+
+
 def _network(
     config: NodeConfig,
     core: Core,
@@ -133,13 +153,14 @@ def _network(
     clock: Clock,
     entropy: Entropy,
     permissions: Permissions,
+    enclave: Enclave | None,
 ) -> Network | None:
     if not config.peers.enabled:
         return None
     # loaded where it is used: a node without peers starts faster
     from ophion.node.peering import build_network
 
-    return build_network(config, core, key, data_path, lanes, clock, entropy, permissions.node_rules)
+    return build_network(config, core, key, data_path, lanes, clock, entropy, permissions.node_rules, enclave)
 
 
 async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:

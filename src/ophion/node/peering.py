@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from ophion.chainspec.spec import ChainSpec
 from ophion.errors import ConfigError
@@ -36,6 +37,9 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.supervisor import Service
 from ophion.version import client_version
 
+if TYPE_CHECKING:
+    from ophion.enclave.contract import Enclave
+
 
 @dataclass(frozen=True, slots=True)
 class Network:
@@ -60,6 +64,7 @@ def build_network(
     clock: Clock,
     entropy: Entropy,
     rules: NodeRules | None = None,
+    enclave: Enclave | None = None,
 ) -> Network:
     """Everything between this node and others; production pauses while they are far ahead."""
     chosen = config.network.network_id
@@ -69,7 +74,7 @@ def build_network(
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
     bootnodes = core.chain.spec.bootnodes
-    subprotocols = (eth, *_consensus(core, sync, clock))
+    subprotocols = (eth, *_consensus(core, sync, clock), *_priv(enclave, key, clock, entropy))
     peers = build_peers(
         config.peers, key, subprotocols, data_path, clock, entropy, rules=rules, chain=_mark(eth), bootnodes=bootnodes
     )
@@ -89,6 +94,17 @@ def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotoco
     validators = Validators(driver, clock, sync.catch_up)
     driver.join(validators)
     return tuple(ConsensusProtocol(dialect, validators) for dialect in driver.engine.schedule.dialects)
+
+
+def _priv(enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entropy) -> tuple[Subprotocol, ...]:
+    """The protocol of enclaves, where one runs inside."""
+    if enclave is None:
+        return ()
+    # loaded where it is used: most nodes have none
+    from ophion.enclave.inside import InnerEnclave
+    from ophion.peers.priv.protocol import PrivProtocol
+
+    return (PrivProtocol(enclave, key.public_key, clock, entropy),) if isinstance(enclave, InnerEnclave) else ()
 
 
 def _mark(eth: EthProtocol) -> ChainMark:

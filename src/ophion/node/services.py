@@ -45,6 +45,7 @@ from ophion.wallet.keyring import Keyring
 if TYPE_CHECKING:
     import ssl
 
+    from ophion.enclave.contract import Enclave
     from ophion.gateway.service import GatewayService
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.metrics.push import PushService
@@ -65,6 +66,7 @@ _PORT_NAMES = {
     "graphQL": "graphql-http",
     "metrics": "metrics",
     "page": "page-http",
+    "enclave": "enclave-http",
 }
 _SHOWN_NAMES = {
     "jsonrpc": ("HTTP", "http", ""),
@@ -72,6 +74,7 @@ _SHOWN_NAMES = {
     "graphQL": ("GraphQL", "http", "/graphql"),
     "metrics": ("Metrics", "http", "/metrics"),
     "page": ("Page", "http", "/"),
+    "enclave": ("Enclave", "http", ""),
 }
 
 
@@ -124,6 +127,7 @@ def build_interface(
     entropy: Entropy,
     network: Network | None = None,
     data_path: Path = Path(),
+    enclave: Enclave | None = None,
 ) -> Interface:
     """The services that the options ask for, on one set of methods."""
     peers = None if network is None else network.peers
@@ -230,6 +234,9 @@ def build_interface(
         services.append(graphql)
     if config.metrics.is_on:
         services.append(_metrics(config, metrics(), commons, listening))
+    if enclave is not None and config.enclave.http_port is not None:
+        served = listening["enclave"] = _served(config, enclave, config.enclave.http_port, commons)
+        services.append(served)
     for one in listening.values():
         one.waits_to_open = True
     if config.page.enabled:
@@ -405,6 +412,15 @@ def _permitted(config: NodeConfig) -> str | None:
     """A name by which this node lets itself be addressed, where its own address is none."""
     names = config.access.host_allow_list
     return None if not {"*", "all", "127.0.0.1"}.isdisjoint(names) else names[0]
+
+
+def _served(config: NodeConfig, enclave: Enclave, port: int, commons: Commons) -> HttpService:
+    """The enclave inside, for tools and other nodes."""
+    from ophion.enclave.inside import InnerEnclave
+    from ophion.enclave_http.application import enclave_service
+
+    assert isinstance(enclave, InnerEnclave), "the options do not serve one outside"
+    return enclave_service(enclave, config.enclave.http_host, port, config.access.host_allow_list, commons)
 
 
 def _metrics(

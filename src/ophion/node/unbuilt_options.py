@@ -6,7 +6,6 @@ be worse. Everything that only tunes such a feature is accepted, so that command
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +17,6 @@ class PrivacyConfig:
     """Private transactions."""
 
     enabled: bool = option("--privacy-enabled", default=False, help="Send and execute private transactions.")
-    url: str = option("--privacy-url", default="http://localhost:8888", needs="--privacy-enabled", help="The enclave.")
-    public_key_file: Path | None = option(
-        "--privacy-public-key-file",
-        default=None,
-        needs="--privacy-enabled",
-        help="This node's public key in the enclave.",
-    )
     precompiled_address: int = option(
         "--privacy-precompiled-address",
         default=126,
@@ -38,9 +30,3 @@ class PrivacyConfig:
         needs="--privacy-enabled",
         help="Key that signs marker transactions; a random one each otherwise.",
     )
-
-    def problems(self) -> Iterator[str]:
-        if self.enabled and self.public_key_file is None:
-            yield "Please specify Enclave public key file path to enable privacy"
-        elif self.enabled:
-            yield "--privacy-enabled: private transactions are not part of this version of Ophion."

@@ -6,7 +6,9 @@ in one line that says so, soon, instead of taking all memory or minutes of parsi
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +27,22 @@ def content_of(path: Path) -> bytes:
     if len(content) > MAX_BYTES:
         raise ValueError(f"more than {MAX_BYTES} bytes")
     return content
+
+
+def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a small file so that it is there in full or not at all: temporary file, flush, rename. `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def table_of(path: Path) -> dict[str, Any]:

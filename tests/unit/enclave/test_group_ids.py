@@ -6,7 +6,9 @@ from base64 import b64decode, b64encode
 
 import pytest
 
-from ophion.enclave.group_ids import created_id, legacy_id, lookup_id, ordered
+from ophion.enclave.group_ids import created_id, legacy_id, lookup_id
+from ophion.native.crypto import keccak256
+from ophion.primitives import rlp
 
 G = "g59BmTeJIn7HIcnq8VQWgyh/pDbvbt2eyP0Ii60aDDw="
 N = "negmDcN2P4ODpqn/6WkJ02zT/0w0bjhGpkZ8UP6vARk="
@@ -46,5 +48,5 @@ def test_a_seed_makes_another_group_of_the_same_members() -> None:
 
 def test_equal_hashes_keep_their_order() -> None:
     first, second = bytes([0, 31]), bytes([1, 0])  # 31*(31+0)+31 and 31*(31+1)+0
-    assert ordered([first, second]) == [first, second]
-    assert ordered([second, first]) == [second, first]
+    assert legacy_id([first, second]) == keccak256(rlp.encode([first, second]))
+    assert legacy_id([second, first]) == keccak256(rlp.encode([second, first]))

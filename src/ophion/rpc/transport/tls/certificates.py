@@ -59,6 +59,26 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
+def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
+    """What a client of a TLS service needs; `is_pinned`: whoever uses it compares the server's certificate itself."""
+    import ssl
+
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if is_pinned:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if settings.keystore_file is not None:
+        try:
+            _load(context, settings.keystore_file, _password(settings.password_file))
+        except OSError as error:  # also what the ssl module raises
+            place = settings.keystore_file
+            raise ConfigError(f"Unable to use the TLS files ({place}): {error.strerror or error}") from None
+        except ValueError as error:
+            raise ConfigError(f"Unable to read the key store {settings.keystore_file}: {error}") from None
+    return context
+
+
 def _password(path: Path | None) -> bytes | None:
     if path is None:
         return None

@@ -1,0 +1,75 @@
+"""`ophion privacy keygen`: a key pair for the enclave."""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64encode
+from dataclasses import dataclass
+from getpass import getpass
+from pathlib import Path
+
+from ophion.cli.command import Command, Session
+from ophion.enclave.keyfile import new_pair, public_file_of, write_pair
+from ophion.errors import CommandError
+from ophion.runtime.clock import SystemEntropy
+from ophion.runtime.operator_files import content_of
+from ophion.runtime.options import option
+
+
+@dataclass(frozen=True, slots=True)
+class KeygenOptions:
+    """Options."""
+
+    target: Path = option(
+        "--to", default=Path("nodeKey.key"), help="File of the private key; the public one is written beside it (.pub)."
+    )
+    asks: bool = option(
+        "--password",
+        default=False,
+        help="Put the private key behind a password (argon2id), which is asked for, or read from standard input.",
+    )
+    password_file: Path | None = option(
+        "--password-file", default=None, help="The password is the first line of this file."
+    )
+
+
+def keygen(options: KeygenOptions, session: Session) -> int:
+    """Writes both files and prints the public key."""
+    entropy = SystemEntropy()
+    pair = new_pair(entropy)
+    write_pair(options.target, pair, entropy, _password(options))
+    print(b64encode(pair.public).decode())
+    print(f"Private key in {options.target}, public key in {public_file_of(options.target)}.", file=sys.stderr)
+    return 0
+
+
+def _password(options: KeygenOptions) -> bytes | None:
+    if options.password_file is not None:
+        try:
+            lines = content_of(options.password_file).splitlines()
+        except (OSError, ValueError) as error:
+            raise CommandError(f"Unable to read the password in {options.password_file}: {error}") from None
+        password = lines[0] if lines else b""
+    elif not options.asks:
+        return None
+    elif sys.stdin.isatty():
+        password = getpass("Password: ").encode()
+        if getpass("Again: ").encode() != password:
+            raise CommandError("The passwords are not the same.")
+    else:
+        password = sys.stdin.readline().removesuffix("\n").encode()
+    if not password:
+        raise CommandError("The password is empty.")
+    return password
+
+
+KEYGEN = Command(
+    "keygen",
+    "Make a key pair for the enclave.",
+    keygen,
+    KeygenOptions,
+    examples=(
+        "ophion privacy keygen --to=nodeKey.key",
+        "ophion privacy keygen --to=tenant.key --password-file=password",
+    ),
+)

@@ -1,0 +1,147 @@
+"""`Delivery`: parcels on their way to recipients, as `--privacy-delivery` says.
+
+all     every recipient must acknowledge, or the send fails: what the original enclaves did
+queue   whoever is away, or does not acknowledge in time, gets it from the outbox when it is back
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from ophion.enclave.contract import DeliveryMode
+from ophion.enclave.directory import Directory
+from ophion.enclave.outbox import Outbox
+from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
+from ophion.enclave.rows import Change, RowWriter
+from ophion.errors import EnclaveError
+
+log = logging.getLogger(__name__)
+
+_PAGE: Final = 256
+"""Rows of the outbox that are under way at a time."""
+_PAGE_BYTES: Final = 4 * 1024 * 1024
+
+
+Started: TypeAlias = list[tuple[bytes, list[asyncio.Future[str | None]]]]
+"""Recipients, and what is under way to each."""
+
+
+class Delivery:
+    """Pushes over the lines of a directory."""
+
+    def __init__(
+        self,
+        mode: DeliveryMode,
+        directory: Directory,
+        outbox: Outbox,
+        writer: RowWriter,
+        load: Callable[[Label], bytes | None],
+    ) -> None:
+        self.mode = mode
+        self._directory = directory
+        self._outbox = outbox
+        self._writer = writer
+        self._load = load
+        self._draining: set[bytes] = set()
+
+    def check(self, recipients: Sequence[bytes], kind: Kind) -> None:
+        """Before anything is stored: `EnclaveError` where delivery could not succeed."""
+        for recipient in recipients:
+            if self.mode is DeliveryMode.ALL and not self._directory.lines(recipient):
+                if kind is Kind.GROUP:
+                    raise EnclaveError(f"the enclave of member {_text(recipient)} is away", "PrivacyGroupNotPushed")
+                raise EnclaveError(f"the enclave of {_text(recipient)} is away", "NodeMissingPeerUrl")
+            if self._outbox.is_full(recipient):
+                raise EnclaveError(f"too much is kept for {_text(recipient)}", "NodePropagatingToAllPeers")
+
+    def start(self, parcel: Parcel, recipients: Sequence[bytes]) -> Started:
+        """Begin to hand a parcel to everybody else; `finish` waits for them."""
+        return [(recipient, self._push(parcel, recipient)) for recipient in recipients]
+
+    async def finish(self, parcel: Parcel, pushed: Started) -> None:
+        """Returns when the mode says that a parcel is sent, which must be stored here by now."""
+        late: list[bytes] = []
+        for recipient, pushes in pushed:
+            refusal = await _outcome(pushes)
+            if refusal is None:
+                continue
+            if refusal is not LOST:
+                raise EnclaveError(f"the enclave of {_text(recipient)} refused it: {refusal}", _code(parcel))
+            if self.mode is DeliveryMode.ALL:
+                raise EnclaveError(f"the enclave of {_text(recipient)} did not acknowledge it", _code(parcel))
+            late.append(recipient)
+        if late:
+            await self._writer.write([self._outbox.put(recipient, parcel.label) for recipient in late])
+            for recipient in late:  # it may have come back while the row was written
+                if self._directory.lines(recipient):
+                    await self.drain(recipient)
+
+    async def drain(self, recipient: bytes) -> None:
+        """Hand over what waits for a recipient that is back."""
+        if recipient in self._draining:
+            return
+        self._draining.add(recipient)
+        try:
+            while (rows := self._outbox.page(recipient, _PAGE)) and self._directory.lines(recipient):
+                if not await self._hand_over(recipient, rows):
+                    return
+        finally:
+            self._draining.discard(recipient)
+
+    async def _hand_over(self, recipient: bytes, rows: Sequence[tuple[bytes, Label]]) -> bool:
+        """Whether all of these rows are settled."""
+        pushed: list[tuple[bytes, Label, list[asyncio.Future[str | None]]]] = []
+        settled: list[Change] = []
+        size = 0
+        for key, label in rows:
+            if size > _PAGE_BYTES:
+                break
+            body = self._load(label)
+            size += len(body or b"")
+            if body is None:  # its table was emptied: nobody can send it any more
+                settled.append(self._outbox.take(recipient, key))
+            else:
+                pushed.append((key, label, self._push(Parcel(label, body), recipient)))
+        is_lost = False
+        for key, label, pushes in pushed:
+            refusal = await _outcome(pushes)
+            if refusal is LOST:
+                is_lost = True
+                continue
+            if refusal is not None:
+                log.warning("parcel refused to=%s id=0x%s: %s", _text(recipient), label.id.hex(), refusal)
+            settled.append(self._outbox.take(recipient, key))
+        await self._writer.write(settled)
+        return not is_lost
+
+    def _push(self, parcel: Parcel, recipient: bytes) -> list[asyncio.Future[str | None]]:
+        return [line.push(parcel) for line in self._directory.lines(recipient)]
+
+
+LOST: Final = "the line was lost"
+
+
+async def _outcome(pushes: Sequence[asyncio.Future[str | None]]) -> str | None:
+    """None when some copy was acknowledged; otherwise why not, and `LOST` where nobody answered."""
+    refusal = LOST
+    for push in pushes:
+        try:
+            answer = await push
+        except LineLost:
+            continue
+        if answer is None:
+            return None
+        refusal = answer
+    return refusal
+
+
+def _code(parcel: Parcel) -> str:
+    return "PrivacyGroupNotPushed" if parcel.label.kind is Kind.GROUP else "NodePushingToPeer"
+
+
+def _text(key: bytes) -> str:
+    return b64encode(key).decode()

@@ -1,0 +1,91 @@
+"""A group as it is stored and told to its members."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ophion.enclave.contract import KEY_SIZE, MOST_MEMBERS, Group, GroupType
+from ophion.enclave.group_ids import SEED_SIZE, created_id, legacy_id
+from ophion.errors import DecodeError
+from ophion.primitives import rlp
+
+MOST_NAME_BYTES: Final = 1024
+"""Bytes of a name or a description."""
+LEGACY_NAME: Final = "legacy"
+LEGACY_DESCRIPTION: Final = "Privacy groups to support the creation of groups by privateFor and privateFrom"
+_FIELDS: Final = 7
+_TYPES: Final = (GroupType.LEGACY, GroupType.PANTHEON, GroupType.FLEXIBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """A group with what its members need to compute its id, and who made it."""
+
+    type: GroupType
+    name: str
+    description: str
+    members: tuple[bytes, ...]
+    seed: bytes
+    """Empty for a legacy group."""
+    maker: bytes
+    """Enclave key; it counts how many groups one member makes."""
+    active: bool = True
+
+    @property
+    def id(self) -> bytes:
+        """Computed, never told: nobody can name a group as it likes."""
+        return created_id(self.members, self.seed) if self.seed else legacy_id(self.members)
+
+    def group(self) -> Group:
+        """What the rest of the node sees of it."""
+        return Group(self.id, self.name, self.description, self.type, self.members, self.active)
+
+    def deleted(self) -> GroupRecord:
+        """The same group, not active any more."""
+        return replace(self, active=False)
+
+    def encode(self) -> bytes:
+        """Its RLP."""
+        name, description = self.name.encode(), self.description.encode()
+        kind = _TYPES.index(self.type)
+        return rlp.encode([kind, name, description, self.members, self.seed, self.maker, int(self.active)])
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> GroupRecord:
+        """Strictly: a record of a stranger is in every field what it should be."""
+        items = rlp.decode_list(encoded)
+        if len(items) != _FIELDS:
+            raise DecodeError(f"{len(items)} fields instead of {_FIELDS}", "group")
+        kind, name, description, members, seed, maker, active = items
+        number, state = rlp.decode_int(kind), rlp.decode_int(active)
+        if number >= len(_TYPES) or state > 1 or not isinstance(members, list):
+            raise DecodeError("unknown type or state", "group")
+        group_type = _TYPES[number]
+        seed_size = 0 if group_type is GroupType.LEGACY else SEED_SIZE
+        keys = tuple(_key(member) for member in members)
+        if not 0 < len(keys) <= MOST_MEMBERS or len(set(keys)) != len(keys):
+            raise DecodeError(f"{len(keys)} members, or one of them twice", "group")
+        if not isinstance(seed, bytes) or len(seed) != seed_size:
+            raise DecodeError(f"a seed of {seed_size} bytes is expected", "group")
+        return cls(group_type, _text(name), _text(description), keys, seed, _key(maker), bool(state))
+
+    @classmethod
+    def legacy(cls, members: tuple[bytes, ...], maker: bytes) -> GroupRecord:
+        """The group that a first payload makes."""
+        return cls(GroupType.LEGACY, LEGACY_NAME, LEGACY_DESCRIPTION, members, b"", maker)
+
+
+def _key(item: rlp.Item) -> bytes:
+    if not isinstance(item, bytes) or len(item) != KEY_SIZE:
+        raise DecodeError(f"a key of {KEY_SIZE} bytes is expected", "group")
+    return item
+
+
+def _text(item: rlp.Item) -> str:
+    if not isinstance(item, bytes) or len(item) > MOST_NAME_BYTES:
+        raise DecodeError(f"a text of at most {MOST_NAME_BYTES} bytes is expected", "group")
+    try:
+        return item.decode()
+    except UnicodeDecodeError:
+        raise DecodeError("a text that is not UTF-8", "group") from None

@@ -1,0 +1,102 @@
+"""`GroupBook`: the groups that this enclave knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from ophion.enclave.contract import GroupType
+from ophion.enclave.group_ids import lookup_id
+from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.rows import GROUPS, LOOKUP, Change
+from ophion.native.enclave import is_sound_enclave_key
+from ophion.native.store import Store
+
+MOST_GROUPS_OF_ONE: Final = 10_000
+"""Groups that one member may make here: a stranger does not fill the disk with them."""
+MOST_GROUPS: Final = 200_000
+"""Groups here, however many members make them; own ones do not count."""
+_KEPT: Final = 4096
+_PAGE: Final = 1000
+_MOST_FOUND: Final = 1000
+"""Groups of the same members that a search answers."""
+
+
+class GroupBook:
+    """Groups by id, and by exactly their members. What is put is seen at once, also while it is on its way to disk."""
+
+    def __init__(self, store: Store, own: Sequence[bytes]) -> None:
+        self._store = store
+        self._own = frozenset(own)
+        self._kept: dict[bytes, GroupRecord] = {}
+        self._unwritten: dict[bytes, GroupRecord] = {}
+        self._made: Counter[bytes] = Counter()
+        self.count = 0
+        self._load()
+
+    def get(self, group_id: bytes) -> GroupRecord | None:
+        """A group, also a deleted one."""
+        found = self._unwritten.get(group_id) or self._kept.get(group_id)
+        if found is None:
+            row = self._store.row(GROUPS, group_id)
+            if row is not None:
+                found = GroupRecord.decode(row)
+                self._keep(group_id, found)
+        return found
+
+    def find(self, members: Sequence[bytes]) -> list[GroupRecord]:
+        """Active groups of exactly these members."""
+        prefix = lookup_id(members)
+        ids = dict.fromkeys(key[len(prefix) :] for key, _ in self._store.rows(LOOKUP, prefix, b"", _MOST_FOUND))
+        ids.update((one.id, None) for one in self._unwritten.values() if lookup_id(one.members) == prefix)
+        found = (self.get(group_id) for group_id in ids)
+        return [one for one in found if one is not None and one.active]
+
+    def all(self, limit: int) -> list[GroupRecord]:
+        """Groups that are on disk."""
+        return [GroupRecord.decode(row) for _, row in self._store.rows(GROUPS, b"", b"", limit)]
+
+    def problem(self, record: GroupRecord) -> str | None:
+        """Why a group cannot be kept; None when it can."""
+        if record.type is GroupType.FLEXIBLE:
+            return "groups of this type are not known here"
+        if not self._own.intersection(record.members):
+            return "this enclave is no member"
+        if not all(is_sound_enclave_key(member) for member in record.members):
+            return "a member's key is not sound"
+        if record.maker not in self._own and self._made[record.maker] >= MOST_GROUPS_OF_ONE:
+            return "its maker has made too many groups"
+        if record.maker not in self._own and self.count >= MOST_GROUPS:
+            return "there are too many groups"
+        return None
+
+    def put(self, record: GroupRecord) -> list[Change]:
+        """Know a group, new or changed; the rows that make it last. `written` is called after they are."""
+        group_id = record.id
+        changes: list[Change] = [(GROUPS, group_id, record.encode())]
+        if self.get(group_id) is None:
+            self.count += 1
+            self._made[record.maker] += 1
+            changes.append((LOOKUP, lookup_id(record.members) + group_id, b""))
+        self._unwritten[group_id] = record
+        return changes
+
+    def written(self, record: GroupRecord) -> None:
+        """What was put is on disk, or will never be: what the disk says counts again."""
+        if self._unwritten.get(record.id) is record:
+            del self._unwritten[record.id]
+            self._kept.pop(record.id, None)
+
+    def _keep(self, group_id: bytes, record: GroupRecord) -> None:
+        if len(self._kept) >= _KEPT:
+            self._kept.clear()
+        self._kept[group_id] = record
+
+    def _load(self) -> None:
+        after = b""
+        while rows := self._store.rows(GROUPS, b"", after, _PAGE):
+            for _, row in rows:
+                self._made[GroupRecord.decode(row).maker] += 1
+            self.count += len(rows)
+            after = rows[-1][0]

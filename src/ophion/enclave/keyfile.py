@@ -1,0 +1,156 @@
+"""Key files of enclaves (privacy.md 5.2): a private key in JSON, its public key in base64 beside it.
+
+    {"type": "unlocked",   "data": {"bytes": "<base64>"}}
+    {"type": "argon2sbox", "data": {"aopts": {...}, "asalt": ..., "snonce": ..., "sbox": ...}}     behind a password
+
+The second form is that of an enclave outside, so its files work here and ours there.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ophion.enclave.contract import KEY_SIZE
+from ophion.errors import KeyFileError
+from ophion.native.enclave import enclave_public_key, lock_enclave_key, unlock_enclave_key
+from ophion.native.failures import NativeError
+from ophion.runtime.clock import Entropy
+from ophion.runtime.operator_files import content_of, write_whole
+
+_SALT_SIZE: Final = 16
+_NONCE_SIZE: Final = 24
+_COSTS: Final = (65_536, 3, 4)
+"""KiB, iterations and lanes of argon2id: about a tenth of a second for each guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """One identity of an enclave."""
+
+    public: bytes
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, secret: bytes) -> KeyPair:
+        """The pair of a private key."""
+        return cls(enclave_public_key(secret), secret)
+
+
+def new_pair(entropy: Entropy) -> KeyPair:
+    """A fresh identity."""
+    return KeyPair.of(entropy.token(KEY_SIZE))
+
+
+def public_file_of(path: Path) -> Path:
+    """Where the public key of a private key file lies: nodeKey.key and nodeKey.pub."""
+    return path.with_suffix(".pub")
+
+
+def write_pair(path: Path, pair: KeyPair, entropy: Entropy, password: bytes | None = None) -> None:
+    """Write both files; the private one is readable by its owner alone. Existing files are never replaced."""
+    public_file = public_file_of(path)
+    for file in (path, public_file):
+        if file.exists():
+            raise KeyFileError(f"{file} exists already: keys are never overwritten.")
+    if public_file == path:
+        raise KeyFileError(f"{path}: the private key file cannot end with .pub.")
+    content = _unlocked(pair) if password is None else _locked(pair, password, entropy)
+    try:
+        write_whole(path, json.dumps(content, indent=2) + "\n", 0o600)
+        write_whole(public_file, b64encode(pair.public).decode())
+    except OSError as error:
+        raise KeyFileError(f"Unable to write {path}: {error.strerror}") from error
+
+
+def read_pair(path: Path, password: bytes | None = None) -> KeyPair:
+    """The identity in a private key file."""
+    try:
+        content = json.loads(_content(path))
+        kind, data = content["type"], content["data"]
+        if kind == "unlocked":
+            return KeyPair.of(_exactly(data["bytes"], KEY_SIZE))
+        if kind != "argon2sbox":
+            raise KeyFileError(f"{path}: a private key of type {str(kind)[:40]!r} is not known here.")
+        if password is None:
+            raise KeyFileError(f"{path}: the private key is behind a password, and none was given.")
+        return KeyPair.of(_opened(path, data, password))
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, NativeError):
+        raise KeyFileError(f"{path}: not a private key file of an enclave.") from None
+
+
+def read_public(path: Path) -> bytes:
+    """The key in a public key file; space around it does not matter."""
+    try:
+        return _exactly(_content(path).decode("ascii").strip(), KEY_SIZE)
+    except ValueError:
+        raise KeyFileError(
+            f"Contents of enclave public key file needs to be 44 characters long to decode to a valid 32 byte public "
+            f"key. ({path})"
+        ) from None
+
+
+def read_key(text: object) -> bytes:
+    """A key, payload key or group id in base64; `ValueError` for anything else."""
+    return _exactly(text, KEY_SIZE)
+
+
+def read_base64(text: object) -> bytes:
+    """Strict base64; `ValueError` for anything else."""
+    if not isinstance(text, str):
+        raise ValueError("not a text")
+    try:
+        return b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("not base64") from None
+
+
+def _exactly(text: object, size: int) -> bytes:
+    value = read_base64(text)
+    if len(value) != size:
+        raise ValueError(f"not {size} bytes")
+    return value
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return content_of(path)
+    except OSError as error:
+        raise KeyFileError(f"Unable to read the enclave key file {path}: {error.strerror}") from error
+
+
+def _unlocked(pair: KeyPair) -> dict[str, Any]:
+    return {"type": "unlocked", "data": {"bytes": b64encode(pair.secret).decode()}}
+
+
+def _locked(pair: KeyPair, password: bytes, entropy: Entropy) -> dict[str, Any]:
+    salt, nonce = entropy.token(_SALT_SIZE), entropy.token(_NONCE_SIZE)
+    locked = lock_enclave_key(pair.secret, password, salt, nonce, _COSTS)
+    memory, iterations, lanes = (str(cost) for cost in _COSTS)
+    return {
+        "type": "argon2sbox",
+        "data": {
+            "aopts": {"variant": "id", "memory": memory, "iterations": iterations, "parallelism": lanes},
+            "asalt": b64encode(salt).decode(),
+            "snonce": b64encode(nonce).decode(),
+            "sbox": b64encode(locked).decode(),
+        },
+    }
+
+
+def _opened(path: Path, data: dict[str, Any], password: bytes) -> bytes:
+    options = data["aopts"]
+    if not isinstance(options, dict) or options.get("variant", options.get("algorithm")) != "id":
+        raise ValueError("argon2id is expected")
+    costs = (int(options["memory"]), int(options["iterations"]), int(options["parallelism"]))
+    if any(not 0 < cost < 1 << 32 for cost in costs):
+        raise ValueError("costs out of range")
+    salt, nonce = read_base64(data["asalt"]), _exactly(data["snonce"], _NONCE_SIZE)
+    secret = unlock_enclave_key(read_base64(data["sbox"]), password, salt, nonce, costs)
+    if secret is None:
+        raise KeyFileError(f"{path}: the password is wrong.")
+    return secret

@@ -1,0 +1,127 @@
+"""Options of the enclave, inside and outside; those of private transactions themselves are in `ophion.privacy`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ophion.enclave.contract import DeliveryMode
+from ophion.enclave.keyfile import read_key
+from ophion.native.enclave import is_sound_enclave_key
+from ophion.runtime.options import option
+from ophion.runtime.options import port as valid_port
+
+_SWITCH = "--privacy-enabled"
+
+
+def _url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise ValueError(f"expected a URL with http or https but was '{text}'")
+    return text.rstrip("/")
+
+
+def _enclave_key(text: str) -> bytes:
+    try:
+        key = read_key(text)
+    except ValueError:
+        key = b""
+    if not is_sound_enclave_key(key):
+        raise ValueError(f"expected a public key of an enclave in base64 but was '{text}'")
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class EnclaveConfig:
+    """Enclave."""
+
+    url: str | None = option(
+        "--privacy-url",
+        default=None,
+        metavar="URL",
+        parse=_url,
+        needs=_SWITCH,
+        help="An enclave outside: Orion, Tessera in orion mode, or another Ophion. (default: the one inside the node)",
+    )
+    public_key_file: Path | None = option(
+        "--privacy-public-key-file",
+        default=None,
+        needs=_SWITCH,
+        help="Public key of this node in the enclave. Needed for one outside; inside, it must be one of its keys.",
+    )
+    key_files: tuple[Path, ...] = option(
+        "--privacy-enclave-key-file",
+        default=(),
+        needs=_SWITCH,
+        help="Private keys of the enclave inside, the first is the default one. (default: privacy/nodeKey.key in the "
+        "data path, made when missing)",
+    )
+    password_file: Path | None = option(
+        "--privacy-enclave-key-password-file",
+        default=None,
+        needs=_SWITCH,
+        help="Passwords of the private keys, one line for each file; an empty line for a key without.",
+    )
+    delivery: DeliveryMode = option(
+        "--privacy-delivery",
+        default=DeliveryMode.ALL,
+        needs=_SWITCH,
+        help="all: every recipient must have a payload before its marker is made. queue: who is away gets it later.",
+    )
+    always_send_to: tuple[bytes, ...] = option(
+        "--privacy-always-send-to",
+        default=(),
+        metavar="KEY",
+        parse=_enclave_key,
+        needs=_SWITCH,
+        help="Enclave keys (base64) that get a copy of every payload from here.",
+    )
+    http_host: str = option(
+        "--privacy-enclave-http-host", default="127.0.0.1", needs=_SWITCH, help="Address to serve the enclave on."
+    )
+    http_port: int | None = option(
+        "--privacy-enclave-http-port",
+        default=None,
+        check=lambda port: None if port is None else valid_port(port),
+        needs=_SWITCH,
+        help="Serve the enclave inside on this port; 0 takes a free one. Whoever reaches it reads every payload.",
+    )
+    tls_enabled: bool = option(
+        "--privacy-tls-enabled", default=False, needs=_SWITCH, help="TLS to the enclave outside."
+    )
+    tls_keystore_file: Path | None = option(
+        "--privacy-tls-keystore-file",
+        default=None,
+        needs="--privacy-tls-enabled",
+        help="Key and certificate that this node shows to the enclave (PKCS #12 or PEM).",
+    )
+    tls_password_file: Path | None = option(
+        "--privacy-tls-keystore-password-file",
+        default=None,
+        needs="--privacy-tls-enabled",
+        help="Password of the key store.",
+    )
+    tls_known_enclave_file: Path | None = option(
+        "--privacy-tls-known-enclave-file",
+        default=None,
+        needs="--privacy-tls-enabled",
+        help="The enclave's certificate by its fingerprint: lines of host:port and SHA-256 in hex. (default: "
+        "certificates that the system trusts)",
+    )
+
+    @property
+    def serves_http(self) -> bool:
+        """Whether the section 5 API of the enclave inside is offered."""
+        return self.http_port is not None
+
+    def problems(self) -> Iterator[str]:
+        if self.url is not None and self.serves_http:
+            yield "--privacy-enclave-http-port serves the enclave inside; with --privacy-url there is none."
+        if self.url is not None and (self.tls_enabled != self.url.startswith("https:")):
+            yield "--privacy-tls-enabled and an https address in --privacy-url belong together."

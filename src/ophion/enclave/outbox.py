@@ -1,0 +1,51 @@
+"""`Outbox`: what recipients have not acknowledged yet. It survives restarts; whoever comes back is handed its part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from ophion.enclave.parcels import Label
+from ophion.enclave.rows import OUTBOX, Change, number_of, numbered
+from ophion.native.store import Store
+
+MOST_WAITING: Final = 1_000_000
+"""Rows for one recipient: about two hundred megabytes with what they point at, weeks of an absent member."""
+_PAGE: Final = 10_000
+
+
+class Outbox:
+    """Labels by recipient, in the order in which they were put."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.waiting: Counter[bytes] = Counter()
+        """Rows by recipient."""
+        self._number = 0
+        after = b""
+        while rows := store.rows(OUTBOX, b"", after, _PAGE):
+            for key, _ in rows:
+                self.waiting[key[:-8]] += 1
+                self._number = max(self._number, number_of(key))
+            after = rows[-1][0]
+
+    def is_full(self, recipient: bytes) -> bool:
+        """Whether nothing more is kept for somebody."""
+        return self.waiting[recipient] >= MOST_WAITING
+
+    def put(self, recipient: bytes, label: Label) -> Change:
+        """The row that keeps a parcel for a recipient."""
+        self._number += 1
+        self.waiting[recipient] += 1
+        return (OUTBOX, numbered(recipient, self._number), label.encode())
+
+    def page(self, recipient: bytes, limit: int) -> list[tuple[bytes, Label]]:
+        """The oldest rows of a recipient."""
+        return [(key, Label.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
+
+    def take(self, recipient: bytes, key: bytes) -> Change:
+        """The row's end: it was acknowledged, or refused for ever."""
+        self.waiting[recipient] -= 1
+        if self.waiting[recipient] <= 0:
+            del self.waiting[recipient]
+        return (OUTBOX, key, None)

@@ -1,0 +1,76 @@
+"""What a refusal of an enclave outside means.
+
+Orion answers `{"error": "<Code>"}`, Tessera a sentence with keys in it. Both become one `EnclaveError`, so that clients
+of the node see the same in every mode (privacy.md 5, 11).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import orjson
+
+from ophion.errors import EnclaveError
+
+CODES: Final = frozenset(
+    {
+        "NodeMissingPeerUrl",
+        "NodePushingToPeer",
+        "NodePropagatingToAllPeers",
+        "NoSenderKey",
+        "InvalidPayload",
+        "EnclaveCreateKeyPair",
+        "EnclaveDecodePublicKey",
+        "EnclaveDecryptWrongPrivateKey",
+        "EnclaveEncryptCombineKeys",
+        "EnclaveMissingPrivateKeyPasswords",
+        "EnclaveNoMatchingPrivateKey",
+        "EnclaveNotPayloadOwner",
+        "EnclaveUnsupportedPrivateKeyType",
+        "EnclaveStorageDecrypt",
+        "EnclavePrivacyGroupIdCreation",
+        "EnclavePayloadNotFound",
+        "EnclaveKeysCannotDecryptPayload",
+        "CreatePrivacyGroupShouldIncludeSelf",
+        "PrivacyGroupNotStored",
+        "PrivacyGroupNotDeleted",
+        "PrivacyGroupNotPushed",
+        "PrivacyGroupNotFound",
+        "PrivacyGroupQueryError",
+        "MethodUnimplemented",
+    }
+)
+"""Words that clients are told as they are."""
+SENTENCES: Final = {
+    "Recipient not found for key:": "Recipient not found for key:",
+    "The list of members in a privacy group should include self": (
+        "The list of members in a privacy group should include self"
+    ),
+    "Privacy group not found": "PrivacyGroupNotFound",
+}
+"""Tessera's, without the keys in them, and how clients are told."""
+
+_BASE64: Final = re.compile(r"(?<![\w+/])[\w+/-]{20,}={0,2}(?![\w+/=])", re.ASCII)
+_MOST_SHOWN: Final = 200
+
+
+def refusal(status: int, body: bytes) -> EnclaveError:
+    """The error behind an answer that is no success."""
+    word = _word(body)
+    if word in CODES:
+        return EnclaveError(f"the enclave says {word}", word)
+    # without the keys, and without whatever else a stranger may have put there
+    sentence = " ".join(_BASE64.sub("", word[:4096]).split())
+    code = SENTENCES.get(sentence)
+    return EnclaveError(f"the enclave answers with status {status}: {sentence[:_MOST_SHOWN]!r}", code)
+
+
+def _word(body: bytes) -> str:
+    try:
+        content = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body[:4096].decode("utf-8", errors="replace")
+    if isinstance(content, dict) and isinstance(content.get("error"), str):
+        return str(content["error"])
+    return content if isinstance(content, str) else ""

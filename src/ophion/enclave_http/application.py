@@ -1,0 +1,218 @@
+"""`EnclaveApplication`: requests of tools to the enclave inside (privacy.md 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+import orjson
+
+from ophion.enclave.contract import GroupType
+from ophion.enclave.inside import MOST_TEXT_BYTES, InnerEnclave
+from ophion.enclave.parcels import Kind, Label
+from ophion.enclave_http.forms import BadForm, Form, group_object, group_objects, header_keys, shown
+from ophion.errors import EnclaveError, OphionError
+from ophion.native.enclave import read_sealed
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.http.policy import HttpLimits, Result
+from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.http.wire import JSON, TEXT, Request, Response
+from ophion.rpc.transport.replies import Pending, Reply
+from ophion.version import client_version
+
+log = logging.getLogger(__name__)
+
+_LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=2 * MOST_TEXT_BYTES, idle_timeout_s=120.0)
+_MOST_OPEN: Final = 1024
+"""Requests that wait for their recipients at the same time."""
+_TIMEOUT_S: Final = 60.0
+_RAW: Final = b"application/octet-stream"
+_NOT_FOUND: Final = frozenset({"EnclavePayloadNotFound", "PrivacyGroupNotFound"})
+_PAYLOAD_NOT_FOUND: Final = EnclaveError("no such payload", "EnclavePayloadNotFound")
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+class EnclaveApplication:
+    """The paths of the port."""
+
+    host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
+
+    def __init__(self, enclave: InnerEnclave, loop: asyncio.AbstractEventLoop) -> None:
+        self.plain: Callable[..., Reply] | None = None
+        self._enclave = enclave
+        self._loop = loop
+        self._open: set[Pending[Response]] = set()
+        self._posts: dict[bytes, Handler] = {
+            b"/send": self._send,
+            b"/receive": self._receive,
+            b"/sendraw": self._send_raw,
+            b"/receiveraw": self._receive_raw,
+            b"/createPrivacyGroup": self._create_group,
+            b"/deletePrivacyGroup": self._delete_group,
+            b"/findPrivacyGroup": self._find_group,
+            b"/retrievePrivacyGroup": self._retrieve_group,
+        }
+
+    def respond(self, request: Request) -> Result:
+        """Questions are answered at once, operations when they are done."""
+        if request.path in self._posts:
+            if request.method != b"POST":
+                return Response(405, headers=b"Allow: POST\r\n")
+            return self._later(request)
+        if request.method != b"GET":
+            return Response(404)
+        return self._told(request.path)
+
+    def close(self) -> None:
+        """Give up what is still waiting."""
+        for pending in tuple(self._open):
+            pending.abandon()
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def _told(self, path: bytes) -> Response:
+        enclave = self._enclave
+        own = [{"key": shown(key)} for key in enclave.keys]
+        if path == b"/upcheck":
+            return Response(200, (b"I'm up!",), TEXT)
+        if path == b"/version":
+            return Response(200, (client_version().encode(),), TEXT)
+        lines = {line.name: line for known in enclave.directory.known().values() for line in known}
+        if path == b"/peercount":
+            return Response(200, (str(len(lines)).encode(),), TEXT)
+        if path == b"/knownnodes":
+            nodes = [{"nodeURL": name, "publicKeys": sorted(map(shown, lines[name].keys))} for name in lines]
+            return _json(nodes)
+        if path == b"/keys":
+            return _json({"keys": own})
+        if path == b"/partyinfo/keys":
+            others = [{"key": shown(key), "url": known[0].name} for key, known in enclave.directory.known().items()]
+            return _json({"keys": [*({**one, "url": ""} for one in own), *others]})
+        if path.startswith(b"/groups/"):
+            kind = path.removeprefix(b"/groups/").decode("latin-1").upper()
+            wanted = GroupType.LEGACY if kind == "LEGACY" else GroupType.PANTHEON
+            return _json(group_objects([one for one in enclave.groups(wanted) if one.active]))
+        return Response(404)
+
+    # --- operations ------------------------------------------------------------------------------
+
+    async def _send(self, request: Request) -> Response:
+        form = Form(request.body)
+        sender = form.key("from") if form.has("from") else self._enclave.keys[0]
+        if form.has("privacyGroupId"):
+            key = await self._enclave.send_text(form.data("payload"), sender, group_id=form.key("privacyGroupId"))
+        else:
+            key = await self._enclave.send_text(form.data("payload"), sender, form.keys("to"))
+        return _json({"key": shown(key)})
+
+    async def _receive(self, request: Request) -> Response:
+        form = Form(request.body)
+        payload, group_id, sender = self._payload(form.key("key"), form.optional_key("to"))
+        return _json({"payload": shown(payload), "privacyGroupId": shown(group_id), "senderKey": shown(sender)})
+
+    async def _send_raw(self, request: Request) -> Response:
+        senders = header_keys(request.headers.get(b"c11n-from"))
+        sender = senders[0] if senders else self._enclave.keys[0]
+        key = await self._enclave.send_text(request.body, sender, header_keys(request.headers.get(b"c11n-to")))
+        return Response(200, (shown(key).encode(),), TEXT)
+
+    async def _receive_raw(self, request: Request) -> Response:
+        keys, to = header_keys(request.headers.get(b"c11n-key")), header_keys(request.headers.get(b"c11n-to"))
+        if len(keys) != 1:
+            raise BadForm("EnclaveDecodePublicKey")
+        payload, _, _ = self._payload(keys[0], to[0] if to else None)
+        return Response(200, (payload,), _RAW)
+
+    async def _create_group(self, request: Request) -> Response:
+        form = Form(request.body)
+        sender = form.key("from") if form.has("from") else self._enclave.keys[0]
+        seed = form.data("seed") if form.has("seed") else None
+        members = form.keys("addresses")
+        group = await self._enclave.create_group(members, sender, form.text("name"), form.text("description"), seed)
+        return _json(group_object(group))
+
+    async def _delete_group(self, request: Request) -> Response:
+        form = Form(request.body)
+        sender = form.key("from") if form.has("from") else self._enclave.keys[0]
+        return _json(shown(await self._enclave.delete_group(form.key("privacyGroupId"), sender)))
+
+    async def _find_group(self, request: Request) -> Response:
+        return _json(group_objects(await self._enclave.find_groups(Form(request.body).keys("addresses"))))
+
+    async def _retrieve_group(self, request: Request) -> Response:
+        group = await self._enclave.group(Form(request.body).key("privacyGroupId"))
+        if group is None or not group.active:
+            raise EnclaveError("no such group", "PrivacyGroupNotFound")
+        return _json(group_object(group))
+
+    def _payload(self, key: bytes, to: bytes | None) -> tuple[bytes, bytes, bytes]:
+        """What a local key can read: any, or the one that is asked for."""
+        [opened] = self._enclave.open_many([key])
+        if opened is None:
+            raise _PAYLOAD_NOT_FOUND
+        if to is not None:
+            record = self._enclave.load(Label(Kind.PAYLOAD, key))
+            if to not in self._enclave.keys or record is None or to not in read_sealed(record).recipients:
+                raise _PAYLOAD_NOT_FOUND
+        self._enclave.settle([key], [opened])
+        return opened
+
+    # --- waiting ---------------------------------------------------------------------------------
+
+    def _later(self, request: Request) -> Response | Pending[Response]:
+        if len(self._open) >= _MOST_OPEN:
+            return _failed(503, "NodePropagatingToAllPeers")
+        task = self._loop.create_task(self._answer(request))
+        pending: Pending[Response] = Pending(task.cancel)
+        self._open.add(pending)
+
+        def finish(done: asyncio.Task[Response]) -> None:
+            self._open.discard(pending)
+            if not done.cancelled() and not pending.is_done:
+                pending.resolve(done.result())
+
+        task.add_done_callback(finish)
+        return pending
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                return await self._posts[request.path](request)
+        except BadForm as error:
+            return _failed(400, error.code)
+        except EnclaveError as error:
+            return _failed(404 if error.code in _NOT_FOUND else 500, error.code or "NodePushingToPeer")
+        except TimeoutError:
+            return _failed(500, "NodePropagatingToAllPeers")
+        except OphionError as error:
+            log.error("enclave request failed path=%s: %s", request.path.decode("latin-1"), error)
+            return _failed(500, "EnclaveStorageDecrypt")
+
+
+def enclave_service(
+    enclave: InnerEnclave, host: str, port: int, hosts: tuple[str, ...], commons: Commons | None = None
+) -> HttpService:
+    """The service that tools and other nodes ask."""
+    return HttpService(
+        "Enclave service",
+        host,
+        port,
+        HostList(hosts),
+        OriginList(()),
+        _LIMITS,
+        lambda loop: EnclaveApplication(enclave, loop),
+        None,
+        commons,
+    )
+
+
+def _json(value: Any) -> Response:
+    return Response(200, (orjson.dumps(value),), JSON)
+
+
+def _failed(status: int, code: str) -> Response:
+    return Response(status, (orjson.dumps({"error": code}),), JSON)

@@ -1,0 +1,106 @@
+"""Bodies of the enclave's HTTP interface: read strictly, every mistake one `BadForm` with a word for it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from ophion.enclave.contract import MOST_MEMBERS, Group
+from ophion.enclave.keyfile import read_base64, read_key
+
+
+class BadForm(Exception):
+    """A request that is not what it should be; `code` is the word that the client gets."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+INVALID: Final = "InvalidPayload"
+BAD_KEY: Final = "EnclaveDecodePublicKey"
+
+
+class Form:
+    """The members of a JSON object."""
+
+    def __init__(self, body: bytes) -> None:
+        try:
+            members = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            raise BadForm(INVALID) from None
+        if not isinstance(members, dict):
+            raise BadForm(INVALID)
+        self._members: Mapping[str, Any] = members
+
+    def has(self, name: str) -> bool:
+        """Whether a member is there and not null."""
+        return self._members.get(name) is not None
+
+    def key(self, name: str, code: str = BAD_KEY) -> bytes:
+        """32 bytes in base64."""
+        return _key(self._members.get(name), code)
+
+    def optional_key(self, name: str) -> bytes | None:
+        """32 bytes in base64, or nothing."""
+        return self.key(name) if self.has(name) else None
+
+    def keys(self, name: str) -> list[bytes]:
+        """A list of keys; empty where there is none."""
+        values = self._members.get(name) or []
+        if not isinstance(values, list) or len(values) > MOST_MEMBERS:
+            raise BadForm(BAD_KEY)
+        return [_key(value, BAD_KEY) for value in values]
+
+    def data(self, name: str) -> bytes:
+        """Any bytes in base64."""
+        try:
+            return read_base64(self._members.get(name))
+        except ValueError:
+            raise BadForm(INVALID) from None
+
+    def text(self, name: str) -> str:
+        """A text; empty where there is none."""
+        value = self._members.get(name) or ""
+        if not isinstance(value, str):
+            raise BadForm(INVALID)
+        return value
+
+
+def header_keys(value: bytes | None) -> list[bytes]:
+    """Keys of a header, with commas between them."""
+    texts = [] if not value else value.decode("latin-1").split(",")
+    if len(texts) > MOST_MEMBERS:
+        raise BadForm(BAD_KEY)
+    return [_key(text.strip(), BAD_KEY) for text in texts]
+
+
+def shown(value: bytes) -> str:
+    """Base64."""
+    return b64encode(value).decode()
+
+
+def group_object(group: Group) -> dict[str, Any]:
+    """A group as clients see it."""
+    return {
+        "privacyGroupId": shown(group.id),
+        "name": group.name,
+        "description": group.description,
+        "type": group.type.value,
+        "members": [shown(member) for member in group.members],
+    }
+
+
+def group_objects(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """Several of them."""
+    return [group_object(group) for group in groups]
+
+
+def _key(value: object, code: str) -> bytes:
+    try:
+        return read_key(value)
+    except ValueError:
+        raise BadForm(code) from None

@@ -1,0 +1,70 @@
+"""From options to the enclave of a node: inside, or a client of one outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from ophion.enclave.inside import EnclaveSettings, InnerEnclave
+from ophion.enclave.keyfile import read_public
+from ophion.enclave.opening import open_keys
+from ophion.enclave.options import EnclaveConfig
+from ophion.errors import ConfigError
+from ophion.native.enclave import EnclaveKeyring
+from ophion.native.store import Store
+from ophion.node.config import NodeConfig
+from ophion.rpc.transport.tls.certificates import TlsSettings, client_context
+from ophion.runtime.clock import Entropy
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.operator_files import content_of
+
+if TYPE_CHECKING:
+    from ophion.enclave.contract import Enclave
+
+_FINGERPRINT_SIZE: Final = 32
+
+
+def build_enclave(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, entropy: Entropy) -> Enclave:
+    """The enclave that the options choose."""
+    if config.enclave.url is not None:
+        return _outside(config.enclave, config.enclave.url)
+    return _inside(config, store, data_path, lanes, entropy)
+
+
+def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
+    # loaded where it is used: most nodes have theirs inside
+    from ophion.enclave.outside.client import OuterEnclave
+    from ophion.enclave.outside.http import HttpClient
+
+    if chosen.public_key_file is None:
+        raise ConfigError("Please specify Enclave public key file path to enable privacy")
+    tls = pin = None
+    if chosen.tls_enabled:
+        settings = TlsSettings("--privacy-tls-keystore-file", chosen.tls_keystore_file, chosen.tls_password_file)
+        tls = client_context(settings, is_pinned=chosen.tls_known_enclave_file is not None)
+        if chosen.tls_known_enclave_file is not None:
+            pin = known_fingerprint(chosen.tls_known_enclave_file, url)
+    return OuterEnclave(HttpClient(url, tls, pin), read_public(chosen.public_key_file))
+
+
+def known_fingerprint(file: Path, url: str) -> bytes:
+    """SHA-256 of the certificate of the server behind a URL, from lines of `host:port fingerprint`."""
+    parts = urlsplit(url)
+    server = f"{parts.hostname}:{parts.port or 443}"
+    try:
+        lines = content_of(file).decode().splitlines()
+        words = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+        found = [bytes.fromhex(fingerprint.replace(":", "")) for host, fingerprint in words if host.lower() == server]
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"Unable to read the known enclaves in {file}: {error}") from None
+    if not found or len(found[0]) != _FINGERPRINT_SIZE:
+        raise ConfigError(f"{file} has no SHA-256 fingerprint for {server}.")
+    return found[0]
+
+
+def _inside(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, entropy: Entropy) -> InnerEnclave:
+    chosen = config.enclave
+    keyring = EnclaveKeyring([pair.secret for pair in open_keys(chosen, data_path, entropy)])
+    settings = EnclaveSettings(chosen.delivery, chosen.always_send_to)
+    return InnerEnclave(store, keyring, lanes, entropy, settings)

@@ -1,0 +1,230 @@
+"""Messages of priv/1, read strictly: whatever is not exactly one of them is a `DecodeError`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from ophion.enclave.contract import KEY_SIZE
+from ophion.enclave.parcels import Kind, Label, Listing, Parcel
+from ophion.errors import DecodeError
+from ophion.native.enclave import read_sealed
+from ophion.native.failures import NativeError
+from ophion.primitives import rlp
+
+MOST_KEYS: Final = 16
+"""Enclave keys of one node."""
+MOST_LABELS: Final = 1024
+"""Labels in a message."""
+MOST_PARCELS: Final = 1024
+MOST_REASON_BYTES: Final = 200
+NONCE_SIZE: Final = 24
+SECRET_SIZE: Final = 32
+_MOST_BOX_BYTES: Final = 512
+
+
+class Code(IntEnum):
+    """Message codes."""
+
+    ANNOUNCE = 0
+    CHALLENGE = 1
+    PROOF = 2
+    PUSH_PAYLOAD = 3
+    ACK = 4
+    PUSH_GROUP = 5
+    GET_PAYLOAD = 6
+    PAYLOAD = 7
+    LIST = 8
+    LISTED = 9
+
+
+class Challenge(NamedTuple):
+    """Open this with the private key."""
+
+    key: bytes
+    ephemeral: bytes
+    nonce: bytes
+    boxed: bytes
+
+
+class Ack(NamedTuple):
+    """What became of a pushed parcel; an empty reason: it is durable there."""
+
+    label: Label
+    reason: str
+
+
+class ListRequest(NamedTuple):
+    """What came for a key after a number."""
+
+    request_id: int
+    key: bytes
+    after: int
+
+
+def encode_keys(keys: Sequence[bytes]) -> bytes:
+    """An announcement."""
+    return rlp.encode(list(keys))
+
+
+def read_keys(payload: bytes) -> list[bytes]:
+    """The keys of an announcement, each once."""
+    keys = [_bytes(item, KEY_SIZE) for item in _list(rlp.decode(payload), MOST_KEYS)]
+    if len(set(keys)) != len(keys):
+        raise DecodeError("a key is there twice", "priv")
+    return keys
+
+
+def encode_challenges(challenges: Sequence[Challenge]) -> bytes:
+    """One challenge for each key that was announced."""
+    return rlp.encode([list(one) for one in challenges])
+
+
+def read_challenges(payload: bytes) -> list[Challenge]:
+    """Challenges of a peer."""
+    return [
+        Challenge(
+            _bytes(key, KEY_SIZE), _bytes(ephemeral, KEY_SIZE), _bytes(nonce, NONCE_SIZE), _some(box, _MOST_BOX_BYTES)
+        )
+        for key, ephemeral, nonce, box in (_tuple(item, 4) for item in _list(rlp.decode(payload), MOST_KEYS))
+    ]
+
+
+def encode_proofs(proofs: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """(key, secret text) of challenges that could be opened."""
+    return rlp.encode([list(one) for one in proofs])
+
+
+def read_proofs(payload: bytes) -> list[tuple[bytes, bytes]]:
+    """Answers to challenges."""
+    items = (_tuple(item, 2) for item in _list(rlp.decode(payload), MOST_KEYS))
+    return [(_bytes(key, KEY_SIZE), _bytes(secret, SECRET_SIZE)) for key, secret in items]
+
+
+def encode_bodies(parcels: Sequence[Parcel]) -> bytes:
+    """Pushed payloads, or pushed groups."""
+    return rlp.encode([one.body for one in parcels])
+
+
+def read_payloads(payload: bytes) -> list[Parcel]:
+    """Pushed payloads; each names itself by its ciphertext."""
+    return [Parcel(Label(Kind.PAYLOAD, _key_of(body)), body) for body in _bodies(payload)]
+
+
+def read_groups(payload: bytes) -> list[bytes]:
+    """Records of pushed groups."""
+    return _bodies(payload)
+
+
+def encode_acks(acks: Sequence[Ack]) -> bytes:
+    """What became of what was pushed."""
+    return rlp.encode([[label.encode(), reason.encode()[:MOST_REASON_BYTES]] for label, reason in acks])
+
+
+def read_acks(payload: bytes) -> list[Ack]:
+    """What became of what we pushed."""
+    items = (_tuple(item, 2) for item in _list(rlp.decode(payload), MOST_PARCELS))
+    return [Ack(_label(label), _text(reason)) for label, reason in items]
+
+
+def encode_request(request_id: int, labels: Sequence[Label]) -> bytes:
+    """A request for parcels."""
+    return rlp.encode([request_id, [label.encode() for label in labels]])
+
+
+def read_request(payload: bytes) -> tuple[int, list[Label]]:
+    """A request for parcels."""
+    request_id, labels = _tuple(rlp.decode(payload), 2)
+    return _number(request_id), [_label(item) for item in _list(labels, MOST_LABELS)]
+
+
+def encode_parcels(request_id: int, parcels: Sequence[Parcel]) -> bytes:
+    """An answer with parcels."""
+    return rlp.encode([request_id, [[one.label.encode(), one.body] for one in parcels]])
+
+
+def read_parcels(payload: bytes) -> tuple[int, list[Parcel]]:
+    """An answer with parcels."""
+    request_id, parcels = _tuple(rlp.decode(payload), 2)
+    items = (_tuple(item, 2) for item in _list(parcels, MOST_PARCELS))
+    return _number(request_id), [Parcel(_label(label), _any(body)) for label, body in items]
+
+
+def encode_list(request: ListRequest) -> bytes:
+    """A request for a list."""
+    return rlp.encode(list(request))
+
+
+def read_list(payload: bytes) -> ListRequest:
+    """A request for a list."""
+    request_id, key, after = _tuple(rlp.decode(payload), 3)
+    return ListRequest(_number(request_id), _bytes(key, KEY_SIZE), _number(after))
+
+
+def encode_listing(request_id: int, listing: Listing) -> bytes:
+    """A page of a list."""
+    return rlp.encode([request_id, [label.encode() for label in listing.labels], listing.last, int(listing.has_more)])
+
+
+def read_listing(payload: bytes) -> tuple[int, Listing]:
+    """A page of a list."""
+    request_id, labels, last, more = _tuple(rlp.decode(payload), 4)
+    found = [_label(item) for item in _list(labels, MOST_LABELS)]
+    return _number(request_id), Listing(found, _number(last), _number(more) != 0)
+
+
+# --- pieces -------------------------------------------------------------------------------------
+
+
+def _bodies(payload: bytes) -> list[bytes]:
+    return [_any(item) for item in _list(rlp.decode(payload), MOST_PARCELS)]
+
+
+def _key_of(record: bytes) -> bytes:
+    try:
+        return read_sealed(record).key
+    except NativeError as error:
+        raise DecodeError(str(error), "priv") from None
+
+
+def _list(item: rlp.Item, most: int) -> list[rlp.Item]:
+    if not isinstance(item, list) or len(item) > most:
+        raise DecodeError(f"a list of at most {most} items is expected", "priv")
+    return item
+
+
+def _tuple(item: rlp.Item, size: int) -> list[rlp.Item]:
+    if not isinstance(item, list) or len(item) != size:
+        raise DecodeError(f"a list of {size} items is expected", "priv")
+    return item
+
+
+def _any(item: rlp.Item) -> bytes:
+    if not isinstance(item, bytes):
+        raise DecodeError("a byte string is expected", "priv")
+    return item
+
+
+def _bytes(item: rlp.Item, size: int) -> bytes:
+    if not isinstance(item, bytes) or len(item) != size:
+        raise DecodeError(f"{size} bytes are expected", "priv")
+    return item
+
+
+def _some(item: rlp.Item, most: int) -> bytes:
+    if not isinstance(item, bytes) or len(item) > most:
+        raise DecodeError(f"at most {most} bytes are expected", "priv")
+    return item
+
+
+def _label(item: rlp.Item) -> Label:
+    return Label.decode(_bytes(item, 1 + KEY_SIZE))
+
+
+def _number(item: rlp.Item) -> int:
+    return rlp.decode_int(_some(item, 8))
+
+
+def _text(item: rlp.Item) -> str:
+    return _some(item, MOST_REASON_BYTES).decode("ascii", errors="replace")

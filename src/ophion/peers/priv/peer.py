@@ -1,0 +1,252 @@
+"""`PrivPeer`: priv/1 on one connection, and a `Line` for the enclave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, cast
+
+from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.inside import InnerEnclave
+from ophion.enclave.intake import MOST_RECORD_BYTES
+from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
+from ophion.native.enclave import read_sealed
+from ophion.peers.allowance import Allowance
+from ophion.peers.peer import Peer
+from ophion.peers.priv import messages
+from ophion.peers.priv.messages import MOST_LABELS, Ack, Code, ListRequest
+from ophion.peers.priv.proofs import Examiner
+from ophion.peers.priv.pushes import Push, Pushes
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.runtime.clock import Clock, Entropy
+
+NAME: Final = "priv"
+_MOST_MESSAGE_BYTES: Final = MOST_RECORD_BYTES + 1024 * 1024
+_MOST_WAITING_BYTES: Final = 8 * 1024 * 1024
+"""What a peer may send ahead of our work: more than it has under way when it keeps to its window."""
+_MOST_WAITING: Final = 512
+_BURST_BYTES: Final = 64 * 1024 * 1024
+_BYTES_A_SECOND: Final = 8 * 1024 * 1024
+"""What is judged and stored for one peer: beyond it, it waits for its acknowledgements."""
+_COST_BYTES: Final = 4096
+"""What a message costs beside its bytes: a database is asked, an answer is made."""
+_ANSWER_BYTES: Final = 1024 * 1024
+_TIMEOUT_S: Final = 20.0
+_MOST_PROOFS: Final = 4
+"""How often a peer may announce, challenge and prove on one connection."""
+_UNHURRIED: Final = frozenset({Code.PUSH_PAYLOAD, Code.PUSH_GROUP, Code.GET_PAYLOAD, Code.LIST})
+
+_UNWANTED: Final = object()
+
+
+class PrivPeer:
+    """What another enclave says and hears on one connection."""
+
+    def __init__(self, peer: Peer, enclave: InnerEnclave, own_id: bytes, clock: Clock, entropy: Entropy) -> None:
+        self.name = peer.enode.url
+        self.identity = peer.id
+        self.keys: frozenset[bytes] = frozenset()
+        self._peer = peer
+        self._enclave = enclave
+        self._clock = clock
+        self._examiner = Examiner(enclave.keyring, own_id, peer.id, entropy)
+        self._pushes = Pushes(self._push, clock.monotonic)
+        self._requests: dict[int, asyncio.Future[object]] = {}
+        self._request_id = 0
+        self._inbox: deque[tuple[Code, bytes]] = deque()
+        self._inbox_bytes = 0
+        self._is_working = False
+        self._introductions = 0
+        self._allowance = Allowance(_BURST_BYTES, _BYTES_A_SECOND)
+        self._watch: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    # --- Line ------------------------------------------------------------------------------------
+
+    def push(self, parcel: Parcel) -> Push:
+        """Hand a parcel over; many go in one message."""
+        return self._pushes.put(parcel)
+
+    async def listing(self, key: bytes, after: int) -> Listing:
+        """What came there for a key of ours."""
+        request_id = self._next_id()
+        request = messages.encode_list(ListRequest(request_id, key, after))
+        return cast(Listing, await self._ask(request_id, Code.LIST, request))
+
+    async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
+        """Parcels by label, each once; an answer has room for some."""
+        request_id = self._next_id()
+        request = messages.encode_request(request_id, labels[:MOST_LABELS])
+        answer = cast(list[Parcel], await self._ask(request_id, Code.GET_PAYLOAD, request))
+        wanted = dict.fromkeys(labels)
+        return [parcel for parcel in answer if wanted.pop(parcel.label, _UNWANTED) is not _UNWANTED]
+
+    # --- Attached --------------------------------------------------------------------------------
+
+    def announce(self) -> None:
+        """Say which keys are here."""
+        self._send(Code.ANNOUNCE, messages.encode_keys(self._enclave.keys[: messages.MOST_KEYS]))
+
+    def received(self, code: int, payload: bytes) -> None:
+        """One message; what takes long waits for its turn in a task."""
+        if len(payload) > _MOST_MESSAGE_BYTES:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"a message of {len(payload)} bytes on priv")
+        known = Code(code)
+        if known in _UNHURRIED:
+            self._queue(known, payload)
+        elif known is Code.ACK:
+            self._pushes.acknowledged(messages.read_acks(payload))
+        elif known is Code.PAYLOAD:
+            self._answered(*messages.read_parcels(payload))
+        elif known is Code.LISTED:
+            self._answered(*messages.read_listing(payload))
+        else:
+            self._introduced(known, payload)
+
+    def closed(self) -> None:
+        """Whoever waits for this peer learns that it is gone."""
+        self._is_closed = True
+        if self._watch is not None:
+            self._watch.cancel()
+        self._enclave.directory.left(self)
+        self._pushes.lose()
+        for request in self._requests.values():
+            if not request.done():
+                request.set_exception(LineLost())
+                request.exception()
+        self._requests.clear()
+        self._inbox.clear()
+
+    # --- introductions ---------------------------------------------------------------------------
+
+    def _introduced(self, code: Code, payload: bytes) -> None:
+        self._introductions += 1
+        if self._introductions > 3 * _MOST_PROOFS:
+            raise PeerMisbehaved(DisconnectReason.BREACH, "it keeps announcing enclave keys")
+        if code is Code.ANNOUNCE:
+            claimed = messages.read_keys(payload)
+            self._send(Code.CHALLENGE, messages.encode_challenges(self._examiner.challenge(claimed)))
+        elif code is Code.CHALLENGE:
+            proofs = self._examiner.prove(messages.read_challenges(payload))
+            self._send(Code.PROOF, messages.encode_proofs(proofs))
+        else:
+            for key in self._examiner.check(messages.read_proofs(payload)):
+                self.keys |= {key}
+                self._enclave.directory.came(self, key)
+
+    # --- what the peer asks and brings -----------------------------------------------------------
+
+    def _queue(self, code: Code, payload: bytes) -> None:
+        if not self.keys:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {code.name.lower()} before a key was proven")
+        self._inbox.append((code, payload))
+        self._inbox_bytes += len(payload)
+        if self._inbox_bytes > _MOST_WAITING_BYTES or len(self._inbox) > _MOST_WAITING:
+            raise PeerMisbehaved(DisconnectReason.BREACH, "it sends ahead of its acknowledgements")
+        if not self._is_working:
+            self._is_working = self._peer.spawn(self._work())
+
+    async def _work(self) -> None:
+        """One after the other: a payload is judged by the group that came before it."""
+        try:
+            while self._inbox:
+                code, payload = self._inbox.popleft()
+                self._inbox_bytes -= len(payload)
+                await self._pay(len(payload) + _COST_BYTES)
+                match code:
+                    case Code.PUSH_PAYLOAD:
+                        await self._take(messages.read_payloads(payload))
+                    case Code.PUSH_GROUP:
+                        await self._take([_group(body) for body in messages.read_groups(payload)])
+                    case Code.GET_PAYLOAD:
+                        await self._serve(*messages.read_request(payload))
+                    case _:
+                        await self._list(messages.read_list(payload))
+        finally:
+            self._is_working = False
+
+    async def _pay(self, amount: int) -> None:
+        now = self._clock.monotonic()
+        if not self._allowance.spend(amount, now):
+            await asyncio.sleep(-self._allowance.left(now) / _BYTES_A_SECOND)
+
+    async def _take(self, parcels: list[Parcel]) -> None:
+        refusals = await self._enclave.take(parcels, self.keys)
+        acks = [Ack(parcel.label, refusal or "") for parcel, refusal in zip(parcels, refusals, strict=True)]
+        self._send(Code.ACK, messages.encode_acks(acks))
+
+    async def _serve(self, request_id: int, labels: list[Label]) -> None:
+        found: list[Parcel] = []
+        size = 0
+        for label in labels:
+            body = self._enclave.load(label)
+            if body is None or not self._may_see(label, body):
+                continue
+            if found and size + len(body) > _ANSWER_BYTES:
+                break
+            found.append(Parcel(label, body))
+            size += len(body)
+        await self._pay(size)
+        self._send(Code.PAYLOAD, messages.encode_parcels(request_id, found))
+
+    def _may_see(self, label: Label, body: bytes) -> bool:
+        """Whether the peer is a participant, by a key that it has proven."""
+        if label.kind is Kind.PAYLOAD:
+            return not self.keys.isdisjoint(read_sealed(body).recipients)
+        return not self.keys.isdisjoint(GroupRecord.decode(body).members)
+
+    async def _list(self, request: ListRequest) -> None:
+        arrived = self._enclave.arrivals(request.key, request.after, MOST_LABELS) if request.key in self.keys else []
+        last = arrived[-1][0] if arrived else request.after
+        await self._pay(40 * len(arrived))
+        listing = Listing([label for _, label in arrived], last, len(arrived) == MOST_LABELS)
+        self._send(Code.LISTED, messages.encode_listing(request.request_id, listing))
+
+    # --- requests and answers --------------------------------------------------------------------
+
+    def _next_id(self) -> int:
+        self._request_id += 1
+        return self._request_id
+
+    async def _ask(self, request_id: int, code: Code, request: bytes) -> object:
+        if self._is_closed:
+            raise LineLost
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._requests[request_id] = answer
+        try:
+            if not self._send(code, request):
+                raise LineLost
+            async with asyncio.timeout(_TIMEOUT_S):
+                return await answer
+        except TimeoutError:
+            raise LineLost from None
+        finally:
+            self._requests.pop(request_id, None)
+
+    def _answered(self, request_id: int, answer: object) -> None:
+        waiting = self._requests.get(request_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _push(self, kind: Kind, parcels: list[Parcel]) -> bool:
+        code = Code.PUSH_PAYLOAD if kind is Kind.PAYLOAD else Code.PUSH_GROUP
+        if self._watch is None:
+            self._watch = asyncio.get_running_loop().call_later(_TIMEOUT_S / 2, self._look)
+        return self._send(code, messages.encode_bodies(parcels))
+
+    def _look(self) -> None:
+        """Whether the peer acknowledges at all."""
+        self._watch = None
+        oldest = self._pushes.oldest_s()
+        if oldest > _TIMEOUT_S:
+            self._peer.disconnect(DisconnectReason.TIMEOUT, "it does not acknowledge payloads")
+        elif oldest > 0:
+            self._watch = asyncio.get_running_loop().call_later(_TIMEOUT_S / 2, self._look)
+
+    def _send(self, code: Code, payload: bytes) -> bool:
+        return self._peer.send(NAME, code, payload)
+
+
+def _group(body: bytes) -> Parcel:
+    return Parcel(Label(Kind.GROUP, GroupRecord.decode(body).id), body)

@@ -1,0 +1,31 @@
+"""`PrivProtocol`: priv/1 on every connection that shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ophion.enclave.inside import InnerEnclave
+from ophion.peers.peer import Peer
+from ophion.peers.priv.messages import Code
+from ophion.peers.priv.peer import PrivPeer
+from ophion.peers.rlpx.capability import Capability
+from ophion.runtime.clock import Clock, Entropy
+
+
+class PrivProtocol:
+    """A sub-protocol of connections, offered by nodes with an enclave inside."""
+
+    def __init__(self, enclave: InnerEnclave, node_id: bytes, clock: Clock, entropy: Entropy) -> None:
+        self.enclave = enclave
+        self.node_id = node_id
+        self.clock = clock
+        self.entropy = entropy
+        names = tuple(code.name.lower() for code in Code)
+        self.capability = Capability("priv", 1, len(Code), names)
+        self.capabilities: Sequence[Capability] = (self.capability,)
+
+    def attach(self, peer: Peer, version: int) -> PrivPeer:
+        """Both sides say at once which keys they hold."""
+        attached = PrivPeer(peer, self.enclave, self.node_id, self.clock, self.entropy)
+        attached.announce()
+        return attached

@@ -1,0 +1,98 @@
+"""`Pushes`: parcels on their way to one peer, in batches, and what became of them.
+
+So much is under way at a time; the rest waits here until acknowledgements make room, so a slow peer is not cut off for
+what it could not take yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
+from ophion.peers.priv.messages import MOST_PARCELS, Ack
+
+_WINDOW_BYTES: Final = 4 * 1024 * 1024
+_BATCH_BYTES: Final = 256 * 1024
+_BATCH: Final = MOST_PARCELS // 4
+
+Push = asyncio.Future[str | None]
+
+
+class Pushes:
+    """What one peer has still to acknowledge."""
+
+    def __init__(self, send: Callable[[Kind, list[Parcel]], bool], now: Callable[[], float]) -> None:
+        self._send = send
+        self._now = now
+        self._queue: deque[Parcel] = deque()
+        self._waiting: dict[Label, list[Push]] = {}
+        self._under_way: dict[Label, tuple[int, float]] = {}
+        """Bytes, and when they left."""
+        self._bytes = 0
+        self._is_planned = False
+        self._is_over = False
+
+    def put(self, parcel: Parcel) -> Push:
+        """Hand a parcel over, soon."""
+        loop = asyncio.get_running_loop()
+        push: Push = loop.create_future()
+        if self._is_over:
+            push.set_exception(LineLost())
+            return push
+        waiting = self._waiting.get(parcel.label)
+        if waiting is not None:  # somebody else hands over the same
+            waiting.append(push)
+            return push
+        self._waiting[parcel.label] = [push]
+        self._queue.append(parcel)
+        if not self._is_planned:
+            # not at once: what comes in the same turn of the loop goes along
+            self._is_planned = True
+            loop.call_soon(self._flush)
+        return push
+
+    def acknowledged(self, acks: Iterable[Ack]) -> None:
+        """What the peer says; what it was never sent says nothing."""
+        for label, reason in acks:
+            left = self._under_way.pop(label, None)
+            if left is None:
+                continue
+            self._bytes -= left[0]
+            for push in self._waiting.pop(label, ()):
+                if not push.done():
+                    push.set_result(reason or None)
+        self._flush()
+
+    def oldest_s(self) -> float:
+        """For how long the oldest has been under way."""
+        for _, at in self._under_way.values():
+            return self._now() - at
+        return 0.0
+
+    def lose(self) -> None:
+        """The connection is gone."""
+        self._is_over = True
+        for pushes in self._waiting.values():
+            for push in pushes:
+                if not push.done():
+                    push.set_exception(LineLost())
+                    push.exception()  # nobody need be waiting any more
+        self._queue.clear()
+        self._waiting.clear()
+        self._under_way.clear()
+
+    def _flush(self) -> None:
+        self._is_planned = False
+        while self._queue and self._bytes < _WINDOW_BYTES:
+            kind, batch, size = self._queue[0].label.kind, list[Parcel](), 0
+            while self._queue and self._queue[0].label.kind is kind and size < _BATCH_BYTES and len(batch) < _BATCH:
+                parcel = self._queue.popleft()
+                batch.append(parcel)
+                size += len(parcel.body)
+                self._under_way[parcel.label] = (len(parcel.body), self._now())
+            self._bytes += size
+            if not self._send(kind, batch):
+                return

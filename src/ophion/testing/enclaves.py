@@ -1,0 +1,91 @@
+"""Enclaves for tests: real keys, real databases, real connections in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from ophion.enclave.contract import DeliveryMode
+from ophion.enclave.inside import EnclaveSettings, InnerEnclave
+from ophion.native.crypto import PrivateKey
+from ophion.native.enclave import EnclaveKeyring
+from ophion.native.store import Store, open_store
+from ophion.peers.priv.protocol import PrivProtocol
+from ophion.runtime.clock import SystemClock, SystemEntropy
+from ophion.runtime.lanes import InlineLanes
+from ophion.testing.meeting import Host, Meeting
+
+
+class Member:
+    """One node's enclave, which can be stopped and opened again."""
+
+    def __init__(self, path: Path, number: int, mode: DeliveryMode = DeliveryMode.ALL, keys: int = 1) -> None:
+        self.path = path / f"member{number}"
+        self.number = number
+        self.mode = mode
+        self.secrets = [bytes([number, index]) * 16 for index in range(keys)]
+        self.node_key = PrivateKey(bytes([100 + number]) * 32)
+        self.late: list[bytes] = []
+        self.open()
+
+    def open(self, settings: EnclaveSettings | None = None) -> None:
+        """Start from what is on disk."""
+        self.store: Store = open_store(self.path)
+        keyring = EnclaveKeyring(self.secrets)
+        settings = settings or EnclaveSettings(self.mode)
+        self.enclave = InnerEnclave(self.store, keyring, InlineLanes(), SystemEntropy(), settings)
+        self.enclave.on_late = self.late.extend
+        self.key = self.enclave.keys[0]
+        clock = SystemClock()
+        self.protocol = PrivProtocol(self.enclave, self.node_key.public_key, clock, SystemEntropy())
+
+    def host(self) -> Host:
+        """The node around it, for meetings."""
+        return Host(self.node_key, [self.protocol])
+
+    def close(self) -> None:
+        """Stop; everything that was acknowledged is on disk."""
+        self.store.close()
+
+
+@asynccontextmanager
+async def at_work(*members: Member) -> AsyncIterator[None]:
+    """The services of these enclaves run."""
+    tasks = [asyncio.create_task(member.enclave.run(lambda: None)) for member in members]
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def met(*members: Member) -> list[Meeting]:
+    """Everybody is connected with everybody, and all keys are proven."""
+    hosts = [member.host() for member in members]
+    meetings = [Meeting(one, other) for index, one in enumerate(hosts) for other in hosts[:index]]
+    await until(
+        lambda: all(
+            member.enclave.directory.lines(other.key) for member in members for other in members if other is not member
+        )
+    )
+    return meetings
+
+
+async def part(meetings: Sequence[Meeting]) -> None:
+    """End these connections."""
+    for meeting in meetings:
+        for transport in meeting.transports:
+            transport.abort()
+    for meeting in meetings:
+        await meeting.over()
+
+
+async def until(condition: Callable[[], bool], limit_s: float = 10.0) -> None:
+    """Wait for something that other tasks bring about."""
+    async with asyncio.timeout(limit_s):
+        while not condition():  # noqa: ASYNC110  # what it waits for says nothing
+            await asyncio.sleep(0.001)

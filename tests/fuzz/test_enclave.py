@@ -1,0 +1,166 @@
+"""Fuzz targets of the enclave: whatever another enclave, a tool or a file says is a value or one clear error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from base64 import b64encode
+from functools import cache
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ophion.enclave.contract import GroupType
+from ophion.enclave.group_ids import legacy_id
+from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.keyfile import read_pair, read_public
+from ophion.enclave.outside.dialects import refusal
+from ophion.enclave.parcels import Kind, Label, Listing, Parcel
+from ophion.enclave_http.forms import BadForm, Form
+from ophion.errors import DecodeError, KeyFileError
+from ophion.native.enclave import EnclaveKeyring, read_sealed
+from ophion.native.failures import DecodeError as NativeDecodeError
+from ophion.peers.priv import messages
+from ophion.peers.priv.messages import Ack, Challenge, ListRequest
+from ophion.primitives import rlp
+from ophion.testing.enclaves import Member
+from tests.fuzz.mutate import mutated, mutated_json, target
+from tests.fuzz.test_decoders import is_clear
+
+A, B = EnclaveKeyring([b"\1" * 32]), EnclaveKeyring([b"\1\0" * 16])
+[KEY_A], [KEY_B] = A.public_keys, B.public_keys
+GROUP = legacy_id([KEY_A, KEY_B])
+TRANSACTION = b64encode(rlp.encode([b""] * 9 + [KEY_A, [KEY_B], b"restricted"]))
+RECORDS = [
+    A.seal(text, KEY_A, [KEY_B, KEY_A], 2, GROUP, bytes([number]) * 80)[1]
+    for number, text in enumerate((TRANSACTION, b"text", b""))
+]
+GROUPS = [
+    GroupRecord.legacy((KEY_B, KEY_A), KEY_A).encode(),
+    GroupRecord(GroupType.PANTHEON, "name", "what for", (KEY_A, KEY_B), b"s" * 20, KEY_A, False).encode(),
+]
+LABELS = [Label(Kind.PAYLOAD, b"p" * 32), Label(Kind.GROUP, b"g" * 32)]
+MESSAGES = [
+    (messages.read_keys, messages.encode_keys([KEY_A, KEY_B])),
+    (messages.read_challenges, messages.encode_challenges([Challenge(KEY_A, KEY_B, bytes(24), b"boxed" * 20)])),
+    (messages.read_proofs, messages.encode_proofs([(KEY_A, b"s" * 32)])),
+    (messages.read_payloads, rlp.encode(RECORDS)),
+    (messages.read_groups, rlp.encode(GROUPS)),
+    (messages.read_acks, messages.encode_acks([Ack(LABELS[0], ""), Ack(LABELS[1], "why not")])),
+    (messages.read_request, messages.encode_request(7, LABELS)),
+    (messages.read_parcels, messages.encode_parcels(7, [Parcel(LABELS[0], RECORDS[0])])),
+    (messages.read_list, messages.encode_list(ListRequest(7, KEY_A, 300))),
+    (messages.read_listing, messages.encode_listing(7, Listing(LABELS, 300, True))),
+]
+KEY_FILE = json.dumps({"type": "unlocked", "data": {"bytes": b64encode(b"\1" * 32).decode()}}).encode()
+LOCKED = json.dumps(
+    {
+        "type": "argon2sbox",
+        "data": {
+            "aopts": {"variant": "id", "memory": "8", "iterations": "1", "parallelism": "1"},
+            "asalt": b64encode(bytes(16)).decode(),
+            "snonce": b64encode(bytes(24)).decode(),
+            "sbox": b64encode(bytes(48)).decode(),
+        },
+    }
+).encode()
+
+
+@target(300)
+@given(mutated(RECORDS))
+def test_sealed_records(record: bytes) -> None:
+    try:
+        sealed = read_sealed(record)
+    except NativeDecodeError as error:
+        assert is_clear(error)
+        assert B.judge([record]) == [None]
+        return
+    [judged] = B.judge([record])
+    assert judged is not None
+    assert judged.key == sealed.key
+    assert (B.open(record) is not None) == judged.opens
+
+
+@target(300)
+@given(mutated(GROUPS))
+def test_group_records(encoded: bytes) -> None:
+    try:
+        record = GroupRecord.decode(encoded)
+    except DecodeError as error:
+        assert is_clear(error)
+        return
+    assert record.encode() == encoded, "one record has one encoding"
+    assert len(record.id) == 32
+
+
+@target(500)
+@given(st.data())
+def test_messages_between_enclaves(data: st.DataObject) -> None:
+    read, sample = data.draw(st.sampled_from(MESSAGES))
+    message = data.draw(mutated([sample]))
+    try:
+        read(message)
+    except DecodeError as error:
+        assert is_clear(error)
+
+
+@cache
+def member() -> Member:
+    return Member(Path(tempfile.mkdtemp()), 1)
+
+
+@target(200)
+@given(st.lists(mutated(RECORDS + GROUPS), max_size=4), st.sampled_from(Kind))
+def test_what_others_push(bodies: list[bytes], kind: Kind) -> None:
+    """Refused with a reason or kept, and what is kept can be read."""
+    parcels = []
+    for body in bodies:
+        try:
+            own = read_sealed(body).key if kind is Kind.PAYLOAD else GroupRecord.decode(body).id
+        except (NativeDecodeError, DecodeError):
+            own = bytes(32)
+        parcels.append(Parcel(Label(kind, own), body))
+    refusals = asyncio.run(member().enclave.take(parcels, frozenset([KEY_A])))
+    for parcel, refusal_text in zip(parcels, refusals, strict=True):
+        if refusal_text is not None:
+            assert is_clear(Exception(refusal_text))
+        else:
+            assert member().enclave.load(parcel.label) is not None
+
+
+@target(200)
+@given(mutated_json([KEY_FILE, LOCKED]))
+def test_key_files_of_enclaves(content: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        for read in (lambda path: read_pair(path, b"password"), read_public):
+            try:
+                read(Path(file.name))
+            except KeyFileError as error:
+                assert is_clear(error)
+
+
+@target(200)
+@given(mutated_json([json.dumps({"payload": "AAAA", "from": "AAAA", "to": ["AAAA"], "name": "x"}).encode()]))
+def test_forms_of_tools(body: bytes) -> None:
+    try:
+        form = Form(body)
+        for read in (form.key, form.keys, form.data, form.text, form.optional_key):
+            for name in ("payload", "from", "to", "name"):
+                try:
+                    read(name)
+                except BadForm as error:
+                    assert error.code in ("InvalidPayload", "EnclaveDecodePublicKey")
+    except BadForm as error:
+        assert error.code == "InvalidPayload"
+
+
+@target(200)
+@given(mutated([b'{"error":"EnclavePayloadNotFound"}', b"Privacy group " + b64encode(KEY_A) + b" not found"]))
+def test_refusals_of_enclaves_outside(body: bytes) -> None:
+    error = refusal(500, body)
+    assert error.message.isprintable()
+    assert len(error.message) < 1000

@@ -1,0 +1,97 @@
+"""Enclaves of real nodes: processes, sockets, restarts; and what somebody who is no member gets to see of it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from base64 import b64decode, b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.testing.network import TestNetwork
+from ophion.testing.process import NodeProcess
+
+PLANTED = b"planted-47-planted-contract-code-and-arguments"
+
+
+class Tool:
+    """A client of the enclave of one node."""
+
+    def __init__(self, node: NodeProcess) -> None:
+        self.node = node
+        self.key = self.get("/keys")["keys"][0]["key"]
+
+    def get(self, path: str) -> Any:
+        return self._ask("GET", path, None)[1]
+
+    def post(self, path: str, **members: Any) -> tuple[int, Any]:
+        return self._ask("POST", path, json.dumps({name.rstrip("_"): value for name, value in members.items()}))
+
+    def send(self, payload: bytes, *to: Tool) -> str:
+        text = b64encode(b64encode(payload)).decode()
+        status, answer = self.post("/send", payload=text, from_=self.key, to=[one.key for one in to])
+        assert status == 200, answer
+        return str(answer["key"])
+
+    def receive(self, key: str) -> bytes | None:
+        status, answer = self.post("/receive", key=key)
+        return b64decode(b64decode(answer["payload"])) if status == 200 else None
+
+    def knows(self, *others: Tool) -> bool:
+        known = {one["key"] for one in self.get("/partyinfo/keys")["keys"]}
+        return known.issuperset(other.key for other in others)
+
+    def _ask(self, method: str, path: str, body: str | None) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.node.ports["enclave-http"], timeout=30)
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Any:
+    options = ("--privacy-enabled", "--privacy-enclave-http-port=0", "--privacy-delivery=queue", "--logging=TRACE")
+    with TestNetwork(tmp_path, "qbft", validators=1, followers=2, relayed=True, options=options) as made:
+        yield made
+
+
+def bytes_on_disk(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file())
+
+
+def test_members_read_and_nobody_else_sees_anything(network: TestNetwork) -> None:
+    a, b, c = (Tool(node) for node in network.nodes)
+    network.wait(lambda: a.knows(b, c) and b.knows(a, c), 30, "the enclaves finding each other")
+    key = a.send(PLANTED, b)
+    assert (a.receive(key), b.receive(key), c.receive(key)) == (PLANTED, PLANTED, None)
+
+    # b is away, and gets it when it is back
+    network.nodes[1].stop()
+    late = a.send(PLANTED + b" late", b)
+    network.nodes[1].start()
+    b = Tool(network.nodes[1])
+    network.wait(lambda: b.receive(late) is not None, 30, "delivery from the outbox")
+
+    # b is killed, its disk is lost, and the payloads come back
+    network.kill(1)
+    secret = (network.data_path(1) / "privacy").rename(network.path / "kept")
+    network.wipe(1)
+    secret.rename(network.data_path(1) / "privacy")
+    network.nodes[1].start()
+    b = Tool(network.nodes[1])
+    network.wait(lambda: b.receive(key) == PLANTED and b.receive(late) is not None, 30, "payloads after a restore")
+    assert c.receive(key) is None
+
+    for node in network.nodes:
+        node.stop()
+    forms = [PLANTED, b64encode(PLANTED), b64encode(b64encode(PLANTED))]
+    for text in (form[:24] for form in forms):
+        for index in range(3):
+            assert text not in bytes_on_disk(network.data_path(index)), f"node {index}"
+            assert text not in network.nodes[index].log.read_bytes(), f"log of node {index}"
+    # c holds no payload at all, sealed or not
+    digest = b64decode(key)
+    assert digest in bytes_on_disk(network.data_path(0))
+    assert digest not in bytes_on_disk(network.data_path(2))
