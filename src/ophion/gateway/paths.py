@@ -40,9 +40,8 @@ _OPTIONS: Final[Mapping[Kind, str]] = {
     Kind.METRICS: "--metrics-enabled",
 }
 _NO_STORE: Final = b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-_DASHBOARD: Final = (
-    b"/grafana/d/XE4V0WGZz/overview?orgId=1&refresh=10s&from=now-30m&to=now&var-system=All"  # of operations.md 9
-)
+_DASHBOARD: Final = b"/grafana/d/ophion-overview/ophion?orgId=1&refresh=10s&from=now-30m&to=now&var-instance=All"
+"""That of `metrics/dashboard.json`, which the quickstart gives to Grafana."""
 _LIVENESS: Final = b"GET /liveness HTTP/1.1\r\nHost: %b\r\n\r\n"
 _LIVENESS_S: Final = 1.0
 _MOST_SESSIONS: Final = 1024

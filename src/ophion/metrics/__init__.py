@@ -10,4 +10,5 @@ requests     method tables that count and time what passes through them
 node_metrics  all of these for one node
 server       `GET /metrics`
 push         a gateway is told at intervals, and told at the end to forget
+dashboard.json  a dashboard for Grafana
 """

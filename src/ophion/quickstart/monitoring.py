@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +20,12 @@ def installed() -> tuple[str, ...]:
 
 
 def write_configuration(directory: Path, layout: Layout) -> None:
-    """`prometheus.yml` with one job a node, and what Grafana needs to find Prometheus and to sit below a path."""
+    """`prometheus.yml` with one job a node; for Grafana where Prometheus is, a dashboard, and that it has a path."""
     folder = directory / FOLDER
-    sources = folder / "grafana" / "provisioning" / "datasources"
-    sources.mkdir(parents=True, exist_ok=True)
+    grafana = folder / "grafana"
+    sources, providers = (grafana / "provisioning" / name for name in ("datasources", "dashboards"))
+    for place in (sources, providers, grafana / "dashboards"):
+        place.mkdir(parents=True, exist_ok=True)
     jobs = [
         {"job_name": name, "metrics_path": "/metrics", "static_configs": [{"targets": [f"{HOST}:{ports.metrics}"]}]}
         for name, ports in layout.nodes.items()
@@ -39,18 +42,22 @@ def write_configuration(directory: Path, layout: Layout) -> None:
         "isDefault": True,
     }
     (sources / "prometheus.yml").write_text(json.dumps({"apiVersion": 1, "datasources": [source]}, indent=2) + "\n")
-    grafana = layout.tools.get("grafana", 3000)
+    provider = {"name": "Ophion", "type": "file", "options": {"path": str(grafana / "dashboards")}}
+    (providers / "ophion.yml").write_text(json.dumps({"apiVersion": 1, "providers": [provider]}, indent=2) + "\n")
+    (grafana / "dashboards" / "ophion.json").write_bytes(
+        files("ophion.metrics").joinpath("dashboard.json").read_bytes()
+    )
     lines = [
         "[server]",
         f"http_addr = {HOST}",
-        f"http_port = {grafana}",
+        f"http_port = {layout.tools.get('grafana', 3000)}",
         f"root_url = http://{layout.address}/grafana/",
         "[auth.anonymous]",
         "enabled = true",
         "org_role = Viewer",
         "[paths]",
-        f"data = {folder / 'grafana' / 'data'}",
-        f"provisioning = {folder / 'grafana' / 'provisioning'}",
+        f"data = {grafana / 'data'}",
+        f"provisioning = {grafana / 'provisioning'}",
     ]
     (folder / "grafana.ini").write_text("\n".join(lines) + "\n")
 

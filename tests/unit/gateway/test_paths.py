@@ -155,7 +155,7 @@ def test_files_of_the_page_and_what_there_is() -> None:
 
         assert get(b"/") == Response(200, (b"page",), b"text/html", b"X-A: b\r\n")
         assert get(b"/elsewhere").status == 404
-        assert get(b"/grafana-dashboard").headers.startswith(b"Location: /grafana/d/XE4V0WGZz/overview?")
+        assert get(b"/grafana-dashboard").headers.startswith(b"Location: /grafana/d/ophion-overview/ophion?")
         index = orjson.loads(b"".join(get(b"/metrics-index").body))
         assert [one["targets"] for one in index] == [["127.0.0.1:9545"], ["127.0.0.1:9551"]]
         assert paths.respond(Request(b"POST", b"/nodes.json", b"", {}, b"")).status == 404  # type: ignore[union-attr]

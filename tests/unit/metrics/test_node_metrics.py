@@ -23,7 +23,7 @@ from tests.conftest import ROOT
 from tests.unit.rpc.interface import Interface, open_interface
 
 EVERYTHING = frozenset(Category)
-DASHBOARDS = sorted((ROOT / "examples" / "grafana").glob("*.json"))
+DASHBOARDS = [ROOT / "src" / "ophion" / "metrics" / "dashboard.json"]
 STANDARD = (
     "ethereum_blockchain_height",
     "ethereum_best_known_block_number",

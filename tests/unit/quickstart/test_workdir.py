@@ -40,6 +40,10 @@ def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) ->
     ]
     scraped = json.loads((tmp_path / "monitoring" / "prometheus.yml").read_text())
     assert [job["job_name"] for job in scraped["scrape_configs"]] == ["rpcnode", "validator1", "validator2"]
+    dashboards = tmp_path / "monitoring" / "grafana" / "dashboards"
+    assert json.loads((dashboards / "ophion.json").read_text())["uid"] == "ophion-overview"
+    provider = json.loads((tmp_path / "monitoring/grafana/provisioning/dashboards/ophion.yml").read_text())
+    assert provider["providers"][0]["options"]["path"] == str(dashboards)
     again = Workdir.open(tmp_path)
     assert again.plan == PLAN
     again.furnish(LAYOUT)
