@@ -177,8 +177,12 @@ fn run_call(
     collector: &mut LogCollector,
     tx: TxEnv,
 ) -> (ExecDb, Result<ExecutionResult>) {
+    let (mut db, mut tx) = (db, tx);
     if is_beyond_all_money(&tx) {
         return (db, Err(Error::Refused(BEYOND_ALL_MONEY.into())));
+    }
+    if let Err(cause) = settle_last_nonce(&mut db, rules, &mut tx) {
+        return (db, Err(cause));
     }
     let precompiles = match Precompiles::overridden(env.fork.spec, rules.overrides) {
         Ok(precompiles) => precompiles,
@@ -199,6 +203,24 @@ fn run_call(
         Err(cause) => Err(Error::Refused(format!("other: {cause}"))),
     };
     (db, outcome)
+}
+
+/// revm refuses the last nonce there is before it looks at the account, and whether or not nonces matter. Where they
+/// do, it is too high for all accounts but one; where they do not, the call runs with another that nobody sees.
+fn settle_last_nonce(db: &mut ExecDb, rules: &Rules<'_>, tx: &mut TxEnv) -> Result<()> {
+    if tx.nonce < u64::MAX {
+        return Ok(());
+    }
+    if !rules.is_validating {
+        tx.nonce -= 1;
+        return Ok(());
+    }
+    let state = db.info(&tx.caller)?.map_or(0, |info| info.nonce);
+    if state < tx.nonce {
+        let cause = InvalidTransaction::NonceTooHigh { tx: tx.nonce, state };
+        return Err(Error::Refused(refusal(&cause)));
+    }
+    Ok(())
 }
 
 fn refusal(cause: &InvalidTransaction) -> String {

@@ -61,11 +61,31 @@ pub struct ExecDb {
     codes: B256Map<Bytecode>,
     /// An account was read that has storage but neither code nor nonce (collision.rs).
     odd_account: bool,
+    /// Several transactions run as one: a slot costs what it costs against the state before the first of them.
+    counts_from_start: bool,
 }
 
 impl ExecDb {
     pub fn new(view: View, ancestors: Ancestors) -> Self {
-        ExecDb { view, ancestors, entries: AddressMap::default(), codes: B256Map::default(), odd_account: false }
+        ExecDb {
+            view,
+            ancestors,
+            entries: AddressMap::default(),
+            codes: B256Map::default(),
+            odd_account: false,
+            counts_from_start: false,
+        }
+    }
+
+    /// From now on `first_held` tells what slots held before anything ran (`machine::count_from_start`).
+    pub(super) fn count_from_start(&mut self) {
+        self.counts_from_start = true;
+    }
+
+    /// What a slot held before anything ran, where that is what counts and it was read since.
+    pub fn first_held(&self, address: &Address, slot: &U256) -> Option<U256> {
+        let known = self.entries.get(address).filter(|_| self.counts_from_start)?.storage.get(slot)?;
+        Some(known.before)
     }
 
     pub fn has_odd_account(&self) -> bool {

@@ -9,8 +9,10 @@ use revm::interpreter::{
     CallInputs, CallOutcome, CallScheme, CreateInputs, CreateOutcome, CreateScheme, InstructionResult, Interpreter,
     InterpreterAction, InterpreterResult,
 };
+use revm::primitives::hardfork::SpecId;
 
-use crate::output::text::{halt_words, precompile_words};
+use crate::output::precompiles::precompile_words;
+use crate::output::text::halt_words;
 use crate::replay::block::Ran;
 use crate::replay::recording::Recorder;
 
@@ -117,7 +119,7 @@ impl FrameRecorder {
         self.open.push(index);
     }
 
-    fn leave(&mut self, result: &InterpreterResult, address: Option<Address>, is_precompile: bool) {
+    fn leave(&mut self, spec: SpecId, result: &InterpreterResult, address: Option<Address>, is_precompile: bool) {
         self.depth -= 1;
         let error = self.error.take();
         if self.only_top && self.depth > 0 {
@@ -137,7 +139,7 @@ impl FrameRecorder {
             frame.error = Some(error.unwrap_or_else(|| match result.result {
                 // The code had run to its end: what was not paid for is keeping the contract.
                 InstructionResult::OutOfGas if frame.kind.is_creation() => CODE_NOT_PAID.into(),
-                InstructionResult::PrecompileError => precompile_words(&frame.to, &frame.input).into(),
+                InstructionResult::PrecompileError => precompile_words(spec, &frame.to, &frame.input).into(),
                 other => halt_words(other, 0, 0),
             }));
         }
@@ -209,8 +211,8 @@ impl Inspector<EvmContext> for FrameRecorder {
         None
     }
 
-    fn call_end(&mut self, _: &mut EvmContext, _: &CallInputs, outcome: &mut CallOutcome) {
-        self.leave(&outcome.result, None, outcome.was_precompile_called);
+    fn call_end(&mut self, context: &mut EvmContext, _: &CallInputs, outcome: &mut CallOutcome) {
+        self.leave(*context.cfg.spec(), &outcome.result, None, outcome.was_precompile_called);
     }
 
     fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
@@ -226,8 +228,8 @@ impl Inspector<EvmContext> for FrameRecorder {
         None
     }
 
-    fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        self.leave(&outcome.result, outcome.address, false);
+    fn create_end(&mut self, context: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
+        self.leave(*context.cfg.spec(), &outcome.result, outcome.address, false);
     }
 }
 

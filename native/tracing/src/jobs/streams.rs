@@ -8,6 +8,7 @@ use ophion_execution::call::request::CallRequest;
 use ophion_execution::evm::context::tx_env;
 use ophion_execution::evm::database::ExecDb;
 use ophion_execution::evm::env::BlockEnv;
+use ophion_execution::evm::machine;
 use ophion_execution::evm::overrides::{AccountOverride, overridden};
 use ophion_execution::evm::precompiles::Precompiles;
 use ophion_primitives::errors::Result;
@@ -148,7 +149,8 @@ pub fn trace_signed(
     })
 }
 
-/// Calls one after another, each with the changes of those before it; all of the kind `Parity`.
+/// Calls one after another, each with the changes of those before it; all of the kind `Parity`. As with the original,
+/// what a changed slot costs is counted against the state before the first of them.
 pub fn trace_calls(
     state: StateData,
     env: BlockEnv,
@@ -160,6 +162,7 @@ pub fn trace_calls(
         let db = ExecDb::new(state.open()?, env.ancestors());
         raw(&mut sink.out, "[");
         let mut evm = start(&env, db, env.cfg(), ParityTracer::new(sink, nothing, env.fork.spec));
+        machine::count_from_start(&env, &mut evm);
         for (at, (request, kind)) in calls.iter().enumerate() {
             let tracer = &mut evm.inspector.0;
             raw(&mut tracer.sink().out, if at > 0 { "," } else { "" });

@@ -1,6 +1,6 @@
 //! Numbers, words and names as traces write them.
 
-use alloy_primitives::{Address, Bytes, U256, hex};
+use alloy_primitives::{Bytes, U256, hex};
 use ophion_primitives::json::raw;
 use revm::bytecode::opcode::OpCode;
 use revm::interpreter::InstructionResult;
@@ -126,17 +126,6 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
         R::OutOfFunds => "insufficient balance for transfer".into(),
         R::ReentrancySentryOOG => "out of gas: not enough gas for reentrancy sentry".into(),
         _ => "out of gas".into(),
-    }
-}
-
-/// What a precompiled contract has against its input, where that can be seen.
-pub fn precompile_words(contract: &Address, input: &[u8]) -> &'static str {
-    match contract.as_slice() {
-        [0, .., 8] if !input.len().is_multiple_of(192) => "bad elliptic curve pairing size",
-        [0, .., 9] if input.len() != 213 => "invalid input length",
-        [0, .., 9] => "invalid final flag",
-        [0, .., 10] if input.len() != 192 => "invalid input length",
-        _ => "precompile failed",
     }
 }
 

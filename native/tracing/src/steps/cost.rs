@@ -137,6 +137,7 @@ impl Costs {
             let value = context.db_mut().storage(account, slot).unwrap_or_default();
             (value, value)
         });
+        let original_value = context.db().first_held(&account, &slot).unwrap_or(original_value);
         let change = SStoreResult { original_value, present_value, new_value: value };
         let is_net_metered = self.spec.is_enabled_in(SpecId::ISTANBUL);
         params.sstore_static_gas() + params.sstore_dynamic_gas(is_net_metered, &change, is_cold)

@@ -7,6 +7,7 @@ is theirs that count.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,16 +46,18 @@ CANCUN = {f"{name}Block": 0 for name in [*_BLOCKS, "berlin", "london"]} | {
 
 def genesis(config: dict[str, Any]) -> Genesis:
     """A network with the contracts in place."""
+    return parse_genesis(genesis_text(config))
+
+
+def genesis_text(config: dict[str, Any]) -> str:
     contracts = {address[2:]: {"balance": "0x0", "code": "0x" + code} for address, code in CODES.items()}
-    return parse_genesis(
-        json.dumps(
-            {
-                "config": {"chainId": 2018, **config},
-                "difficulty": "0x10000" if "cancunTime" not in config else "0x0",
-                "gasLimit": "0x1fffffff",
-                "alloc": {**contracts, SENDER[2:]: {"balance": hex(10**20)}},
-            }
-        )
+    return json.dumps(
+        {
+            "config": {"chainId": 2018, **config},
+            "difficulty": "0x10000" if "cancunTime" not in config else "0x0",
+            "gasLimit": "0x1fffffff",
+            "alloc": {**contracts, SENDER[2:]: {"balance": hex(10**20)}},
+        }
     )
 
 
@@ -159,6 +162,39 @@ def test_an_instruction_of_a_later_fork_has_a_name(tmp_path: Path) -> None:
     with open_interface(tmp_path, genesis(ISTANBUL)) as node:
         assert trace(node, "5f", "callTracer")["error"] == "invalid opcode: PUSH0"
         assert trace(node, "fe", "callTracer")["error"] == "invalid opcode: INVALID"
+
+
+_P = 21888242871839275222246405745257275088696311157297823662689037894645226208583
+_ONE, _TWO, _MODULUS, _MOST = (f"{number:064x}" for number in (1, 2, _P, 2**256 - 1))
+_INFINITY = "c0" + "00" * 47
+_BLOB_HASH = "01" + hashlib.sha256(bytes.fromhex(_INFINITY)).hexdigest()[2:]
+PRECOMPILE_FAILURES = [
+    (6, _ONE + _ONE, "bn256: malformed point"),
+    (6, _ONE + _MODULUS, "bn256: coordinate equals modulus"),
+    (7, _MOST + _TWO + _ONE, "bn256: coordinate exceeds modulus"),
+    (8, "00", "bad elliptic curve pairing size"),
+    (8, _ONE + _TWO + _ONE * 4, "bn256: malformed point"),
+    (8, _ONE + _TWO + _ONE + _MODULUS + _ONE * 2, "bn256: coordinate equals modulus"),
+    (9, "00", "invalid input length"),
+    (9, "00" * 212 + "02", "invalid final flag"),
+    (10, "00", "invalid input length"),
+    (10, "00" * 192, "mismatched versioned hash"),
+    (10, _BLOB_HASH + "00" * 63 + "01" + _INFINITY * 2, "error verifying kzg proof: can't verify opening proof"),
+    (
+        10,
+        _BLOB_HASH + _MOST + "00" * 32 + _INFINITY * 2,
+        "error verifying kzg proof: scalar is not canonical when interpreted as a big integer in big-endian",
+    ),
+]
+"""Contract, input, and what geth 1.13.15 says about it."""
+
+
+def test_precompiled_contracts_say_why_they_failed(tmp_path: Path) -> None:
+    with open_interface(tmp_path, genesis(CANCUN)) as today:
+        for contract, text, words in PRECOMPILE_FAILURES:
+            call = {"from": SENDER, "to": f"0x{contract:040x}", "data": "0x" + text, "gas": "0xf4240"}
+            frame = today.ask("debug_traceCall", call, "latest", {"tracer": "callTracer"})
+            assert frame["error"] == words, (contract, text)
 
 
 def test_precompiled_contracts_are_frames_like_others(node: Interface) -> None:

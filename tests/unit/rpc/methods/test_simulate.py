@@ -95,6 +95,20 @@ def test_rules_are_enforced_when_asked_for(dev: Interface) -> None:
     assert code(dev, {"stateOverrides": last, "calls": [{**late, "nonce": None}]}, validation=True) == -32603
 
 
+def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
+    """It is too high for every account but one that has come there, which cannot send any more."""
+    last = {"from": RICH, "to": POOR, "nonce": hex(2**64 - 1), "maxFeePerGas": hex(10**10)}
+    there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
+    for state in (FUNDED, there):
+        (block,) = simulate(dev, {"stateOverrides": state, "calls": [last]}, returnFullTransactions=True)
+        assert block["calls"][0]["status"] == "0x1"
+        assert block["transactions"][0]["nonce"] == hex(2**64 - 1)
+    (block,) = simulate(dev, {"stateOverrides": there, "calls": [{**last, "nonce": None}] * 2})
+    assert [call["status"] for call in block["calls"]] == ["0x1", "0x1"]
+    assert code(dev, {"stateOverrides": FUNDED, "calls": [last]}, validation=True) == -38011
+    assert code(dev, {"stateOverrides": there, "calls": [last]}, validation=True) == -32603
+
+
 def test_a_failed_call_says_why(dev: Interface) -> None:
     reverting, endless = {"code": "0x60006000fd"}, {"code": "0x5b600056"}
     overrides = {RICH: reverting, POOR: endless}

@@ -165,6 +165,22 @@ def test_many_calls_build_on_each_other(dev: Interface) -> None:
     assert dev.error("trace_callMany", [[call]], "latest")[0] == -32602
 
 
+def test_slots_of_many_calls_cost_what_they_did_before_the_first(dev: Interface) -> None:
+    """SSTORE(0, CALLDATALOAD(0)), three times: from nothing to 1, on to 2, and back to nothing."""
+    contract, _ = deploy_and_call(dev, bytes.fromhex("60003560005500"))
+    calls = [
+        [{"from": SENDER, "to": contract, "data": word(value), "gas": "0x186a0"}, ["trace", "vmTrace"]]
+        for value in (1, 2, 0)
+    ]
+    answers = dev.ask("trace_callMany", calls, "latest")
+    stores = [answer["vmTrace"]["ops"][3]["cost"] for answer in answers]
+    assert stores == [2100 + 20_000, 2100 + 100, 2100 + 100]
+    used = [int(answer["trace"][0]["result"]["gasUsed"], 16) for answer in answers]
+    assert [used[0] - one for one in used] == [0, 19_900, 19_900]
+    alone = dev.ask("trace_call", *calls[1], "latest")
+    assert alone["vmTrace"]["ops"][3]["cost"] == 2100 + 20_000
+
+
 def test_a_signed_transaction_is_traced_without_being_sent(dev: Interface) -> None:
     raw = legacy_transaction(DEV_KEYS[0], 0, to=DEV_KEYS[1].address, value=1)
     answer = dev.ask("trace_rawTransaction", "0x" + raw.hex(), ["trace"])
