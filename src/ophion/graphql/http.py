@@ -19,7 +19,7 @@ from ophion.graphql.asks import replies_to
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.page import PAGE_PATH, page_file
 from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, GraphqlText
-from ophion.rpc.errors import STOPS, as_rpc_error
+from ophion.rpc.errors import STOPS, as_rpc_error, let_go
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.transport.http.policy import Result
 from ophion.rpc.transport.http.wire import Request, Response
@@ -310,6 +310,7 @@ def _failed(error: BaseException) -> Response:
     if known is None:
         logger.error("graphql request failed", exc_info=error)
         return _response(500, b'{"errors":[{"message":"Internal error"}]}')
+    let_go(error)
     entry = {"message": known.message, "extensions": {"errorCode": known.code, "errorMessage": known.message}}
     status = 503 if isinstance(error, LaneFull) else 500
     return _response(status, orjson.dumps({"errors": [entry]}))

@@ -175,6 +175,18 @@ def as_rpc_error(error: BaseException) -> RpcError | None:
     return None
 
 
+def let_go(error: BaseException | None) -> None:
+    """Forget where an error came from, once it has become an answer.
+
+    It knows the frames it has passed, these know what they worked with, and one of them knows the error: all of it, up
+    to some hundred thousand objects of a large request, would stay until the garbage is collected.
+    """
+    while error is not None and (error.__traceback__ is not None or error.__context__ is not None):
+        error.__traceback__ = None
+        passed, error.__context__ = error.__context__, None
+        error = passed
+
+
 def failure(id_text: bytes, error: RpcError) -> bytes:
     """An error as an answer; `data` only where there is some."""
     body: dict[str, Any] = {"code": error.code, "message": error.message}

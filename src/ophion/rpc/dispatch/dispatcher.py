@@ -48,6 +48,7 @@ from ophion.rpc.errors import (
     UNAUTHORIZED,
     as_rpc_error,
     failure,
+    let_go,
 )
 from ophion.rpc.language.registry import Bound, Caller
 from ophion.rpc.transport.replies import BAD_REQUEST, LARGE, OK, UNAUTHORIZED_STATUS, Answer, Complete, Pending, Reply
@@ -286,6 +287,7 @@ class Dispatcher:
         if known is None:
             logger.error("rpc handler failed method=%s", name, exc_info=error)
             known = INTERNAL_ERROR()
+        let_go(error)
         if self._limits.wording is ErrorWording.MODERN:
             known = modern(error, known, name)
         text = failure(id_text, known)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from ophion.rpc.errors import INTERNAL_ERROR, as_rpc_error, failure
+from ophion.rpc.errors import INTERNAL_ERROR, as_rpc_error, failure, let_go
 from ophion.rpc.transport.streaming import StreamedAnswer, collected
 
 T = TypeVar("T")
@@ -121,6 +121,7 @@ def whole(answer: StreamedAnswer) -> Pending[Complete]:
                 pending.resolve(done.result())
             else:
                 pending.resolve(failure(answer.id_text, as_rpc_error(error) or INTERNAL_ERROR()))
+                let_go(error)
 
     task.add_done_callback(finish)
     return pending

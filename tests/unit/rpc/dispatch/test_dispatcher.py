@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ophion.errors import RpcError
 from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.language.registry import Bound
 from ophion.rpc.transport.replies import Answer, Pending
 from tests.unit.rpc.envelopes import ask, error, request, run
 from tests.unit.rpc.wire import Context
@@ -112,6 +117,50 @@ def test_a_panic_after_a_wait_is_answered() -> None:
         assert [json.loads(answer) for answer in answers] == [error(-32603, "Internal error")]
 
     run(main)
+
+
+class Large:
+    """What a request was decoded to."""
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(waits: bool) -> None:
+    """An error knows the frames it came through, and they know what they worked with."""
+    kept: list[weakref.ref[Large]] = []
+
+    def fail(large: Large) -> None:
+        try:
+            raise ValueError("a first error, which the second one has on its mind")
+        except ValueError as error:
+            raise RpcError(-32000, "refused") from error
+
+    async def job() -> None:
+        large = Large()
+        kept.append(weakref.ref(large))
+        if waits:
+            await asyncio.get_running_loop().run_in_executor(None, fail, large)
+        fail(large)
+
+    def invoke(params: Sequence[Any], caller: Any) -> Any:
+        return job()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        dispatch = Dispatcher({"eth_fail": Bound(invoke, bytes, True, "eth_fail")}, loop)
+        reply: Any = dispatch.handle(b'{"id":1,"method":"eth_fail","params":[]}')
+        if isinstance(reply, Pending):
+            answered: asyncio.Future[Any] = loop.create_future()
+            reply.deliver = answered.set_result
+            reply = await answered
+        assert b"refused" in reply
+        await asyncio.sleep(0)
+
+    gc.disable()
+    try:
+        asyncio.run(main())
+        assert kept[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_a_large_result_is_not_copied_into_its_envelope() -> None:
