@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-INTERNAL = b'"code":-32603,"message":"Internal error"'
+INTERNAL = b'"code":-32603,"message":"Internal error"}'
+"""Without `data`: some methods answer bad input with this code, as they always did, and say what is wrong with it."""
 
 
 class Finding(Exception):

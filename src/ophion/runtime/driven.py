@@ -24,6 +24,9 @@ def _resume(started: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, A
     while True:
         try:
             sent = yield awaited
+        except GeneratorExit:
+            started.close()  # which it may be already: what nobody waits for any more goes in any order
+            raise
         except BaseException as error:  # noqa: BLE001  # cancellation travels into the handler
             advance = partial(started.throw, error)
         else:

@@ -162,6 +162,11 @@ def open_interface(
             before(node)
             yield Interface(node, limits or RpcLimits(), loop, accounts)
     finally:
+        # a request that still waits ends with its node
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         asyncio.set_event_loop(None)
         loop.close()
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ophion.runtime.driven import driven
+from ophion.runtime.driven import _resume, driven
 
 
 def test_one_that_does_not_wait_is_finished_at_once() -> None:
@@ -56,5 +56,28 @@ def test_errors_travel_both_ways() -> None:
             driven(fails(False), asyncio.get_running_loop())
         with pytest.raises(ValueError, match="a bug"):
             await driven(fails(True), asyncio.get_running_loop())
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_one_that_nobody_waits_for_any_more_goes_without_a_word(is_closed: bool) -> None:
+    """The collector of garbage closes what belongs together in any order."""
+    ended: list[str] = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append("ended")
+
+    async def story() -> None:
+        started = slow()
+        resumed = _resume(started, started.send(None))
+        next(resumed)
+        if is_closed:
+            started.close()
+        resumed.close()
+        assert ended == ["ended"]
 
     asyncio.run(story())

@@ -200,23 +200,28 @@ class Dispatcher:
             return b""
         if outline.values > self._limits.max_values:
             return self._failed(REQUEST_TOO_LARGE(), "", written)
-        bound = self._table.get(orjson.loads(name))
+        try:
+            bound = self._table.get(orjson.loads(name))
+        except orjson.JSONDecodeError:
+            return _NOT_JSON  # half a character, which an outline does not look for
         if bound is None:
             return self._failed(METHOD_NOT_FOUND(), "", written)
-        if bound.decode is None or (outline.values <= _MANY and len(text) <= _LONG):
-            values = () if bound.decode is None else orjson.loads(params)
-            return self._call(bound, values or _NO_PARAMS, caller, written)
+        if bound.decode is None:
+            return self._call(bound, _NO_PARAMS, caller, written)
+        if outline.values <= _MANY and len(text) <= _LONG:
+            values = _loaded(params)
+            return _NOT_JSON if values is None else self._call(bound, values, caller, written)
         decode, prepared = bound.decode, bound._replace(invoke=bound.call)
         weight = len(text) + _BYTES_OF_A_VALUE * outline.values
-        return self._one_of_few(
-            lambda: self._in_lane(
-                lambda: decode(orjson.loads(params) or _NO_PARAMS),
-                lambda values: self._call(prepared, values, caller, written),
-                written,
-                weight,
-            ),
-            len(text),
-        )
+
+        def decoded() -> Sequence[Any] | None:
+            values = _loaded(params)
+            return None if values is None else decode(values)
+
+        def decided(values: Sequence[Any] | None) -> Reply:
+            return _NOT_JSON if values is None else self._call(prepared, values, caller, written)
+
+        return self._one_of_few(lambda: self._in_lane(decoded, decided, written, weight), len(text))
 
     def _one_of_few(self, start: Callable[[], Reply], weight: int) -> Pending[Complete]:
         """A request that takes much to work with: begun when it is among the few (`HeavyRequests`)."""
@@ -356,3 +361,12 @@ class Dispatcher:
 
 def _part(text: bytes, place: tuple[int, int] | None) -> bytes:
     return b"" if place is None else text[place[0] : place[1]]
+
+
+def _loaded(params: bytes) -> Sequence[Any] | None:
+    """The parameters of a request that was outlined; None for what an outline does not look for: numbers without a
+    size, halves of characters."""
+    try:
+        return orjson.loads(params) or _NO_PARAMS
+    except orjson.JSONDecodeError:
+        return None

@@ -18,6 +18,7 @@ from ophion.rpc.questions.calls import check_chain, run_estimate
 from ophion.rpc.questions.context import RpcContext
 from ophion.wallet.unsigned import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
 
+_MOST_FEE: Final = 2**128 - 1
 _BASE_FEE_ROOM: Final = 2
 """A filled-in fee stands a base fee that many times as high."""
 
@@ -126,7 +127,7 @@ async def _fees(ctx: RpcContext, call: Call, kind: int) -> dict[str, Any]:
         tip = await ctx.fees.max_priority_fee()
         tip = tip if fee is None else min(tip, fee)
     if fee is None:
-        fee = tip + _BASE_FEE_ROOM * (ctx.queries.next_base_fee() or 0)
+        fee = min(tip + _BASE_FEE_ROOM * (ctx.queries.next_base_fee() or 0), _MOST_FEE)
     if tip > fee:
         raise invalid_params(f"maxFeePerGas ({fee}) < maxPriorityFeePerGas ({tip})")
     prices: dict[str, Any] = {"max_fee_per_gas": fee, "max_priority_fee_per_gas": tip}

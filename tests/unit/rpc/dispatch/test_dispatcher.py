@@ -119,6 +119,22 @@ def test_a_panic_after_a_wait_is_answered() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("filler", [5_000, 80_000])
+@pytest.mark.parametrize(
+    "members",
+    [
+        b'"method":"eth_getBalance","params":[1e999]',
+        b'"method":"eth_getBalance","params":["\\ud800"]',
+        b'"method":"\\ud800","params":[]',
+    ],
+)
+def test_what_an_outline_takes_for_json_and_the_parser_does_not_is_a_parse_error(members: bytes, filler: int) -> None:
+    body = b'{"id":1,%b,"filler":"%b"}' % (members, b"x" * filler)
+    assert ask(body) == (400, error(-32700, "Parse error", None))
+    if b"1e999" in members:  # halves of characters are seen in the outline of the batch
+        assert ask(b"[" + body + b"," + body + b"]") == (200, [error(-32700, "Parse error", None)] * 2)
+
+
 class Large:
     """What a request was decoded to."""
 

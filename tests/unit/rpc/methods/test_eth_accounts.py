@@ -92,6 +92,14 @@ def test_a_signed_transaction_can_be_sent_by_anybody(signer: Interface, members:
     assert signed["tx"].get("yParity") == sent.get("yParity")
 
 
+def test_the_highest_tip_there_is_leaves_no_room_for_the_base_fee(dev: Interface) -> None:
+    sender = "0x" + DEV_KEYS[1].address.hex()
+    call = {"from": sender, "to": TO, "maxPriorityFeePerGas": hex(2**128 - 1)}
+    assert dev.error("eth_fillTransaction", call)[0] == -32004
+    shown = dev.ask("eth_fillTransaction", {**call, "gas": "0x5208"})["tx"]
+    assert shown["maxFeePerGas"] == hex(2**128 - 1)
+
+
 def test_a_filled_transaction_lacks_only_its_signature(dev: Interface) -> None:
     sender = "0x" + DEV_KEYS[1].address.hex()
     filled = dev.ask("eth_fillTransaction", {"from": sender, "to": TO, "value": "0x5"})
