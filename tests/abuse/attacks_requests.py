@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 
-from tests.abuse.target import Target, answer, ask, call, expect, make_blocks, opened, post, request, send
+from tests.abuse.target import Target, answer, ask, call, expect, make_blocks, opened, post, request, send, wait_in_pool
 
 ENDLESS = "0x5b600056"
 """Code that jumps to its own beginning."""
@@ -94,6 +94,13 @@ async def wide_filters(target: Target) -> None:
         await post(target.http, body)
 
 
+async def full_pool(target: Target) -> None:
+    """Hundreds of megabytes of transactions that wait for a nonce, and 50 connections that want to see all of them."""
+    await wait_in_pool(target, target.count(500, 20))
+    await at_once(target, call("eth_pendingTransactions"), target.count(50, 4))
+    await at_once(target, call("eth_getBlockByNumber", "pending", True), target.count(50, 4))
+
+
 ATTACKS = (
     endless_calls,
     abandoned_calls,
@@ -103,4 +110,5 @@ ATTACKS = (
     simulations,
     many_filters,
     wide_filters,
+    full_pool,
 )

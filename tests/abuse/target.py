@@ -190,3 +190,18 @@ async def make_blocks(target: Target, count: int) -> None:
     for nonce in range(first, first + count):
         raw = legacy_transaction(key, nonce, gas=3_000_000, data=b"\x01" * 60_000)
         await ask(target, "eth_sendRawTransaction", "0x" + raw.hex())
+
+
+async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000)) -> None:
+    """Large transactions of a development account that cannot be mined, since one is missing before them."""
+    chain = await ask(target, "eth_chainId")
+    if chain["result"] != DEV_CHAIN:
+        return
+    from ophion.testing.signing import DEV_KEYS, legacy_transaction
+
+    key = DEV_KEYS[1]
+    first = int((await ask(target, "eth_getTransactionCount", "0x" + key.address.hex(), "pending"))["result"], 16) + 1
+    for nonce in range(first, first + count):
+        raw = legacy_transaction(key, nonce, gas=16_000_000, data=data)
+        answer = await ask(target, "eth_sendRawTransaction", "0x" + raw.hex())
+        expect(answer is None or "result" in answer, f"{answer}")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ophion.runtime.options import at_least, between, option
+
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""Of transactions as they stand in a block; in memory each takes about twice that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +16,12 @@ class PoolConfig:
     """Transaction pool."""
 
     max_size: int = option("--tx-pool-max-size", default=4096, check=at_least(1), help="Transactions kept in the pool.")
+    max_bytes: int = option(
+        "--tx-pool-max-held-size",
+        default=MAX_BYTES,
+        check=at_least(1),
+        help="Bytes of all transactions in the pool; beyond them the sender who has most of them loses some.",
+    )
     retention_hours: int = option(
         "--tx-pool-retention-hours", default=13, check=at_least(0), help="Hours a pending transaction is kept."
     )

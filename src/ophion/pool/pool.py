@@ -74,7 +74,7 @@ class TxPool:
         self._clock = clock
         self._refusal_of = refusal_of
         self._journal = journal
-        self._queue = Queue(config.max_size)
+        self._queue = Queue(config.max_size, config.max_bytes)
         self._accounts: dict[Address, Account] = {}
         self._gate = Gate.at(head, floor, refusal_of, config.fee_cap, config.needs_chain_id)
         self._sequence = 0

@@ -6,8 +6,9 @@ The queue knows prices and nonces and nothing else: no clock, no chain, no check
 Order of building: highest effective tip first, then earliest arrival, each sender in nonce order.
 
 Eviction when the queue is over its size: remote before local, then lowest price, then earliest arrival (json-rpc.md
-5.5). What goes is the *last* transaction of the sender so found, because taking one from the middle would strand all
-that follow it.
+5.5). When there are too many bytes, it is the sender with most of them who loses something, whatever he pays: nobody
+with ordinary transactions has to go for somebody with large ones. What goes is the *last* transaction of the sender so
+found, because taking one from the middle would strand all that follow it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from ophion.native.transactions import Transaction
+from ophion.pool.options import MAX_BYTES
 from ophion.primitives.types import Address, Hash32
 
 _SHRUNK = 0.9
@@ -58,17 +60,21 @@ class SenderQueue:
     end: int
     """First nonce that is not in the run."""
     by_nonce: dict[int, PooledTransaction] = field(default_factory=dict)
+    bytes: int = 0
+    """Of all of them."""
 
     def put(self, item: PooledTransaction) -> None:
         """Add or replace; the run grows over a gap that this fills."""
         by_nonce = self.by_nonce
+        replaced = by_nonce.get(item.nonce)
+        self.bytes += item.size - (0 if replaced is None else replaced.size)
         by_nonce[item.nonce] = item
         if item.nonce == self.end:
             self._grow()
 
     def take(self, nonce: int) -> None:
         """Remove; the run ends where something is missing now."""
-        del self.by_nonce[nonce]
+        self.bytes -= self.by_nonce.pop(nonce).size
         if self.start <= nonce < self.end:
             self.end = nonce
 
@@ -81,6 +87,7 @@ class SenderQueue:
             stale = [item for nonce, item in self.by_nonce.items() if nonce < start]
         for item in stale:
             del self.by_nonce[item.nonce]
+            self.bytes -= item.size
         if start < self.start or start > self.end:
             self.end = start
         self.start = start
@@ -101,8 +108,11 @@ class SenderQueue:
 class Queue:
     """All pooled transactions."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, limit_bytes: int = MAX_BYTES) -> None:
         self.limit = limit
+        self.limit_bytes = limit_bytes
+        self.bytes = 0
+        """Of all transactions."""
         self.by_hash: dict[Hash32, PooledTransaction] = {}
         self.senders: dict[Address, SenderQueue] = {}
         self.local_count = 0
@@ -125,6 +135,8 @@ class Queue:
         if replaced is not None:
             del self.by_hash[replaced.hash]
             self.local_count -= replaced.is_local
+            self.bytes -= replaced.size
+        self.bytes += item.size
         queue.put(item)
         self.by_hash[item.hash] = item
         self.local_count += item.is_local
@@ -136,6 +148,7 @@ class Queue:
         """Take a transaction out; those behind it in its sender's run wait from now on."""
         del self.by_hash[item.hash]
         self.local_count -= item.is_local
+        self.bytes -= item.size
         queue = self.senders[item.sender]
         queue.take(item.nonce)
         if not queue.by_nonce:
@@ -150,6 +163,7 @@ class Queue:
         for item in stale:
             del self.by_hash[item.hash]
             self.local_count -= item.is_local
+            self.bytes -= item.size
         if not queue.by_nonce:
             del self.senders[sender]
         return stale
@@ -179,23 +193,31 @@ class Queue:
                     heappush(heap, (-tip, item.sequence, item, queue))
 
     def evict(self) -> list[PooledTransaction]:
-        """Take out what is over the limit, least wanted first."""
+        """Take out what is over the limits, least wanted first."""
+        evicted = self._evict_bytes() if self.bytes > self.limit_bytes else []
         if len(self.by_hash) <= self.limit:
             if self._victims is not None and len(self.by_hash) < self.limit * _SHRUNK:
                 self._victims = None
-            return []
+            return evicted
         victims = self._victims
         if victims is None or len(victims) > 2 * len(self.by_hash) + 64:
             victims = [(item.is_local, item.max_tip, item.sequence, item) for item in self.by_hash.values()]
             heapify(victims)
             self._victims = victims
-        evicted = []
         while len(self.by_hash) > self.limit:
             item = victims[0][3]
             if self.by_hash.get(item.hash) is not item:
                 heappop(victims)
                 continue
             last = self.senders[item.sender].last()
+            self.remove(last)
+            evicted.append(last)
+        return evicted
+
+    def _evict_bytes(self) -> list[PooledTransaction]:
+        evicted = []
+        while self.bytes > self.limit_bytes:
+            last = max(self.senders.values(), key=_bytes_of).last()
             self.remove(last)
             evicted.append(last)
         return evicted
@@ -207,3 +229,7 @@ class Queue:
     def matching(self, condition: Callable[[PooledTransaction], bool]) -> list[PooledTransaction]:
         """Every transaction for which the condition holds."""
         return [item for item in self.by_hash.values() if condition(item)]
+
+
+def _bytes_of(queue: SenderQueue) -> int:
+    return queue.bytes

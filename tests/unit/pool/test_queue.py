@@ -14,11 +14,13 @@ A, B, C = (bytes([letter]) * 20 for letter in b"ABC")
 _arrivals = iter(range(1, 10**9))
 
 
-def pooled(sender: bytes, nonce: int, price: int = 10, local: bool = True, tip: int | None = None) -> PooledTransaction:
+def pooled(
+    sender: bytes, nonce: int, price: int = 10, local: bool = True, tip: int | None = None, size: int = 110
+) -> PooledTransaction:
     arrival = next(_arrivals)
     max_tip = price if tip is None else tip
     return PooledTransaction(
-        cast(Any, None), b"%d" % arrival, sender, nonce, 21_000, price, max_tip, 110, local, 0.0, arrival
+        cast(Any, None), b"%d" % arrival, sender, nonce, 21_000, price, max_tip, size, local, 0.0, arrival
     )
 
 
@@ -141,6 +143,24 @@ def test_eviction_takes_the_last_nonce_of_the_chosen_sender() -> None:
     assert names(queue) == [("B", 0), ("A", 0)]
 
 
+def test_of_too_many_bytes_the_sender_with_most_of_them_loses_his_last() -> None:
+    """Whatever he pays: large transactions that wait for a nonce cost their sender nothing."""
+    small = [pooled(A, 0, 1, local=False), pooled(B, 0, 1, local=False)]
+    large = [pooled(C, nonce, 99, size=400) for nonce in range(1, 4)]
+    queue = Queue(100, 1200)
+    for item in (*small, *large):
+        queue.put(item, 0)
+    assert queue.evict() == [large[2]]
+    assert (queue.bytes, len(queue)) == (1020, 4)
+    queue.put(replacement := pooled(C, 1, 100, size=700), 0)
+    assert queue.evict() == [large[1]]
+    assert queue.bytes == 920
+    queue.put(too_large := pooled(A, 1, 100, size=5000), 0)
+    assert queue.evict() == [too_large]
+    assert queue.move(C, 2) == [replacement]
+    assert (queue.bytes, set(queue.by_hash.values())) == (220, set(small))
+
+
 def test_eviction_goes_on_as_the_queue_stays_full() -> None:
     queue = Queue(10)
     evicted = []
@@ -153,16 +173,18 @@ def test_eviction_goes_on_as_the_queue_stays_full() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 6), st.integers(1, 5), st.booleans()), max_size=40))
 def test_counts_and_runs_stay_true_whatever_happens(story: list[tuple[str, int, int, bool]]) -> None:
-    queue = Queue(12)
+    queue = Queue(12, 1500)
     for letter, nonce, price, is_put in story:
         sender = letter.encode() * 20
         if is_put:
-            queue.put(pooled(sender, nonce, price, local=price > 2), 0)
+            queue.put(pooled(sender, nonce, price, local=price > 2, size=50 * (nonce + 1)), 0)
             queue.evict()
         elif (found := queue.find(sender, nonce)) is not None:
             queue.remove(found)
         items = list(queue.by_hash.values())
         assert len(items) <= 12
+        assert queue.bytes == sum(item.size for item in items) <= 1500
+        assert queue.bytes == sum(sender_queue.bytes for sender_queue in queue.senders.values())
         assert queue.local_count == sum(item.is_local for item in items)
         assert sorted(item.hash for item in items) == sorted(
             item.hash for sender_queue in queue.senders.values() for item in sender_queue.by_nonce.values()
