@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import threading
+import time
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -95,3 +100,65 @@ def test_members_read_and_nobody_else_sees_anything(network: TestNetwork) -> Non
     digest = b64decode(key)
     assert digest in bytes_on_disk(network.data_path(0))
     assert digest not in bytes_on_disk(network.data_path(2))
+
+
+def test_a_node_looks_for_its_enclave_outside_and_goes_on_without(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "inside", "--network=dev", "--privacy-enabled", "--privacy-enclave-http-port=0") as one:
+        key_file = one.data_path / "privacy" / "nodeKey.pub"
+        url = f"http://127.0.0.1:{one.ports['enclave-http']}"
+        options = (
+            "--network=dev",
+            "--privacy-enabled",
+            f"--privacy-url={url}",
+            f"--privacy-public-key-file={key_file}",
+        )
+        with NodeProcess(tmp_path / "client", *options) as client:
+            wait_for(lambda: "enclave found" in client.output())
+            assert "does not hold the key" not in client.output()
+            assert client.rpc("eth_blockNumber") == "0x0"
+    with NodeProcess(tmp_path / "alone", *options) as client:
+        wait_for(lambda: "enclave away" in client.output())
+        assert client.rpc("eth_blockNumber") == "0x0"
+        assert client.output().count("enclave away") == 1
+
+
+def wait_for(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_nothing_that_was_acknowledged_is_lost_by_kills(network: TestNetwork) -> None:
+    """Payloads are sent without a pause while members are killed; ENCLAVE_KILLS=50 does it for longer."""
+    kills = int(os.environ.get("ENCLAVE_KILLS", "4"))
+    chance = Random(47)
+    a, b = Tool(network.nodes[0]), Tool(network.nodes[1])
+    network.wait(lambda: a.knows(b) and b.knows(a), 30, "the enclaves finding each other")
+    acknowledged: list[str] = []
+    is_over = threading.Event()
+
+    def send() -> None:
+        while not is_over.is_set():
+            try:
+                acknowledged.append(a.send(PLANTED, b))
+            except (OSError, http.client.HTTPException, AssertionError):
+                time.sleep(0.05)  # somebody has just been killed
+
+    senders = [threading.Thread(target=send) for _ in range(4)]
+    for sender in senders:
+        sender.start()
+    try:
+        for _ in range(kills):
+            time.sleep(chance.uniform(0.2, 0.8))
+            victim = chance.choice((0, 1))
+            network.kill(victim)
+            network.nodes[victim].start()
+    finally:
+        is_over.set()
+        for sender in senders:
+            sender.join()
+    assert len(acknowledged) > 10 * kills
+    network.wait(lambda: a.knows(b) and b.knows(a), 60, "the enclaves finding each other again")
+    for tool in (a, b):
+        network.wait(lambda tool=tool: None not in map(tool.receive, acknowledged), 60, "every payload")  # type: ignore[misc]

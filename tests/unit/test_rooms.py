@@ -94,6 +94,7 @@ ELSEWHERE = {
 TOPICS = {
     "graphql/test_answers.py": "what fields answer, through the whole of GraphQL",
     "graphql/test_documents.py": "the language of documents, through the whole of GraphQL",
+    "peers/priv/test_hostile.py": "whoever breaks priv/1, and who is no member, on real sessions",
     "rpc/methods/test_debug_standard.py": "debug_trace* with the options of today's standard",
     "rpc/methods/test_debug_tracers.py": "the named tracers of debug_trace*",
     "rpc/methods/test_trace_original.py": "trace_* by the rules of docs/decisions/0030, on chains of its own",

@@ -13,8 +13,9 @@ import asyncio
 import logging
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -50,6 +51,8 @@ MOST_TEXT_BYTES: Final = (MOST_PAYLOAD_BYTES + 2) // 3 * 4
 _RANDOMNESS: Final = 80
 _MOST_SHOWN: Final = 10_000
 _FETCHED_AT_ONCE: Final = 128
+_MOST_REFUSED: Final = 1000
+"""Parcels of one line that turn out not to be for us: opening them takes time."""
 _MOST_PAGES: Final = 10_000
 """Pages of a list that are looked at in one go: some ten million payloads."""
 
@@ -187,13 +190,8 @@ class InnerEnclave:
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
         """Ask everybody who is there for everything that was sealed for us."""
         lines = dict.fromkeys(line for lines in self.directory.known().values() for line in lines)
-        fetched: list[bytes] = []
-        for line in lines:
-            try:
-                for key in self.keys:
-                    fetched += await self._catch_up(line, key, 0)
-            except LineLost:
-                log.info("enclave left while it was asked for payloads peer=%s", line.name)
+        found = await asyncio.gather(*(self._fetch_all(line) for line in lines))
+        fetched = list(dict.fromkeys(key for keys in found for key in keys))
         if group_id is None:
             return len(fetched)
         return sum(one is not None and one[1] == group_id for one in self.open_many(fetched))
@@ -242,17 +240,26 @@ class InnerEnclave:
         if self._tasks is None:
             return
         if self._outbox.waiting[key]:
-            self._tasks.create_task(self._quietly(self._delivery.drain(key)), name="enclave outbox")
+            self._tasks.create_task(self._quietly(partial(self._delivery.drain, key)), name="enclave outbox")
         if line not in self._asked:
             self._asked.add(line)
-            self._tasks.create_task(self._quietly(self._catch_up_all(line)), name="enclave catch-up")
+            self._tasks.create_task(self._quietly(partial(self._catch_up_all, line)), name="enclave catch-up")
 
-    async def _quietly(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
         """A line that goes away ends what was done over it, nothing else."""
         try:
-            await work
+            await work()
         except LineLost:
             log.debug("enclave line lost")
+
+    async def _fetch_all(self, line: Line) -> list[bytes]:
+        fetched: list[bytes] = []
+        try:
+            for key in self.keys:
+                fetched += await self._catch_up(line, key, 0)
+        except LineLost:
+            log.info("enclave left while it was asked for payloads peer=%s", line.name)
+        return fetched
 
     async def _catch_up_all(self, line: Line) -> None:
         for key in self.keys:
@@ -262,6 +269,7 @@ class InnerEnclave:
     async def _catch_up(self, line: Line, key: bytes, after: int) -> list[bytes]:
         """Fetch what a line has for a key of ours and we do not; the keys of payloads that came."""
         fetched: list[bytes] = []
+        refused = 0
         for _ in range(_MOST_PAGES):
             listing = await line.listing(key, after)
             missing = [label for label in listing.labels if label.kind is Kind.GROUP or not self._intake.has(label.id)]
@@ -273,6 +281,10 @@ class InnerEnclave:
                 got = {parcel.label for parcel in parcels}
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
                 refusals = await self._take(parcels, line.keys, is_pushed=False)
+                refused += sum(refusal is not None for refusal in refusals)
+                if refused > _MOST_REFUSED:
+                    log.warning("enclave offers what is not for us peer=%s", line.name)
+                    return fetched
                 fetched += [
                     parcel.label.id
                     for parcel, refusal in zip(parcels, refusals, strict=True)

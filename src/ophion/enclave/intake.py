@@ -26,6 +26,7 @@ from ophion.runtime.lanes import Lanes
 
 MOST_RECORD_BYTES: Final = (MOST_PAYLOAD_BYTES + 2) // 3 * 4 + 256 + MOST_SEALED_BOXES * 80
 """A sealed record: the payload in base64, and its head."""
+UNKNOWN_GROUP: Final = "its group is unknown"
 _JUDGED_AT_ONCE: Final = 8
 """More than these are opened in a lane."""
 
@@ -124,17 +125,24 @@ class Intake:
             return "it does not open"
         if not sealed.agrees:
             return "the transaction in it names another sender or group"
-        if not self._quota.admits(sealed.sender, len(parcel.body)):
-            return "too many payloads of its sender wait for their markers"
         recipients = sealed.recipients
         members = tuple(recipients[: sealed.members])
         if sealed.sender not in members:
             return "its sender is no member"
         refusal = self._take_its_group(sealed, members, proven is not None, changes, made)
+        if refusal is None and not self._has_room(sealed, len(parcel.body), is_pushed=proven is not None):
+            return "too many payloads of its sender wait for their markers"
         if refusal is None:
             changes += self._payload_rows(sealed.key, parcel.body, recipients)
-            self._quota.add(sealed.key, sealed.sender, len(parcel.body))
         return refusal
+
+    def _has_room(self, sealed: SealedRecord, size: int, is_pushed: bool) -> bool:
+        if not is_pushed:
+            return self._quota.fetch(size)
+        if not self._quota.admits(sealed.sender, size):
+            return False
+        self._quota.add(sealed.key, sealed.sender, size)
+        return True
 
     def _take_its_group(
         self,
@@ -150,7 +158,7 @@ class Intake:
                 return "its group was deleted"
             return None if set(group.members) == set(members) else "its recipients are not its group"
         if not sealed.is_legacy:
-            return "its group is unknown"
+            return UNKNOWN_GROUP
         group = GroupRecord.legacy(members, sealed.sender)
         # who is sent everything by the sender's choice is no member of the group, and needs none
         refusal = self._groups.problem(group) if self._own.intersection(members) else None

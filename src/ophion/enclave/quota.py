@@ -15,6 +15,8 @@ MOST_BYTES: Final = 256 * 1024 * 1024
 MOST_PAYLOADS: Final = 200_000
 _COST: Final = MOST_BYTES // MOST_PAYLOADS
 """What a small payload counts at least: rows and indexes are not free."""
+MOST_FETCHED_BYTES: Final = 8 * 1024 * 1024 * 1024
+"""What a member that lost its payloads gets back in one go."""
 _NEWCOMERS: Final = b""
 
 
@@ -26,6 +28,7 @@ class Quota:
         """Account and bytes by payload, until a marker is seen."""
         self._kept: Counter[bytes] = Counter()
         self._known: set[bytes] = set()
+        self._fetched = 0
 
     def admits(self, sender: bytes, size: int) -> bool:
         """Whether one more payload of this size is kept."""
@@ -36,6 +39,13 @@ class Quota:
         account, cost = self._account(sender), max(size, _COST)
         self._open[key] = (account, cost)
         self._kept[account] += cost
+
+    def fetch(self, size: int) -> bool:
+        """Whether one more payload that was asked for is kept; such ones count until the process ends."""
+        if self._fetched + size > MOST_FETCHED_BYTES:
+            return False
+        self._fetched += size
+        return True
 
     def settle(self, keys: Iterable[bytes], senders: Iterable[bytes]) -> None:
         """Markers point at these payloads, of these senders."""

@@ -192,6 +192,8 @@ class Connection(asyncio.Protocol):
         task = self._tasks.create_task(self._guarded(work))
         self._children.add(task)
         task.add_done_callback(self._children.discard)
+        # cancelled before its first step, it has not touched the work
+        task.add_done_callback(lambda _: work.close())
         return True
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, cast
 
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.inside import InnerEnclave
-from ophion.enclave.intake import MOST_RECORD_BYTES
+from ophion.enclave.intake import MOST_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
 from ophion.native.enclave import read_sealed
 from ophion.peers.allowance import Allowance
@@ -173,6 +174,25 @@ class PrivPeer:
 
     async def _take(self, parcels: list[Parcel]) -> None:
         refusals = await self._enclave.take(parcels, self.keys)
+        orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
+        # in a task of its own: what the peer asks meanwhile is answered, and it may ask for groups too
+        if orphans and self._peer.spawn(self._take_orphans(orphans)):
+            settled = [
+                (one, refusal) for one, refusal in zip(parcels, refusals, strict=True) if refusal != UNKNOWN_GROUP
+            ]
+            parcels, refusals = [one for one, _ in settled], [refusal for _, refusal in settled]
+        self._acknowledge(parcels, refusals)
+
+    async def _take_orphans(self, parcels: list[Parcel]) -> None:
+        """Payloads whose groups were lost here: their sender has them."""
+        groups = dict.fromkeys(Label(Kind.GROUP, read_sealed(parcel.body).group) for parcel in parcels)
+        refusals: list[str | None] = [UNKNOWN_GROUP] * len(parcels)
+        with suppress(LineLost):
+            await self._enclave.take(await self.fetch(list(groups)), self.keys)
+            refusals = await self._enclave.take(parcels, self.keys)
+        self._acknowledge(parcels, refusals)
+
+    def _acknowledge(self, parcels: list[Parcel], refusals: list[str | None]) -> None:
         acks = [Ack(parcel.label, refusal or "") for parcel, refusal in zip(parcels, refusals, strict=True)]
         self._send(Code.ACK, messages.encode_acks(acks))
 

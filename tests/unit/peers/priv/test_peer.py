@@ -193,3 +193,25 @@ def test_whoever_always_gets_a_copy_gets_one_and_is_no_member(tmp_path: Path) ->
             await part(meetings)
 
     asyncio.run(story())
+
+
+def test_a_group_that_was_lost_is_asked_for_when_a_payload_comes(tmp_path: Path) -> None:
+    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+
+    async def story() -> None:
+        async with at_work(a, b):
+            meetings = await met(a, b)
+            group = await a.enclave.create_group([a.key, b.key], a.key, "ours")
+            await part(meetings)
+            b.store.clear_rows(["groups", "lookup", "arrivals"])
+            b.close()
+            b.open()
+        async with at_work(a):  # b's service does not run: it does not catch up by itself
+            meetings = await met(a, b)
+            assert await b.enclave.group(group.id) is None
+            key = await a.enclave.send(SECRET, a.key, group_id=group.id)
+            assert await b.enclave.group(group.id) == group
+            assert await b.enclave.receive_many([key]) == [Received(SECRET, group.id, a.key)]
+            await part(meetings)
+
+    asyncio.run(story())

@@ -1,0 +1,187 @@
+"""Hostile members on a real session, and everything that somebody who is no member hears."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from ophion.enclave.group_ids import legacy_id
+from ophion.enclave.intake import MOST_RECORD_BYTES
+from ophion.native.enclave import EnclaveKeyring
+from ophion.peers.peer import Peer
+from ophion.peers.priv import messages
+from ophion.peers.priv.messages import MOST_KEYS, Code, ListRequest
+from ophion.peers.priv.peer import PrivPeer
+from ophion.peers.priv.protocol import PrivProtocol
+from ophion.peers.reasons import DisconnectReason
+from ophion.primitives import rlp
+from ophion.runtime.clock import SystemClock, SystemEntropy
+from ophion.testing.enclaves import Member, at_work, met, part, until
+from ophion.testing.meeting import Host, Meeting
+
+PLANTED = b"planted-47-planted-contract-code-and-arguments"
+
+
+class Liar(PrivProtocol):
+    """Says nothing by itself, and hears everything."""
+
+    def __init__(self, member: Member) -> None:
+        super().__init__(member.enclave, member.node_key.public_key, SystemClock(), SystemEntropy())
+        self.heard: list[tuple[int, bytes]] = []
+
+    def attach(self, peer: Peer, version: int) -> PrivPeer:
+        return Deaf(self, peer)
+
+
+class Deaf(PrivPeer):
+    """Keeps what it hears and does nothing about it."""
+
+    def __init__(self, liar: Liar, peer: Peer) -> None:
+        super().__init__(peer, liar.enclave, liar.node_id, liar.clock, liar.entropy)
+        self._heard = liar.heard
+
+    def received(self, code: int, payload: bytes) -> None:
+        self._heard.append((code, payload))
+
+
+UNPROVEN = [
+    (Code.PUSH_PAYLOAD, rlp.encode([b"x"])),
+    (Code.PUSH_GROUP, rlp.encode([b"x"])),
+    (Code.GET_PAYLOAD, messages.encode_request(1, [])),
+    (Code.LIST, messages.encode_list(ListRequest(1, bytes(32), 0))),
+]
+BREACHES = [
+    *UNPROVEN,
+    (Code.ANNOUNCE, b"\xff"),
+    (Code.ANNOUNCE, rlp.encode([bytes([n]) * 32 for n in range(MOST_KEYS + 1)])),
+    (Code.CHALLENGE, rlp.encode([[b"x"]])),
+    (Code.PROOF, b""),
+    (Code.ACK, b"\xc1\x00"),
+    (Code.PAYLOAD, b"\x80"),
+    (Code.LISTED, b"\xc0"),
+    (Code.PUSH_PAYLOAD, bytes(MOST_RECORD_BYTES + 2 * 1024 * 1024)),
+]
+
+
+@pytest.mark.parametrize(("code", "payload"), BREACHES)
+def test_whoever_breaks_the_protocol_is_left(tmp_path: Path, code: Code, payload: bytes) -> None:
+    victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
+
+    async def story() -> None:
+        host = victim.host()
+        meeting = Meeting(Host(evil.node_key, [Liar(evil)]), host)
+        near, _ = await meeting.peers()
+        near.send("priv", code, payload)
+        await meeting.over()
+        assert [ending.reason for ending in host.endings] == [DisconnectReason.BREACH]
+        assert victim.enclave.directory.known() == {}
+        assert victim.store.rows("payloads", b"", b"", 1) == []
+
+    asyncio.run(story())
+
+
+def test_whoever_announces_for_ever_is_left(tmp_path: Path) -> None:
+    victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
+
+    async def story() -> None:
+        host = victim.host()
+        liar = Liar(evil)
+        meeting = Meeting(Host(evil.node_key, [liar]), host)
+        near, _ = await meeting.peers()
+        for number in range(50):
+            near.send("priv", Code.ANNOUNCE, messages.encode_keys([bytes([number + 1]) * 32]))
+        await meeting.over()
+        assert [ending.reason for ending in host.endings] == [DisconnectReason.BREACH]
+        assert sum(code == Code.CHALLENGE for code, _ in liar.heard) <= 12
+
+    asyncio.run(story())
+
+
+def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
+    """Somebody claims b's key, and cannot answer."""
+    a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
+
+    async def story() -> None:
+        liar = Liar(evil)
+        meeting = Meeting(Host(evil.node_key, [liar]), a.host())
+        near, _ = await meeting.peers()
+        near.send("priv", Code.ANNOUNCE, messages.encode_keys([b.key]))
+        await until(lambda: any(code == Code.CHALLENGE for code, _ in liar.heard))
+        near.send("priv", Code.PROOF, messages.encode_proofs([(b.key, bytes(32))]))
+        await asyncio.sleep(0.02)
+        assert not a.enclave.directory.lines(b.key)
+        await part([meeting])
+
+    asyncio.run(story())
+
+
+def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -> None:
+    """Wrong keys and replays are answers with a reason; they cost the sender its time, not the session."""
+    victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
+    stranger = EnclaveKeyring([b"\x55" * 32])
+    [strange] = stranger.public_keys
+
+    async def story() -> None:
+        async with at_work(victim, evil):
+            meetings = await met(victim, evil)
+            [line] = evil.enclave.directory.lines(victim.key)
+            members = [victim.key, strange]
+            _, record = stranger.seal(b"text", strange, members, 2, legacy_id(members), SystemEntropy().token(80))
+            [parcel] = messages.read_payloads(rlp.encode([record]))
+            assert await line.push(parcel) == "its sender's key is not proven"
+            assert await evil.enclave.send(PLANTED, evil.key, [victim.key])
+            await part(meetings)
+
+    asyncio.run(story())
+
+
+def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
+    """Every byte that c hears on its sessions with members, and everything that it stores."""
+    a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
+    heard: list[bytes] = []
+
+    class Recorded(PrivPeer):
+        def received(self, code: int, payload: bytes) -> None:
+            heard.append(payload)
+            super().received(code, payload)
+
+    class Recording(PrivProtocol):
+        def attach(self, peer: Peer, version: int) -> PrivPeer:
+            attached = Recorded(peer, self.enclave, self.node_id, self.clock, self.entropy)
+            attached.announce()
+            return attached
+
+    c.protocol = Recording(c.enclave, c.node_key.public_key, SystemClock(), SystemEntropy())
+
+    async def story() -> list[bytes]:
+        async with at_work(a, b, c):
+            meetings = await met(a, b, c)
+            group = await a.enclave.create_group([a.key, b.key], a.key, "planted-name-of-the-group", "planted-purpose")
+            keys = [await a.enclave.send(PLANTED, a.key, [b.key]), await b.enclave.send(PLANTED, b.key, [a.key])]
+            keys.append(await b.enclave.send(PLANTED, b.key, group_id=group.id))
+            assert await c.enclave.fetch_missing() == 0
+            await part(meetings)
+            return [*keys, group.id, legacy_id([a.key, b.key])]
+
+    ids = asyncio.run(story())
+    sealed = [a.store.row("payloads", key) for key in ids[:3]]
+    planted = [PLANTED, b64encode(PLANTED), b"planted-name", b"planted-purpose", *ids]
+    planted += [record[-40:] for record in sealed if record is not None]
+    assert len(planted) == 12
+    for member in (a, b, c):
+        member.close()
+    capture = b"".join(heard)
+    assert len(heard) >= 6
+    stored = (c.path / "data.mdb").read_bytes()
+    for text in planted:
+        assert text not in capture
+        assert text not in stored
+    # the members' databases hold sealed records, and groups in the clear as members see them
+    for member in (a, b):
+        content = (member.path / "data.mdb").read_bytes()
+        assert PLANTED not in content
+        assert b64encode(PLANTED) not in content
+        assert ids[0] in content
