@@ -92,6 +92,17 @@ def test_every_type_of_transaction(library: str, tmp_path: Path) -> None:
 
 
 @LIBRARIES
+def test_the_same_through_the_one_address_of_the_page(library: str, tmp_path: Path) -> None:
+    dev = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--logging=WARN", "--page-http-port=0")
+    with NodeProcess(tmp_path / "data", *dev, command=("dev",)) as node:
+        address = f"127.0.0.1:{node.ports['page-http']}"
+        said = said_of(f"http://{address}/jsonrpc", f"ws://{address}/jsonws", f"{library}-types.mjs", tmp_path, None)
+    assert {said[name]["status"] for name in ("default", "0", "1", "2", "4")} == {
+        1 if library == "ethers" else "success"
+    }
+
+
+@LIBRARIES
 def test_the_newest_fork_too(library: str, tmp_path: Path) -> None:
     said = told(f"{library}-types.mjs", tmp_path)
     assert {said[name]["status"] for name in ("default", "0", "1", "2", "4")} == {

@@ -300,6 +300,16 @@ def test_nobody_outlives_the_supervisor(tmp_path: Path, number: signal.Signals) 
         supervisor.wait(10)
 
 
+def test_a_taken_port_is_said_before_anything_is_made(tmp_path: Path) -> None:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen()
+        port = one.getsockname()[1]
+        done = quickstart(tmp_path / "network", "up", f"--port={port}")
+    assert (done.returncode, f"Port {port} is taken" in done.stderr) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_node_that_does_not_start_ends_everything_and_is_named(tmp_path: Path) -> None:
     path = tmp_path / "network"
     succeeded(path, "up", "--print-commands", "--validators=1", "--port=0")

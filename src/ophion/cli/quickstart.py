@@ -25,7 +25,7 @@ from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
 from ophion.quickstart.plan import DEFAULT_PERIOD_S, PROXY, Consensus, Plan
 from ophion.quickstart.supervisor import Supervisor
-from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, Workdir, explained
+from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, Workdir, prepare
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import option, port, problems_of
 
@@ -116,10 +116,9 @@ def up(options: UpOptions, session: Session) -> int:
     """Make a network and run it."""
     if problems := problems_of(options):
         raise ConfigError(problems)
-    path = options.place
-    with explained(path):
-        os.umask(0o077)
-        path.mkdir(parents=True, exist_ok=True)
+    path, plan = options.place, options.plan
+    lay_out(plan, installed())  # a port that is taken is said before anything is made
+    prepare(path)
     lock = Lock.take(path)
     if lock is None or (path / PLAN).exists():
         if lock is not None:
@@ -128,15 +127,10 @@ def up(options: UpOptions, session: Session) -> int:
             return _print_commands(Workdir.open(path))
         raise CommandError(_taken(path))
     with lock:
-        work = Workdir.make(path, options.plan, SystemEntropy())
-        if options.print_commands:
-            layout = lay_out(work.plan, installed())
-            work.furnish(layout)
-            _show_commands(work, layout)
-            return 0
-        if not options.detach:
+        work = Workdir.make(path, plan, SystemEntropy())
+        if not options.print_commands and not options.detach:
             return _run(work, lock)
-    return _detached(work)
+    return _print_commands(work) if options.print_commands else _detached(work)
 
 
 def _taken(path: Path) -> str:

@@ -11,11 +11,14 @@ waited for is decided by the HTTP transport of the node, which this room is buil
 
 site         what there is to reach: nodes, roles, where their services listen; `site.json`
 paths        from a path to a service and the path there; what else is answered here
+roll         `nodes.json`: who answers at this moment
 failures     the answers when that does not work: 404, 502, 503, 504, in the language of the service
 heads        heads of requests and answers as they are passed on
 upstream     kept connections to one service, requests that wait for one
 answer       an answer on its way from a service: whole, or piece by piece with back-pressure
 tunnel       one WebSocket, after its handshake
 connection   one client
-service      the port
+front        the files of the page
+service      the port                                 process      the same as a process of its own
+options      those of a node that has a page
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import cast
+from typing import Final, cast
 
 from ophion.gateway.heads import handshake
 from ophion.gateway.paths import Passage, Paths
@@ -21,6 +21,8 @@ from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
 from ophion.rpc.transport.http.reader import RequestReader
 from ophion.rpc.transport.places import BUSY
+
+_MOST_AT_WORK: Final = 8
 
 
 class GatewayConnection(HttpConnection):
@@ -77,6 +79,11 @@ class GatewayConnection(HttpConnection):
     def _work_with(self, session: Session) -> None:
         super()._work_with(session)
         self._known_size = -1
+
+    @property
+    def _has_room(self) -> bool:
+        """Some requests at a time: each has a connection to the node, of which others need some too."""
+        return super()._has_room and len(self._answers) < _MOST_AT_WORK
 
     def eof_received(self) -> bool:
         self.wait_properly()

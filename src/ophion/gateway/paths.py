@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import orjson
 
 from ophion.gateway.failures import failure
 from ophion.gateway.heads import request_head, with_body, with_length
+from ophion.gateway.roll import NO_STORE, Roll
 from ophion.gateway.site import Kind, Site
 from ophion.gateway.upstream import Upstream
 from ophion.rpc.transport.http.policy import PlainHeads, Result
 from ophion.rpc.transport.http.wire import JSON, Request, Response
-from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.replies import Reply
 
 PageAnswer = tuple[int, Sequence[tuple[str, str]], bytes]
 """Status, headers and body."""
@@ -39,11 +39,8 @@ _OPTIONS: Final[Mapping[Kind, str]] = {
     Kind.GRAPHQL: "--graphql-http-enabled",
     Kind.METRICS: "--metrics-enabled",
 }
-_NO_STORE: Final = b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
 _DASHBOARD: Final = b"/grafana/d/ophion-overview/ophion?orgId=1&refresh=10s&from=now-30m&to=now&var-instance=All"
 """That of `metrics/dashboard.json`, which the quickstart gives to Grafana."""
-_LIVENESS: Final = b"GET /liveness HTTP/1.1\r\nHost: %b\r\n\r\n"
-_LIVENESS_S: Final = 1.0
 _MOST_SESSIONS: Final = 1024
 _TICK_S: Final = 5.0
 
@@ -90,12 +87,15 @@ class Paths:
         self._first = self._nodes[site.nodes[0].name.encode()]
         self._tools = {name.encode(): Upstream(None, name, place) for name, place in site.tools.items()}
         self._sessions: dict[bytes, Passage] = {}
+        named = {node.name: self._nodes[node.name.encode()].get(Kind.JSON_RPC) for node in site.nodes}
+        self._roll = Roll(site, named, loop)
         self._loop = loop
         self._ticking = loop.call_later(_TICK_S, self._tick)
 
     def close(self) -> None:
         """The service stops."""
         self._ticking.cancel()
+        self._roll.close()
         for upstream in self._upstreams():
             upstream.close()
 
@@ -114,9 +114,9 @@ class Paths:
         if request.method != b"GET":
             return failure(None, 404, "There is nothing here that takes this.")
         if request.path == b"/nodes.json":
-            return self._nodes_now()
+            return self._roll.now()
         if request.path == b"/metrics-index":
-            return Response(200, (self._metrics_index(),), JSON, _NO_STORE)
+            return Response(200, (self._metrics_index(),), JSON, NO_STORE)
         if request.path == b"/grafana-dashboard" and b"grafana" in self._tools:
             return Response(301, headers=b"Location: %b\r\n" % _DASHBOARD)
         return self._file(request)
@@ -187,55 +187,6 @@ class Paths:
         return Response(status, (body,) if body else (), None if kind is None else kind.encode(), lines.encode())
 
     # --- what there is ---------------------------------------------------------------------------
-
-    def _nodes_now(self) -> Pending[Response]:
-        """`nodes.json`: who belongs to the network, and who of them answers at this moment."""
-        names = [node.name for node in self._site.nodes]
-        is_up = dict.fromkeys(names, False)
-        missing = set(names)
-        asked: list[Pending[Any]] = []
-
-        def give_up() -> None:
-            timer.cancel()
-            for one in asked:
-                if not one.is_done:
-                    one.abandon()
-
-        def tell() -> None:
-            give_up()
-            pending.resolve(Response(200, (self._nodes_text(is_up),), JSON, _NO_STORE))
-
-        def heard(name: str, answer: object) -> None:
-            is_up[name] = not (isinstance(answer, Response) and answer.status == 502)
-            missing.discard(name)
-            if not missing:
-                tell()
-
-        pending: Pending[Response] = Pending(give_up)
-        timer = self._loop.call_later(_LIVENESS_S, tell)
-        for name in names:
-            service = self._nodes[name.encode()].get(Kind.JSON_RPC)
-            reply = None if service is None else service.ask(_LIVENESS % service.host)
-            if isinstance(reply, Pending):
-                asked.append(reply)
-                reply.deliver = partial(heard, name)
-            else:
-                # without JSON-RPC nobody can tell; who has too much to do is there
-                self._loop.call_soon(heard, name, reply)
-        return pending
-
-    def _nodes_text(self, is_up: Mapping[str, bool]) -> bytes:
-        nodes = [
-            {
-                "name": node.name,
-                "role": node.role,
-                "path": f"{node.name}/",
-                "up": is_up[node.name],
-                "enode": node.enode,
-            }
-            for node in self._site.nodes
-        ]
-        return orjson.dumps({"network": self._site.network, "consensus": self._site.consensus, "nodes": nodes})
 
     def _metrics_index(self) -> bytes:
         """What to scrape, in the form of Prometheus' service discovery over HTTP."""

@@ -11,6 +11,7 @@ import uvloop
 from ophion.gateway.front import page_files
 from ophion.gateway.service import MAX_CONNECTIONS, GatewayService
 from ophion.gateway.site import Site
+from ophion.gateway.upstream import MOST_CONNECTIONS
 from ophion.runtime import logs
 from ophion.runtime.open_files import allow_open_files
 from ophion.runtime.supervisor import Supervisor
@@ -19,7 +20,7 @@ from ophion.runtime.supervisor import Supervisor
 def run_gateway(site: Site, host: str, port: int) -> int:
     """Serve until told to stop; the return value is the exit code."""
     logs.configure(logs.LogLevel.INFO)
-    allow_open_files(2 * MAX_CONNECTIONS)
+    allow_open_files(2 * MAX_CONNECTIONS + MOST_CONNECTIONS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(GatewayService(lambda: site, page_files(), host, port, name="Proxy")))
     return 0

@@ -25,7 +25,7 @@ from ophion.rpc.transport.streaming import StreamedAnswer
 
 logger = logging.getLogger(__name__)
 
-MOST_CONNECTIONS: Final = 1024
+MOST_CONNECTIONS: Final = 2048
 MOST_WAITING: Final = 4096
 CONNECT_S: Final = 5.0
 _KEPT_S: Final = 60.0

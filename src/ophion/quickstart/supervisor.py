@@ -50,7 +50,8 @@ class Supervisor:
     async def run(self, ready: Callable[[], None]) -> bool:
         """Start everything, call `ready` when every node has a new block, wait for the end; whether all went well."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # as nohup starts it
+        for number in (signal.SIGINT, signal.SIGTERM, *(() if outlives_terminal else (signal.SIGHUP,))):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGCHLD, self._notice)
         orders = await listen(self._work.path, self._order)

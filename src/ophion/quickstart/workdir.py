@@ -53,22 +53,28 @@ class Workdir:
 
     @classmethod
     def make(cls, path: Path, plan: Plan, entropy: Entropy) -> Workdir:
-        """A new network in a directory that holds nothing but its lock: keys and first block."""
-        with explained(path):
-            if others := [entry.name for entry in os.scandir(path) if entry.name != LOCK]:
-                raise CommandError(f"{path} holds no network but something else ({others[0]}): choose another.")
-            work = cls(path, plan)
-            (path / LOGS).mkdir()
-            keys = {node.name: new_key(entropy) for node in plan.nodes}
-            for name, key in keys.items():
-                (path / name).mkdir(mode=0o700)
-                write_text(path / name / "key", f"0x{key.secret().hex()}", mode=0o600)
-            if plan.consensus is not Consensus.DEV:
-                members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
-                write_text(path / "genesis.json", json.dumps(genesis_document(plan, members), indent=2) + "\n")
-            # the last one: until it is there, there is no network
-            write_text(path / PLAN, plan.text())
+        """A new network: keys and first block. Nothing is left of it where that does not succeed."""
+        work = cls(path, plan)
+        try:
+            with explained(path):
+                work._make(entropy)
+        except BaseException:
+            work.remove()
+            raise
         return work
+
+    def _make(self, entropy: Entropy) -> None:
+        path, plan = self.path, self.plan
+        (path / LOGS).mkdir()
+        keys = {node.name: new_key(entropy) for node in plan.nodes}
+        for name, key in keys.items():
+            (path / name).mkdir(mode=0o700)
+            write_text(path / name / "key", f"0x{key.secret().hex()}", mode=0o600)
+        if plan.consensus is not Consensus.DEV:
+            members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
+            write_text(path / "genesis.json", json.dumps(genesis_document(plan, members), indent=2) + "\n")
+        # the last one: until it is there, there is no network
+        write_text(path / PLAN, plan.text())
 
     def furnish(self, layout: Layout) -> None:
         """What depends on ports: who connects to whom, who may, where everything is."""
@@ -118,6 +124,17 @@ class Workdir:
     def _enode(self, name: str, layout: Layout) -> str:
         key: PrivateKey = load_key(self.path / name / "key")
         return f"enode://{key.public_key.hex()}@{HOST}:{layout.nodes[name].p2p}"
+
+
+def prepare(path: Path) -> None:
+    """A directory for a new network: absent, empty, or with a network in it already, which others decide about."""
+    with explained(path):
+        os.umask(0o077)
+        path.mkdir(parents=True, exist_ok=True)
+        if not (path / PLAN).exists():
+            others = [entry.name for entry in os.scandir(path) if entry.name != LOCK]
+            if others:
+                raise CommandError(f"{path} holds no network but something else ({others[0]}): choose another.")
 
 
 @contextmanager

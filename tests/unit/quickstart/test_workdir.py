@@ -15,7 +15,7 @@ from ophion.permissions.options import DEFAULT_FILE
 from ophion.primitives.enode import Enode
 from ophion.quickstart.layout import Layout, NodePorts
 from ophion.quickstart.plan import Consensus, Plan
-from ophion.quickstart.workdir import Workdir
+from ophion.quickstart.workdir import Workdir, prepare
 from ophion.runtime.clock import SystemEntropy
 
 PLAN = Plan(Consensus.QBFT, 2, 2, None, False, True)
@@ -66,10 +66,31 @@ def test_what_others_have_put_there_stays(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
+class Broken:
+    """A random source that dries up."""
+
+    def __init__(self) -> None:
+        self.left = 2
+
+    def token(self, size: int) -> bytes:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return SystemEntropy.token(size)
+
+
+def test_nothing_is_left_of_one_that_was_not_finished(tmp_path: Path) -> None:
+    place = tmp_path / "network"
+    prepare(place)
+    with pytest.raises(KeyboardInterrupt):
+        Workdir.make(place, PLAN, Broken())
+    assert not place.exists()
+
+
 def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     with pytest.raises(CommandError, match="holds no network but something else"):
-        Workdir.make(tmp_path, PLAN, SystemEntropy())
+        prepare(tmp_path)
     with pytest.raises(CommandError, match="There is no network in"):
         Workdir.open(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
