@@ -14,17 +14,25 @@ from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import Store, open_store
 from ophion.peers.priv.protocol import PrivProtocol
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.lanes import InlineLanes, Lanes
 from ophion.testing.meeting import Host, Meeting
 
 
 class Member:
     """One node's enclave, which can be stopped and opened again."""
 
-    def __init__(self, path: Path, number: int, mode: DeliveryMode = DeliveryMode.ALL, keys: int = 1) -> None:
+    def __init__(
+        self,
+        path: Path,
+        number: int,
+        mode: DeliveryMode = DeliveryMode.ALL,
+        keys: int = 1,
+        lanes: Lanes | None = None,
+    ) -> None:
         self.path = path / f"member{number}"
         self.number = number
         self.mode = mode
+        self.lanes: Lanes = lanes or InlineLanes()
         self.secrets = [bytes([number, index]) * 16 for index in range(keys)]
         self.node_key = PrivateKey(bytes([100 + number]) * 32)
         self.late: list[bytes] = []
@@ -35,7 +43,7 @@ class Member:
         self.store: Store = open_store(self.path)
         keyring = EnclaveKeyring(self.secrets)
         settings = settings or EnclaveSettings(self.mode)
-        self.enclave = InnerEnclave(self.store, keyring, InlineLanes(), SystemEntropy(), settings)
+        self.enclave = InnerEnclave(self.store, keyring, self.lanes, SystemEntropy(), settings)
         self.enclave.on_late = self.late.extend
         self.key = self.enclave.keys[0]
         clock = SystemClock()
