@@ -72,8 +72,8 @@ AFTER_MERGE = {
     "InvalidTxs",
     "LargeTxRequest",
     "NewPooledTxs",
+    "BlobViolations",
 }
-"""All but BlobViolations: blob transactions are not passed on between peers, so nobody asks for announced ones."""
 
 
 def test_others_read_our_hello(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from ophion.primitives.types import Address
 TRANSACTION_GAS_CAP = 2**24
 """Most gas a transaction may ask for from Osaka on (EIP-7825)."""
 
-_BLOB_TYPE, _SET_CODE_TYPE = 3, 4
+BLOB_TYPE, _SET_CODE_TYPE = 3, 4
 _BLOB_VERSION = 1
 _LAST_NONCE = 2**64 - 1
 _NO_SENDER = "signature: no public key"
@@ -138,7 +138,7 @@ def undecodable(reason: str) -> PoolRejected:
 
 def blobs_are_there(transaction: Transaction, raw: bytes) -> PoolRejected | None:
     """A blob transaction is sent with its blobs; the form without them is for blocks (EIP-4844)."""
-    if raw[0] == _BLOB_TYPE and len(raw) == len(transaction.raw):
+    if raw[0] == BLOB_TYPE and len(raw) == len(transaction.raw):
         return PoolRejected("malformed", "the blobs of a blob transaction are missing")
     return None
 
@@ -158,7 +158,7 @@ def signature_names_a_chain(applicant: Applicant, gate: Gate) -> PoolRejected | 
 
 def parts_are_there(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     """What a transaction of its type cannot do without, and must not have too much of."""
-    if applicant.type < _BLOB_TYPE:
+    if applicant.type < BLOB_TYPE:
         return None
     if applicant.type == _SET_CODE_TYPE:
         if not applicant.transaction.authorization_count:

@@ -11,7 +11,8 @@ from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.fees import FeeFloor
 from ophion.errors import PoolRejected, StorageError
 from ophion.native.transactions import Transaction, decode_transactions
-from ophion.pool.admission import Account, Applicant, Gate, PoolHead, blobs_are_there, judge, undecodable
+from ophion.pool.admission import BLOB_TYPE, Account, Applicant, Gate, PoolHead, blobs_are_there, judge, undecodable
+from ophion.pool.blobs import Blobs
 from ophion.pool.departures import Departures
 from ophion.pool.events import (
     Added,
@@ -75,6 +76,7 @@ class TxPool:
         self._refusal_of = refusal_of
         self._journal = journal
         self._queue = Queue(config.max_size, config.max_bytes)
+        self._blobs = Blobs()
         self._accounts: dict[Address, Account] = {}
         self._gate = Gate.at(head, floor, refusal_of, config.fee_cap, config.needs_chain_id)
         self._sequence = 0
@@ -114,7 +116,10 @@ class TxPool:
         refusal = blobs_are_there(decoded, raw)
         if refusal is not None:
             return Rejected(refusal, decoded.hash)
-        return self._consider(decoded, is_local, self._clock.now(), entered)
+        admission = self._consider(decoded, is_local, self._clock.now(), entered)
+        if isinstance(admission, Admitted) and len(raw) > len(decoded.raw):
+            self._blobs.put(admission.hash, raw)
+        return admission
 
     def _consider(
         self, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
@@ -213,6 +218,10 @@ class TxPool:
         """The pooled transaction with this hash."""
         return self._queue.by_hash.get(hash)
 
+    def travelling(self, item: PooledTransaction) -> bytes | None:
+        """A pooled transaction in the form in which nodes pass it on; None when its blobs are not here any more."""
+        return self._blobs.get(item.hash) if item.transaction.type == BLOB_TYPE else item.transaction.raw
+
     def by_sender_nonce(self, sender: Address, nonce: int) -> PooledTransaction | None:
         """The pooled transaction of this sender with this nonce."""
         return self._queue.find(sender, nonce)
@@ -276,6 +285,7 @@ class TxPool:
             self.events.publish(Dropped(tuple(stale), DropReason.STALE))
         if isinstance(event, Reorged):
             self._return(event, mined)
+        self._forget_blobs()
         self._compact()
 
     def _return(self, event: Reorged, mined: set[Hash32]) -> None:
@@ -295,7 +305,12 @@ class TxPool:
             self._queue.remove(item)
         if dropped:
             self.version += 1
+            self._forget_blobs()
             self.events.publish(Dropped(dropped, reason, details))
+
+    def _forget_blobs(self) -> None:
+        if len(self._blobs):
+            self._blobs.keep(self._queue.by_hash.__contains__)
 
     def sweep(self) -> None:
         """Take out what has waited longer than the retention, and what another block made too old."""

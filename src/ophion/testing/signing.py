@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 from ophion.chainspec.dev import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
 from ophion.native.crypto import PrivateKey
+from ophion.primitives import rlp
 from ophion.primitives.types import WEI_PER_GWEI, Address, Hash32
 from ophion.wallet.unsigned import BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, Authorization, UnsignedTransaction
 
@@ -69,6 +71,16 @@ def blob_transaction(key: PrivateKey, nonce: int, hashes: Sequence[Hash32], *, c
         max_fee_per_blob_gas=1,
         blob_hashes=hashes,
     ).signed_by(key)
+
+
+def with_empty_blobs(key: PrivateKey, nonce: int, count: int = 1, *, chain_id: int = DEV_CHAIN_ID) -> bytes:
+    """A transaction with blobs of nothing but zeros, and the blobs: commitment and proof are the point at infinity."""
+    infinity = b"\xc0" + bytes(47)
+    hash = b"\x01" + sha256(infinity).digest()[1:]
+    inner = blob_transaction(key, nonce, [hash] * count, chain_id=chain_id)
+    blobs = rlp.list_of([rlp.encode_bytes(bytes(131_072))] * count)
+    points = rlp.list_of([rlp.encode_bytes(infinity)] * count)
+    return inner[:1] + rlp.list_of([inner[1:], blobs, points, points])
 
 
 def set_code_transaction(

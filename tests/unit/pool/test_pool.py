@@ -23,7 +23,7 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.block import HashedHeader, Header
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.lanes import InlineLanes
-from ophion.testing.signing import DEV_KEYS, blob_transaction, fee_transaction, legacy_transaction
+from ophion.testing.signing import DEV_KEYS, blob_transaction, fee_transaction, legacy_transaction, with_empty_blobs
 
 A, B, C = DEV_KEYS
 RICH = 10**24
@@ -173,6 +173,21 @@ def test_blobs_are_sent_with_their_transaction(world: Callable[..., State]) -> N
         assert isinstance(answer, Rejected)
         assert answer.error.reason == "malformed"
         assert "blobs of a blob transaction are missing" in answer.error.message
+
+    told(story, Bench(world))
+
+
+def test_blobs_are_kept_as_long_as_their_transaction(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        raw = with_empty_blobs(A, 0, 2)
+        [answer] = await bench.add(raw)
+        assert isinstance(answer, Admitted)
+        item = bench.pool.get(answer.hash)
+        assert item is not None
+        assert bench.pool.travelling(item) == raw
+        assert len(item.transaction.raw) < 1000
+        bench.pool.drop([answer.hash], DropReason.EXPIRED)
+        assert bench.pool.travelling(item) is None
 
     told(story, Bench(world))
 

@@ -7,14 +7,13 @@ bodies and receipts stop at the first block that is missing, because the asker c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeGuard
+from typing import Final
 
 from ophion.chain.chain import Chain
 from ophion.native.wire import body_rlp
 from ophion.peers.eth.exchanges import wrapped
 from ophion.peers.eth.messages import MAX_MESSAGE, GetHeaders
 from ophion.pool.pool import TxPool
-from ophion.pool.queue import PooledTransaction
 from ophion.primitives import rlp
 from ophion.primitives.types import HASH_LENGTH, Hash32
 
@@ -25,7 +24,6 @@ MOST_TRANSACTIONS: Final = 256
 SOFT_LIMIT: Final = 2 * 1024 * 1024
 _HARD_LIMIT: Final = MAX_MESSAGE - 64 * 1024
 """Leaves room for what is put around the items."""
-_BLOB_TYPE: Final = 3
 
 
 class Answers:
@@ -60,8 +58,9 @@ class Answers:
 
     def pooled(self, hashes: list[Hash32]) -> bytes:
         """Those of these transactions that are in the pool, in their order. For the event loop, whose pool it is."""
-        found = (self._pool.get(hash) for hash in hashes)
-        return _bounded((wrapped(item.transaction.raw) for item in found if may_travel(item)), MOST_TRANSACTIONS)
+        items = (item for hash in hashes if (item := self._pool.get(hash)) is not None)
+        found = (raw for item in items if (raw := self._pool.travelling(item)) is not None)
+        return _bounded(map(wrapped, found), MOST_TRANSACTIONS)
 
     def _headers(self, request: GetHeaders, head: int) -> Iterator[bytes]:
         store, distance = self._store, request.skip + 1
@@ -105,11 +104,6 @@ class Answers:
     def _body(self, block: Hash32) -> bytes | None:
         found = self._store.block(block)
         return None if found is None else body_rlp(found)
-
-
-def may_travel(item: PooledTransaction | None) -> TypeGuard[PooledTransaction]:
-    """Whether a pooled transaction can be sent: one with blobs cannot, because the pool does not keep the blobs."""
-    return item is not None and item.transaction.type != _BLOB_TYPE
 
 
 def _until_missing(hashes: list[Hash32], read: Callable[[Hash32], bytes | None]) -> Iterator[bytes]:

@@ -13,13 +13,16 @@ from itertools import pairwise
 from ophion.chain.validation import check_belongs
 from ophion.consensus.engine import Engine
 from ophion.errors import DecodeError, InvalidBlock
+from ophion.native.crypto import keccak256
 from ophion.native.failures import InvalidBody, NativeError
 from ophion.native.transactions import Body
 from ophion.native.wire import split_bodies, split_list, split_transactions
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.pool.admission import BLOB_TYPE
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Hash32
 
 
 def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[HashedHeader]:
@@ -82,6 +85,15 @@ def read_transactions(answer: bytes) -> list[bytes]:
     """The transactions of a message, as they stand in a block."""
     with decoding("transactions"):
         return split_transactions(answer)
+
+
+def pooled_hash(raw: bytes) -> Hash32:
+    """The hash of a transaction as it travels: blobs, which come behind it in a list around all, do not count."""
+    if raw[0] != BLOB_TYPE:
+        return keccak256(raw)
+    _, start, _ = rlp.head(raw, 1)
+    is_list, _, end = rlp.head(raw, start)
+    return keccak256(raw[:1] + raw[start:end] if is_list else raw)
 
 
 @contextmanager

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from ophion.native.crypto import keccak256
 from ophion.peers.allowance import Allowance
+from ophion.peers.eth.exchanges import pooled_hash
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.pool.admission import BLOB_TYPE
 from ophion.primitives.types import Hash32
 
 MOST_TRACKED: Final = 4096
@@ -31,7 +32,7 @@ _PER_S: Final = 16_384.0
 _MOST_UNREAD: Final = 256
 """Messages ignored in a row before the peer is cut off."""
 _SIZE_TOLERANCE: Final = 8
-_BLOB_TYPE: Final = 3
+_FIRST_OF_LISTS: Final = 0xC0
 _HIGHEST_TYPE: Final = 4
 
 
@@ -39,6 +40,8 @@ _HIGHEST_TYPE: Final = 4
 class _Wanted:
     """A transaction that nobody has sent yet."""
 
+    kind: int | None
+    """Its type, where the announcement said so."""
     size: int
     due: float
     announcers: list[EthPeer]
@@ -89,16 +92,16 @@ class TransactionFetcher:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"transaction type {max(message.types)}")
         peer.known_transactions.update(message.hashes)
         for kind, size, hash in zip(message.types, message.sizes, message.hashes, strict=True):
-            if kind != _BLOB_TYPE and self._is_wanted(hash):
-                self._track(peer, announcer, hash, size, now + WAIT_S)
+            if self._is_wanted(hash):
+                self._track(peer, announcer, hash, _Wanted(kind, size, now + WAIT_S, [peer]))
         self._schedule()
 
-    def _track(self, peer: EthPeer, announcer: _Announcer, hash: Hash32, size: int, due: float) -> None:
+    def _track(self, peer: EthPeer, announcer: _Announcer, hash: Hash32, new: _Wanted) -> None:
         if len(announcer.tracked) >= MOST_TRACKED or hash in announcer.tracked:
             return
         wanted = self._wanted.get(hash)
         if wanted is None:
-            self._wanted[hash] = _Wanted(size, due, [peer])
+            self._wanted[hash] = new
             self._queue.append(hash)
         elif len(wanted.announcers) < _MOST_ANNOUNCERS:
             wanted.announcers.append(peer)
@@ -187,22 +190,28 @@ class TransactionFetcher:
 
     async def _fetch(self, peer: EthPeer, hashes: list[Hash32]) -> None:
         try:
-            found = [(keccak256(raw), raw) for raw in await peer.pooled(hashes)]
+            found = [(pooled_hash(raw), raw) for raw in await peer.pooled(hashes)]
             if not {hash for hash, _ in found} <= set(hashes):
                 raise PeerMisbehaved(DisconnectReason.BREACH, "transactions that nobody asked for")
             for hash, raw in found:
-                self._check_size(peer, hash, raw)
+                self._check(peer, hash, raw)
             self._deliver(peer, found)
         except RequestFailed:
             return
         finally:
             self._done(peer, hashes)
 
-    def _check_size(self, peer: EthPeer, hash: Hash32, raw: bytes) -> None:
+    def _check(self, peer: EthPeer, hash: Hash32, raw: bytes) -> None:
+        """Hold what came against what was announced: whoever is asked for blobs must know what that costs."""
         wanted = self._wanted.get(hash)
         if wanted is None or not wanted.size or len(wanted.announcers) > 1:
             return  # nobody said, or nobody knows who
+        kind = 0 if raw[0] >= _FIRST_OF_LISTS else raw[0]
+        if wanted.kind != kind:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"a transaction of type {kind} was announced as another")
         if abs(wanted.size - len(raw)) > _SIZE_TOLERANCE:
+            if kind == BLOB_TYPE:
+                raise PeerMisbehaved(DisconnectReason.BREACH, "the size of an announced blob transaction is wrong")
             peer.useless("the size of an announced transaction is wrong")
 
     def _done(self, peer: EthPeer, hashes: list[Hash32]) -> None:

@@ -16,13 +16,13 @@ from typing import Final
 
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.native.wire import join_transactions
-from ophion.peers.eth.answers import may_travel
 from ophion.peers.eth.known import RecentHashes
 from ophion.peers.eth.messages import Code, TransactionHashes
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peers import EthPeers
 from ophion.peers.eth.transaction_fetcher import TransactionFetcher
 from ophion.peers.eth.transaction_intake import TransactionIntake
+from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Added, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
@@ -115,7 +115,7 @@ class TransactionGossip:
         self._intakes.pop(peer, None)
 
     async def _introduce(self, peer: EthPeer) -> None:
-        for items in _chunks([item for item in self._pool.transactions() if may_travel(item)], MOST_HASHES):
+        for items in _chunks(self._pool.transactions(), MOST_HASHES):
             self._announce(peer, [item for item in items if item.hash not in peer.known_transactions])
             await asyncio.sleep(0)
 
@@ -131,22 +131,21 @@ class TransactionGossip:
     def _pass_on(self) -> None:
         self._is_due = False
         fresh, self._fresh = self._fresh, []
-        items = [item for item in fresh if may_travel(item)]
         peers = list(self._peers)
-        if not peers or not items:
+        if not peers or not fresh:
             return
         # whoever gets them in full is drawn anew each time, so that over time everybody does
         self._random.shuffle(peers)
         in_full = max(1, isqrt(len(peers)))
         for peer in peers:
             known = peer.known_transactions
-            unknown = [item for item in items if item.hash not in known]
+            unknown = [item for item in fresh if item.hash not in known]
             if not unknown:
                 continue
             if in_full > 0:
                 in_full -= 1
-                self._send(peer, [item for item in unknown if item.size <= LARGE])
-                unknown = [item for item in unknown if item.size > LARGE]
+                self._send(peer, [item for item in unknown if _is_light(item)])
+                unknown = [item for item in unknown if not _is_light(item)]
             self._announce(peer, unknown)
 
     def _send(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
@@ -163,20 +162,30 @@ class TransactionGossip:
         if batch:
             self._send_batch(peer, batch, hashes)
 
+    def _weight(self, item: PooledTransaction) -> int:
+        """Bytes in which it travels; none when it cannot, because its blobs are not here any more."""
+        if item.transaction.type != BLOB_TYPE:
+            return item.size
+        return len(self._pool.travelling(item) or b"")
+
     def _send_batch(self, peer: EthPeer, batch: Sequence[bytes], hashes: Sequence[Hash32]) -> None:
         if peer.send(Code.TRANSACTIONS, join_transactions(batch)):
             peer.known_transactions.update(hashes)
             self.sent += len(hashes)
 
     def _announce(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
-        for some in _chunks(items, MOST_HASHES):
+        for some in _chunks([item for item in items if self._weight(item)], MOST_HASHES):
             hashes = [item.hash for item in some]
-            message = TransactionHashes(
-                bytes(item.transaction.type for item in some), [item.size for item in some], hashes
-            )
+            types = bytes(item.transaction.type for item in some)
+            message = TransactionHashes(types, list(map(self._weight, some)), hashes)
             if peer.send(Code.NEW_POOLED_TRANSACTION_HASHES, peer.version.write_hashes(message)):
                 peer.known_transactions.update(hashes)
                 self.announced_out += len(hashes)
+
+
+def _is_light(item: PooledTransaction) -> bool:
+    """Whether it may be sent to somebody who has not asked for it."""
+    return item.size <= LARGE and item.transaction.type != BLOB_TYPE
 
 
 def _chunks(items: Sequence[PooledTransaction], size: int) -> Iterator[Sequence[PooledTransaction]]:

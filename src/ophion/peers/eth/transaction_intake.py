@@ -18,7 +18,8 @@ from ophion.peers.allowance import Allowance
 from ophion.peers.eth.exchanges import read_transactions
 from ophion.peers.eth.known import RecentHashes
 from ophion.peers.eth.peer import EthPeer
-from ophion.peers.reasons import DisconnectReason
+from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Admission, Origin, Rejected
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
@@ -123,4 +124,6 @@ class TransactionIntake:
 
 
 def _hashed(raws: Sequence[bytes]) -> list[tuple[Hash32, bytes]]:
+    if any(raw[0] == BLOB_TYPE for raw in raws):
+        raise PeerMisbehaved(DisconnectReason.BREACH, "blobs that nobody has asked for")
     return [(keccak256(raw), raw) for raw in raws]

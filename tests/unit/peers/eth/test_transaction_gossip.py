@@ -7,16 +7,18 @@ from dataclasses import replace
 from math import isqrt
 from pathlib import Path
 
-from ophion.native.crypto import PrivateKey, keccak256
+import pytest
+
+from ophion.native.crypto import PrivateKey
 from ophion.peers.eth import transaction_fetcher, transaction_intake
-from ophion.peers.eth.exchanges import read_transactions, wrapped
+from ophion.peers.eth.exchanges import pooled_hash, read_transactions, wrapped
 from ophion.peers.eth.fields import enclosed, encode_hashes, list_of_hashes
 from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
 from ophion.peers.reasons import DisconnectReason
 from ophion.primitives import rlp
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
-from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction, with_empty_blobs
 from tests.unit.peers.eth.stories import told
 
 KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
@@ -28,7 +30,7 @@ def message(*raws: bytes) -> bytes:
 
 def announcement(*raws: bytes) -> bytes:
     types = bytes(0 if raw[0] >= 0xC0 else raw[0] for raw in raws)
-    return TransactionHashes(types, [len(raw) for raw in raws], [keccak256(raw) for raw in raws]).encode()
+    return TransactionHashes(types, [len(raw) for raw in raws], [pooled_hash(raw) for raw in raws]).encode()
 
 
 def in_full(wire: Wire) -> list[bytes]:
@@ -335,5 +337,59 @@ def test_old_clients_are_told_hashes_alone_and_believed_without_sizes(tmp_path: 
         here.deliver(Code.GET_NODE_DATA, enclosed(5, encode_hashes(hashes)))
         assert here.sent[-1] == (Code.NODE_DATA, enclosed(5, rlp.EMPTY_LIST))
         assert (here.ended, there.ended) == (None, None)
+
+    told(tmp_path, 2, story)
+
+
+def test_blobs_travel_on_demand_and_with_their_size(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode) -> None:
+        near, _ = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        await asyncio.sleep(1)
+        raw = with_empty_blobs(DEV_KEYS[1], 0, 2)
+        [hash] = await one.node.send(raw)
+        await asyncio.sleep(2)
+        assert in_full(near) == []
+        [sent] = [payload for code, payload in near.sent if code == Code.NEW_POOLED_TRANSACTION_HASHES]
+        announced = TransactionHashes.decode(sent)
+        assert (announced.types, announced.sizes, announced.hashes) == (b"\x03", [len(raw)], [hash])
+        item = two.node.pool.get(hash)
+        assert item is not None
+        assert two.node.pool.travelling(item) == raw
+
+    told(tmp_path, 2, story)
+
+
+def test_blobs_that_nobody_asked_for_are_a_breach(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode) -> None:
+        _near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        await asyncio.sleep(1)
+        far.deliver(Code.TRANSACTIONS, message(with_empty_blobs(DEV_KEYS[1], 0)))
+        await asyncio.sleep(1)
+        assert far.ended is not None
+        assert far.ended[0] is DisconnectReason.BREACH
+        assert "blobs that nobody has asked for" in far.ended[1]
+
+    told(tmp_path, 2, story)
+
+
+@pytest.mark.parametrize(("what", "change"), [("size", (0, 10)), ("type", (-1, 0))])
+def test_an_announcement_of_blobs_must_be_true(tmp_path: Path, what: str, change: tuple[int, int]) -> None:
+    async def story(one: EthNode, two: EthNode) -> None:
+        near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        await asyncio.sleep(1)
+        raw = with_empty_blobs(DEV_KEYS[1], 0)
+        await one.node.send(raw)
+
+        def lie(code: int, payload: bytes) -> bytes:
+            if code != Code.NEW_POOLED_TRANSACTION_HASHES:
+                return payload
+            told = TransactionHashes.decode(payload)
+            return replace(told, types=bytes([3 + change[0]]), sizes=[told.sizes[0] + change[1]]).encode()
+
+        near.intercept = lie
+        await asyncio.sleep(2)
+        assert far.ended is not None
+        assert far.ended[0] is DisconnectReason.BREACH
+        assert what in far.ended[1]
 
     told(tmp_path, 2, story)
