@@ -6,13 +6,14 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http.client import HTTPConnection
 from types import TracebackType
 from typing import Any
 
 import uvloop
 
+from ophion.gateway.paths import Page, PageAnswer
 from ophion.gateway.service import LIMITS, GatewayService
 from ophion.gateway.site import Kind, Place, Site, SiteNode
 from ophion.rpc.transport.budget import Budget
@@ -92,13 +93,18 @@ class Upstream(Loop):
         await asyncio.Event().wait()
 
 
+def _plain_page(path: str, headers: Mapping[bytes, bytes]) -> PageAnswer | None:
+    return (200, (("Content-Type", "text/html"),), b"page") if path == "/" else None
+
+
 class Gateway(Loop):
     """A gateway in front of a site."""
 
-    def __init__(self, site: Site, limits: HttpLimits = LIMITS, budget: Budget | None = None) -> None:
+    def __init__(
+        self, site: Site, limits: HttpLimits = LIMITS, budget: Budget | None = None, page: Page = _plain_page
+    ) -> None:
         super().__init__()
         self.commons = Commons(budget or Budget())
-        page = lambda path, headers: (200, (("Content-Type", "text/html"),), b"page") if path == "/" else None  # noqa: E731
         self.service = GatewayService(lambda: site, page, port=0, limits=limits, commons=self.commons)
 
     async def serve(self, ready: Callable[[], None]) -> None:

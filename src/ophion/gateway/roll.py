@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from ophion.gateway.site import Site
+from ophion.gateway.site import Kind, Site
 from ophion.gateway.upstream import Upstream
 from ophion.rpc.transport.http.wire import JSON, Response
 from ophion.rpc.transport.replies import Pending
@@ -99,4 +99,7 @@ class Roll:
             }
             for node in self._site.nodes
         ]
-        return orjson.dumps({"network": self._site.network, "consensus": self._site.consensus, "nodes": nodes})
+        site = self._site
+        services = [kind.value for kind in Kind if kind in site.nodes[0].places]
+        told = {"network": site.network, "consensus": site.consensus, "services": services, "token": site.needs_token}
+        return orjson.dumps({**told, "nodes": nodes})

@@ -51,6 +51,8 @@ class Site:
     nodes: tuple[SiteNode, ...]
     tools: Mapping[str, Place] = field(default_factory=dict)
     """`prometheus` and `grafana`, where they run beside the network."""
+    needs_token: bool = False
+    """Whether JSON-RPC over HTTP asks for a token."""
     host_name: str | None = None
     """The name by which the nodes permit to be addressed, where that is not the address they listen on."""
 
@@ -66,7 +68,8 @@ class Site:
             for node in self.nodes
         ]
         tools = {name: [place.host, place.port] for name, place in self.tools.items()}
-        document = {"network": self.network, "consensus": self.consensus, "nodes": nodes, "tools": tools}
+        network = {"network": self.network, "consensus": self.consensus, "token": self.needs_token}
+        document = {**network, "nodes": nodes, "tools": tools}
         path.write_text(json.dumps(document, indent=2) + "\n")
 
     @classmethod
@@ -78,7 +81,8 @@ class Site:
             tools = {str(name): _place(place) for name, place in document.get("tools", {}).items()}
             if not nodes:
                 raise ValueError("no nodes")
-            return cls(str(document["network"]), document["consensus"], nodes, tools)
+            token = document.get("token") is True
+            return cls(str(document["network"]), document["consensus"], nodes, tools, token)
         except OSError as error:
             raise CommandError(f"Unable to read {path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

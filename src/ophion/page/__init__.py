@@ -4,5 +4,5 @@ Plain web standards and no build step: what lies in `files/` is what the browser
 
     service          the files by path, with their headers; whoever listens (gateway, GraphQL) asks it
     files/main.js    from an address to a view; files/lib holds what views share, files/views one file a view
-    files/graphql    the editor: documents, completion, mistakes, schema
+    files/editor     the GraphQL editor: documents, completion, mistakes, schema
 """

@@ -7,6 +7,7 @@ the address; who comes with a plain path (`/block/12`, as addresses of explorers
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -30,7 +31,7 @@ _GUARD: Final = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Cache-Control", "no-cache"),
 )
-_VIEWS: Final = frozenset(("block", "blocks", "tx", "address", "consensus", "playground", "graphql", "search"))
+_VIEWS: Final = frozenset(("block", "blocks", "tx", "address", "consensus", "playground", "search"))
 _LONGEST_ADDRESS: Final = 256
 
 Headers = tuple[tuple[str, str], ...]
@@ -49,9 +50,14 @@ class PageFiles:
 
     def __init__(self, index: str = "index.html") -> None:
         """`index` is the file that `/` stands for."""
+        self._index = index
+
+    @cached_property
+    def _answers(self) -> Mapping[str, Answer]:
+        """Read when somebody asks for the first time: a node that nobody looks at starts without."""
         folder = files(__package__).joinpath("files")
-        self._answers = {f"/{name}": _answer(name, found.read_bytes()) for name, found in _walk(folder, "")}
-        self._answers["/"] = self._answers[f"/{index}"]
+        found = {f"/{name}": _answer(name, one.read_bytes()) for name, one in _walk(folder, "")}
+        return found | {"/": found[f"/{self._index}"]}
 
     def answer(self, path: str, headers: Mapping[bytes, bytes]) -> Answer | None:
         """The answer to a GET of `path`, which begins with a slash; None where there is no such file.

@@ -2,7 +2,7 @@
 
 import { h, put, say } from "./lib/dom.js";
 import { begin, live, onChange } from "./lib/live.js";
-import { hasService, network, readConsensus, readNetwork } from "./lib/nodes.js";
+import { hasService, network, own, readConsensus, readNetwork } from "./lib/nodes.js";
 import { askForToken } from "./lib/signin.js";
 import { acceptAbis } from "./lib/abis.js";
 import { destination } from "./lib/search.js";
@@ -110,7 +110,7 @@ async function search(event) {
 
 async function start() {
   dress(localStorage.getItem("ophion-theme") || "auto");
-  byId("search").addEventListener("submit", search);
+  byId("finder").addEventListener("submit", search);
   byId("token").addEventListener("click", () => askForToken());
   addEventListener("keydown", key);
   addEventListener("hashchange", route);
@@ -128,7 +128,7 @@ async function start() {
 async function know() {
   try {
     await readNetwork();
-    if (!token.wanted || token.value) await readConsensus();
+    if (own()?.up !== false && (!token.wanted || token.value)) await readConsensus();
   } catch { /* the views say what is missing */ }
 }
 

@@ -41,9 +41,11 @@ export function steps(spans, field, width, now = Date.now() / 1000) {
   const size = width / STEPS, values = new Array(STEPS).fill(0), begin = now - width;
   for (const span of spans) {
     if (span.to <= begin) continue;
-    const per = span[field] / Math.max(span.to - span.from, size);
-    const from = Math.max(0, Math.floor((Math.min(span.from, span.to - size) - begin) / size)), to = Math.min(STEPS - 1, Math.floor((span.to - begin) / size));
-    for (let at = from; at <= to; at++) values[at] += per;
+    const from = Math.min(span.from, span.to - 0.5), per = span[field] / (span.to - from);
+    for (let at = Math.max(0, Math.floor((from - begin) / size)); at < STEPS && begin + at * size < span.to; at++) {
+      const left = begin + at * size;
+      values[at] += (per * (Math.min(span.to, left + size) - Math.max(from, left))) / size;
+    }
   }
   return values.map((value, at) => (values[Math.max(0, at - 1)] + 2 * value + values[Math.min(STEPS - 1, at + 1)]) / 4);
 }

@@ -8,11 +8,11 @@ const CLOCK_OFF_S = 1;
 export function findings(network, live) {
   const lines = [], there = network.nodes.filter((node) => !node.problem && node.number !== null && node.number !== undefined);
   for (const node of network.nodes) if (node.problem) lines.push(["bad", `${node.name} does not answer: ${node.problem}.`]);
-  if (live.state === "silent") lines.push(["bad", `This page gets no answer${live.reason ? `: ${live.reason}` : ""}.`]);
+  if (live.state === "silent") lines.push(["bad", `This page gets no answer${live.reason ? `: ${live.reason.replace(/\.$/, "")}` : ""}.`]);
   const byNumber = new Map();
   for (const node of there) {
     const seen = byNumber.get(node.number);
-    if (seen && seen !== node.hash) lines.push(["bad", `Nodes have different blocks ${node.number}: the chain has forked, or they are of different networks.`]);
+    if (seen && node.hash && seen !== node.hash) lines.push(["bad", `Nodes have different blocks ${node.number}: the chain has forked, or they are of different networks.`]);
     byNumber.set(node.number, node.hash);
   }
   for (const node of there) {

@@ -11,8 +11,9 @@ export function drawing() {
   let shown = "";
   return {
     element,
-    draw(network) {
-      const plan = layout(network), mark = JSON.stringify(plan);
+    /** `maker` made the newest block: lit where nobody tells who proposes. */
+    draw(network, maker) {
+      const plan = layout(network, maker), mark = JSON.stringify(plan);
       if (mark === shown) return;
       shown = mark;
       element.setAttribute("aria-label", described(plan));
@@ -23,8 +24,8 @@ export function drawing() {
 }
 
 /** Places of nodes, strangers and links; a plain value, so that it can be compared. */
-export function layout(network) {
-  const proposer = network.round?.proposer?.toLowerCase(), members = new Set((network.round?.validators || []).map((one) => one.toLowerCase()));
+export function layout(network, maker) {
+  const proposer = (network.round?.proposer || (network.consensus ? maker : null))?.toLowerCase(), members = new Set((network.round?.validators || []).map((one) => one.toLowerCase()));
   const known = network.nodes.map((node) => ({
     id: idOf(node) || node.name, name: node.name, isUp: !node.problem && node.up !== false, isLit: !!proposer && node.address === proposer,
     isMember: node.role === "validator" || members.has(node.address), peers: (node.problem ? [] : node.connected || []).map((peer) => peer.id),

@@ -1,6 +1,7 @@
 /* A form field from a JSON schema: {element, read(), write(value)}; `read` gives undefined for what was left out. */
 
 import { h, put, say } from "./dom.js";
+import { prose } from "./values.js";
 import { count } from "./format.js";
 
 export class Mistake extends Error {}
@@ -19,9 +20,13 @@ function kindOf(schema) {
   return schema.enum ? "enum" : schema.type === "number" ? "integer" : schema.type || "any";
 }
 
+function caption(name, description, isRequired) {
+  return h("span", h("code", name), isRequired ? null : h("small", " · optional"), description ? h("small", " · ", prose(description)) : null);
+}
+
 function labelled(name, control, description, isRequired) {
   const mistake = h("span.mistake", { role: "alert", hidden: true });
-  const title = h("span", h("code", name), isRequired ? null : h("small", " optional"), description ? h("small", ` ${description}`) : null);
+  const title = caption(name, description, isRequired);
   return { element: h("div", h("label", title, control), mistake), mistake };
 }
 
@@ -94,9 +99,9 @@ function hint(patterns) {
 
 function group(name, schema, description, isRequired) {
   const parts = Object.entries(schema.properties).map(([key, inner]) => [key, field(key, inner, inner.description, (schema.required || []).includes(key) && isRequired)]);
-  const element = h("fieldset", h("legend", h("code", name), isRequired ? null : h("small", " optional"), description ? h("small", ` ${description}`) : null));
-  const shown = parts.slice(0, 4), rest = parts.slice(4);
-  put(element, element.firstChild, shown.map(([, part]) => part.element), rest.length ? h("details", h("summary", `${rest.length} more`), h("div.params", rest.map(([, part]) => part.element))) : null);
+  const element = h("fieldset", h("legend", caption(name, description, isRequired)));
+  const first = isRequired ? 4 : 0, shown = parts.slice(0, first), rest = parts.slice(first);
+  put(element, element.firstChild, shown.map(([, part]) => part.element), rest.length ? h("details", h("summary", isRequired ? `${rest.length} more` : `${rest.length} members`), h("div.params", rest.map(([, part]) => part.element))) : null);
   return {
     element,
     read() {

@@ -5,7 +5,9 @@
  * socket (a node without one, or one that wants a token, which browsers cannot send with a handshake), it polls. */
 
 import { call, token } from "./rpc.js";
-import { toHex, toNumber } from "./format.js";
+import { headers, summary } from "./headers.js";
+import { own, readNetwork } from "./nodes.js";
+import { toNumber } from "./format.js";
 
 const PAUSE_MS = 500, POLL_MS = 1000, MOST_ASKED = 20, KEPT_BLOCKS = 60, KEPT_SPANS = 240, MOST_WAITING = 400, LONGEST_SPAN_S = 30;
 
@@ -53,8 +55,19 @@ export async function begin(hasSocket) {
 
 /* --- the socket -------------------------------------------------------------------------------- */
 
-function connect() {
+/** While nothing comes, the server of the page knows whether there is anybody to ask; throws when there is not. */
+async function look() {
+  if (live.state === "silent") await readNetwork();
+  if (live.state !== "live" && own()?.up === false) throw new Error(`${own().name} is not running`);
+}
+
+async function connect() {
   if (token.wanted) return startPolling();
+  try {
+    await look();
+  } catch {
+    return setTimeout(connect, 2 * POLL_MS);
+  }
   const address = new URL("jsonws", location.href);
   address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
   address.hash = "";
@@ -74,7 +87,7 @@ function connect() {
         become("live");
         catchUp();
       }
-    } else if (message.method === "eth_subscription") note({ ...read(message.params.result), isHeard: true });
+    } else if (message.method === "eth_subscription") note({ ...summary(message.params.result), isHeard: true });
   };
   socket.onclose = () => {
     socket = null;
@@ -98,13 +111,14 @@ function startPolling() {
 /** Where we may have missed something: ask for the head, and take it as if it had been told. */
 async function catchUp() {
   try {
-    const block = await call("eth_getBlockByNumber", ["latest", false]);
+    await look();
+    const number = toNumber(await call("eth_blockNumber"));
     if (socket === null || live.state === "silent") become("polling");
-    const number = toNumber(block.number);
-    if (!live.head) await refill();
-    else if (block.hash !== live.head.hash) {
-      missed += Math.max(0, number - live.head.number - 1 - waiting.length);
-      note(read(block));
+    if (!live.head || number < live.head.number) await refill();
+    else if (number > live.head.number) {
+      const found = await headers(Math.max(live.head.number + 1, number - KEPT_BLOCKS + 1), number);
+      missed += Math.max(0, number - live.head.number - found.length - waiting.length);
+      for (const block of found.reverse()) note(block);
     }
   } catch (error) {
     become("silent", error.message);
@@ -159,17 +173,12 @@ async function take(heads, more) {
 /** The past, for a page that has just been opened. */
 async function refill() {
   try {
-    const newest = read(await call("eth_getBlockByNumber", ["latest", false]));
-    const numbers = Array.from({ length: Math.min(KEPT_BLOCKS - 1, newest.number) }, (_, at) => newest.number - 1 - at);
-    const ask = (number) => call("eth_getBlockByNumber", [toHex(number), false]).then(read);
-    const [first, rest] = [numbers.slice(0, 11), numbers.slice(11)];
-    live.blocks = [newest, ...(await Promise.all(first.map(ask)))];
-    live.head = newest;
-    live.spans = [];
-    if (live.state !== "live") become(socket ? "live" : "polling");
-    tell();
-    live.blocks.push(...(await Promise.all(rest.map(ask))).slice(0, KEPT_BLOCKS - live.blocks.length));
+    await look();
+    const number = toNumber(await call("eth_blockNumber"));
+    live.blocks = await headers(Math.max(0, number - KEPT_BLOCKS + 1), number);
+    live.head = live.blocks[0];
     live.spans = spansOf(live.blocks);
+    if (live.state !== "live") become(socket ? "live" : "polling");
     tell();
   } catch (error) {
     become("silent", error.message);
@@ -188,14 +197,6 @@ function spansOf(blocks) {
     } else spans.push({ from, to: block.timestamp, blocks: 1, txs: block.txs || 0, gas: block.gasUsed });
   }
   return spans;
-}
-
-function read(header) {
-  return {
-    number: toNumber(header.number), hash: header.hash, timestamp: toNumber(header.timestamp), arrived: Date.now() / 1000,
-    miner: header.miner, txs: header.transactions ? header.transactions.length : null, gasUsed: toNumber(header.gasUsed),
-    gasLimit: toNumber(header.gasLimit), baseFee: header.baseFeePerGas, size: header.size ? toNumber(header.size) : null,
-  };
 }
 
 /* --- figures ----------------------------------------------------------------------------------- */

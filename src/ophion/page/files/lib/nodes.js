@@ -83,22 +83,21 @@ async function look() {
     for (const node of network.nodes) Object.assign(node, { up: false, problem: error.message });
     return;
   }
-  const [, status] = await Promise.all([Promise.all(network.nodes.map(examine)), roundOf("")]);
-  network.round = status;
+  if (network.chainId === null && own()?.up !== false && (!token.wanted || token.value)) await readConsensus().catch(() => null);
+  await Promise.all([...network.nodes.map(examine), readRound()]);
   for (const node of network.nodes) {
     node.address = addressOfEnode(node.enode);
     if (node.address) names.set(node.address, node.name);
   }
 }
 
-/** The state of consensus as one node sees it. */
-export async function roundOf(path) {
+/** The state of consensus as a validator sees it, or else this node; who only follows knows no proposer. */
+export async function readRound() {
   if (network.consensus !== "qbft" && network.consensus !== "ibft") return null;
-  try {
-    return await attempt(`${network.consensus}_getStatus`, [], path);
-  } catch {
-    return null;
-  }
+  const validator = network.nodes.find((node) => node.role === "validator" && !node.problem && node.up !== false);
+  const told = await Promise.all([...new Set([validator?.path ?? "", ""])].map((path) => attempt(`${network.consensus}_getStatus`, [], path).catch(() => null)));
+  network.round = told.find((one) => one?.proposer) || told.find(Boolean) || null;
+  return network.round;
 }
 
 async function examine(node) {
@@ -107,15 +106,18 @@ async function examine(node) {
     return;
   }
   try {
-    const asks = [["eth_getBlockByNumber", ["latest", false]], ["net_peerCount"], ["eth_syncing"], ["web3_clientVersion"], ["admin_peers"], ["txpool_status"], ["debug_metrics"]];
+    const asks = [["eth_blockNumber"], ["admin_nodeInfo"], ["net_peerCount"], ["eth_syncing"], ["web3_clientVersion"], ["admin_peers"], ["txpool_status"], ["debug_metrics"]];
     if (!node.enode) asks.push(["net_enode"]);
-    const [block, peers, syncing, client, connected, pool, metrics, enode] = await Promise.all(asks.map(([method, params]) => attempt(method, params, node.path)));
+    const [number, info, peers, syncing, client, connected, pool, metrics, enode] = await Promise.all(asks.map(([method, params]) => attempt(method, params, node.path)));
     Object.assign(node, {
       problem: null, client, peers: peers === null ? null : toNumber(peers), syncing: syncing || null, pool, metrics,
-      number: block ? toNumber(block.number) : null, hash: block?.hash, timestamp: block ? toNumber(block.timestamp) : null,
+      number: number === null ? null : toNumber(number), hash: info?.protocols.eth.head,
       connected: (connected || []).map((peer) => ({ id: peer.id.replace(/^0x/, ""), name: peer.name, inbound: peer.network?.inbound })),
     });
     if (enode) node.enode = enode;
+    const used = metrics?.process.cpu_seconds_total, now = performance.now() / 1000, last = node.clock;
+    node.cpu = used !== undefined && last && now - last.at > 0.5 ? Math.max(0, (used - last.used) / (now - last.at)) : node.cpu ?? null;
+    if (used !== undefined) node.clock = { used, at: now };
   } catch (error) {
     node.problem = error instanceof RpcError ? error.message : "no answer";
   }

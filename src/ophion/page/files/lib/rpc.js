@@ -25,14 +25,25 @@ export class NoAnswer extends Error {}
 const KEY = "ophion-token";
 export const token = {
   wanted: false,
+  /** Nothing once it has expired: a request with it would only be refused. */
   get value() {
-    return sessionStorage.getItem(KEY) || "";
+    const text = sessionStorage.getItem(KEY) || "";
+    return text && expiry(text) < Date.now() / 1000 ? "" : text;
   },
   set value(text) {
     text ? sessionStorage.setItem(KEY, text) : sessionStorage.removeItem(KEY);
     events.dispatchEvent(new Event("token"));
   },
 };
+/** When a token ends, in seconds; never, where it does not tell. */
+function expiry(text) {
+  try {
+    return JSON.parse(atob(text.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"))).exp ?? Infinity;
+  } catch {
+    return Infinity;
+  }
+}
+
 /** Tells "token" when it changes and "unauthorized" when one is needed or not good any more. */
 export const events = new EventTarget();
 
@@ -79,6 +90,11 @@ export async function attempt(method, params, path) {
 }
 
 async function send(path, calls) {
+  if (token.wanted && !token.value) {
+    events.dispatchEvent(new Event("unauthorized"));
+    for (const one of calls) one.reject(new RpcError({ code: -40100, message: "The node asks for a token." }));
+    return;
+  }
   const body = calls.map(({ id, method, params }) => ({ jsonrpc: "2.0", id, method, params }));
   let answers;
   try {
@@ -93,7 +109,7 @@ async function send(path, calls) {
     if (!answer) one.reject(new NoAnswer("the batch was answered without this call"));
     else if (answer.error) {
       const error = new RpcError(answer.error);
-      if (error.isUnauthorized) unauthorized();
+      if (error.isUnauthorized && !token.value) unauthorized();
       one.reject(error);
     } else one.resolve(answer.result);
   }

@@ -25,6 +25,9 @@ export function valueOf(value) {
   return h("span.text", value);
 }
 
+/** Text of descriptions, in which `names` stand between backticks. */
+export const prose = (text) => (text || "").split("`").map((part, at) => (at % 2 ? h("code", part) : part));
+
 const LONGEST = 200_000, MOST_PARTS = 4000;
 
 /** JSON text with colours, bounded: what is longer is shown plain, and cut at the end. */

@@ -10,7 +10,7 @@ import { live, onChange } from "../lib/live.js";
 import { transactionTable } from "./block.js";
 import { slotName, trimmed } from "./transaction.js";
 
-const ROWS = 10, SLOTS = 50, BACK = 1000, ZERO = "0x" + "0".repeat(64);
+const ROWS = 10, MOST = 20, SLOTS = 50, BACK = 1000, ZERO = "0x" + "0".repeat(64);
 
 export async function show(root, [given]) {
   const address = given.toLowerCase();
@@ -98,11 +98,21 @@ function sentBy(address, total) {
   return place;
 }
 
+/** The newest things that `ask(from, to)` finds, newest first: a block is searched, then ten, a hundred, until there are enough. */
+async function newestOf(ask) {
+  const found = [];
+  for (let size = 1, to = live.head?.number ?? toNumber(await call("eth_blockNumber")), end = Math.max(0, to - BACK + 1); to >= end && found.length < MOST; size *= 10) {
+    const from = Math.max(end, to - size + 1);
+    found.push(...(await ask(toHex(from), toHex(to))).slice(-MOST).reverse());
+    to = from - 1;
+  }
+  return found.slice(0, MOST);
+}
+
 function calledBy(address) {
-  const place = h("div", h("p.soft", "…")), newest = live.head?.number ?? 0;
-  const ask = { fromBlock: toHex(Math.max(0, newest - BACK + 1)), toBlock: "latest", toAddress: [address], count: 2 * ROWS };
-  call("trace_filter", [ask]).then((found) => {
-    put(place, table("Calls to it", ["Block", "Transaction", "From", "Kind", ["Value", "right"]], found.slice(0, 2 * ROWS).map((one) => [
+  const place = h("div", h("p.soft", "…"));
+  newestOf((fromBlock, toBlock) => call("trace_filter", [{ fromBlock, toBlock, toAddress: [address], count: 1000 }])).then((found) => {
+    put(place, table("Calls to it", ["Block", "Transaction", "From", "Kind", ["Value", "right"]], found.map((one) => [
       blockLink(one.blockNumber), one.transactionHash ? txLink(one.transactionHash) : "", one.action.from ? addressLink(one.action.from) : "", one.action.callType || one.type,
       [one.action.value ? ether(one.action.value) : "", "right"]]), "Nobody has called it."));
   }, (error) => put(place, h("p.soft", error.isAbsent ? "Needs the group TRACE (--rpc-http-api)." : error.message)));
@@ -110,9 +120,8 @@ function calledBy(address) {
 }
 
 async function logsOf(address) {
-  const newest = live.head?.number ?? 0;
-  const found = (await attempt("eth_getLogs", [{ address, fromBlock: toHex(Math.max(0, newest - BACK + 1)), toBlock: "latest" }])) || [];
-  return table("Logs", ["Block", "Transaction", "Event"], found.slice(-2 * ROWS).reverse().map((log) => [
+  const found = await newestOf(async (fromBlock, toBlock) => (await attempt("eth_getLogs", [{ address, fromBlock, toBlock }])) || []);
+  return table("Logs", ["Block", "Transaction", "Event"], found.map((log) => [
     blockLink(toNumber(log.blockNumber)), txLink(log.transactionHash), h("span.signature", decodeEvent(log)?.signature || log.topics[0]?.slice(0, 10) || "anonymous")]), "It has written none.");
 }
 

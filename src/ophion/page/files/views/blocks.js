@@ -1,7 +1,8 @@
 /* Blocks, newest first; the first page follows the chain. */
 
 import { h, put, table } from "../lib/dom.js";
-import { addressLink, ago, blockLink, bytes, count, toHex, toNumber } from "../lib/format.js";
+import { addressLink, ago, blockLink, count, short, toNumber } from "../lib/format.js";
+import { headers } from "../lib/headers.js";
 import { live, onChange } from "../lib/live.js";
 import { call } from "../lib/rpc.js";
 
@@ -30,20 +31,13 @@ export async function show(root, [wanted]) {
 }
 
 async function page(body, foot, top, isFirst) {
-  const numbers = Array.from({ length: Math.min(ROWS, top + 1) }, (_, at) => top - at);
-  const known = new Map(isFirst ? live.blocks.filter((block) => block.txs !== null && block.size !== null).map((block) => [block.number, block]) : []);
-  const blocks = await Promise.all(numbers.map(async (number) => known.get(number) || summary(await call("eth_getBlockByNumber", [toHex(number), false]))));
-  put(body, table("Blocks", ["Block", "Time", ["Transactions", "right"], "Gas used", "Made by", ["Size", "right"]], blocks.filter(Boolean).map((block) => [
+  const blocks = await headers(Math.max(0, top - ROWS + 1), top), lowest = blocks.at(-1).number;
+  put(body, table("Blocks", ["Block", "Time", ["Transactions", "right"], "Gas used", "Made by", "Hash"], blocks.map((block) => [
     blockLink(block.number), ago(block.timestamp), [count(block.txs), "right"], [bar(block.gasUsed / (block.gasLimit || 1)), count(block.gasUsed)],
-    addressLink(block.miner), [bytes(block.size), "right"]])));
-  put(foot, h("span.soft", `${count(numbers.at(-1))} to ${count(top)}`), isFirst ? null : h("a", { href: "#/blocks" }, "Newest"),
-    isFirst ? null : h("a", { href: `#/blocks/${top + ROWS}` }, "Newer"), numbers.at(-1) > 0 ? h("a", { href: `#/blocks/${numbers.at(-1) - 1}` }, "Older") : null);
+    addressLink(block.miner), h("a.hash", { href: `#/block/${block.hash}` }, short(block.hash))])));
+  put(foot, h("span.soft", `${count(lowest)} to ${count(top)}`), isFirst ? null : h("a", { href: "#/blocks" }, "Newest"),
+    isFirst ? null : h("a", { href: `#/blocks/${top + ROWS}` }, "Newer"), lowest > 0 ? h("a", { href: `#/blocks/${lowest - 1}` }, "Older") : null);
 }
-
-const summary = (block) => block && {
-  number: toNumber(block.number), timestamp: toNumber(block.timestamp), txs: block.transactions.length, gasUsed: toNumber(block.gasUsed),
-  gasLimit: toNumber(block.gasLimit), miner: block.miner, size: toNumber(block.size),
-};
 
 export function bar(share) {
   const inside = h("span");

@@ -3,7 +3,7 @@
 import { card, facts, h, put, say, table } from "../lib/dom.js";
 import { addressLink, blockLink, count, names, seconds, toNumber } from "../lib/format.js";
 import { live, onChange } from "../lib/live.js";
-import { network, onNodes, readConsensus, roundOf, validators, watchNodes } from "../lib/nodes.js";
+import { network, onNodes, readConsensus, readRound, validators, watchNodes } from "../lib/nodes.js";
 import { attempt, call } from "../lib/rpc.js";
 
 const METHODS = {
@@ -50,13 +50,11 @@ function alone(root) {
 /* --- the round --------------------------------------------------------------------------------- */
 
 async function drawRound(place) {
-  const paths = ["", ...network.nodes.filter((node) => node.role === "validator" && !node.problem && node.path).slice(0, 1).map((node) => node.path)];
-  const told = await Promise.all(paths.map(roundOf)), status = told[1]?.height ? told[1] : told[0];
+  const status = await readRound();
   if (!status) {
     put(place, facts([["Next block", count((live.head?.number ?? -1) + 1)], ["Newest by", live.head ? addressLink(live.head.miner) : "–"]]));
     return;
   }
-  network.round = status;
   put(place, facts([
     ["Height", status.height === null ? "–" : count(status.height)], ["Round", status.round === null ? "not begun" : String(status.round)], ["Phase", status.phase],
     ["Proposer", status.proposer ? addressLink(status.proposer) : "–"], ["Quorum", `${status.quorum} of ${status.validators.length}`],
@@ -110,7 +108,7 @@ async function drawVotes(place, methods) {
     byAddress.set(key, [...(byAddress.get(key) || []), nodes[at]]);
   }));
   const needed = Math.floor((network.round?.validators.length || nodes.length) / 2) + 1;
-  return put(place, table("Votes under way", ["Vote", "By", ""], [...byAddress].map(([key, by]) => {
+  return put(place, table("Votes under way", ["Vote", "By", h("span.hidden", "Actions")], [...byAddress].map(([key, by]) => {
     const [word, address] = key.split(" ");
     const drop = async () => {
       await Promise.all(by.map((node) => attempt(methods.discard, [address], node.path).catch(() => null)));

@@ -10,7 +10,7 @@ export function show(root) {
   } });
   put(root, h("h1", "Known contracts"),
     card("Add some", h("div.drop", h("p", "Drop JSON files of contracts anywhere onto this page: plain ABIs, or what compilers write."), h("p", file), h("p", "They stay in this browser."))),
-    card("Kept here", table("Contracts", ["Name", ["Functions", "right"], ["Events", "right"], "At", ""], abis().map((one) => [
+    card("Kept here", table("Contracts", ["Name", ["Functions", "right"], ["Events", "right"], "At", h("span.hidden", "Actions")], abis().map((one) => [
       h("b", one.name), [count(one.abi.filter((entry) => entry.type === "function").length), "right"], [count(one.abi.filter((entry) => entry.type === "event").length), "right"],
       one.addresses.length ? one.addresses.map((address) => h("div", addressLink(address, true))) : h("span.soft", "found by its selectors"),
       h("button.quiet", { type: "button", "aria-label": `Forget ${one.name}`, onclick: () => { forget(one.name); show(root); } }, "Forget")]), "None yet.")));

@@ -3,7 +3,7 @@
 import { h, put } from "../lib/dom.js";
 import { hasService } from "../lib/nodes.js";
 import { headers } from "../lib/rpc.js";
-import { editor } from "../graphql/editor.js";
+import { editor } from "../editor/editor.js";
 import { switcher } from "./playground.js";
 
 export async function show(root) {

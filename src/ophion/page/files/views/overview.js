@@ -3,7 +3,7 @@
 import { card, h, put, say, table } from "../lib/dom.js";
 import { addressLink, ago, blockLink, brief, bytes, count, ether, rate, seconds, toNumber, txLink } from "../lib/format.js";
 import { blockTime, lateness, live, onChange, ratesOver } from "../lib/live.js";
-import { network, onNodes, own, watchNodes } from "../lib/nodes.js";
+import { network, onNodes, own, readRound, watchNodes } from "../lib/nodes.js";
 import { bars, chart } from "../lib/chart.js";
 import { drawing } from "../lib/drawing.js";
 import { findings } from "../lib/doctor.js";
@@ -18,15 +18,16 @@ function tile(title, extra) {
 
 export function show(root) {
   const charts = [chart("Transactions per second over the last two minutes", "txs", WIDTH_S), chart("Gas per second over the last two minutes", "gas", WIDTH_S)];
-  const fullness = bars("How full the last blocks are"), intervals = bars("Seconds between the last blocks");
-  const head = tile("Head", fullness.element), time = tile("Block time", intervals.element), txs = tile("Transactions per second", charts[0].element), gas = tile("Gas per second", charts[1].element);
+  const amounts = bars("Transactions in the last blocks"), intervals = bars("Seconds between the last blocks");
+  const head = tile("Head", amounts.element), time = tile("Block time", intervals.element), txs = tile("Transactions per second", charts[0].element), gas = tile("Gas per second", charts[1].element);
   const pool = tile("Pool"), peers = tile("Peers"), nodesUp = tile("Nodes"), disk = tile("Disk"), memory = tile("Memory"), version = tile("Version");
-  const picture = drawing(), doctor = h("ul.findings"), blocks = h("div"), transactions = h("div");
+  const picture = drawing(), doctor = h("ul.findings"), blocks = h("div"), transactions = h("div"), all = h("div");
   put(root, h("h1.hidden", "Overview"),
     h("div.tiles", head.element, time.element, txs.element, gas.element),
     h("div.columns",
       card("Network", picture.element),
       h("div.stack", card("What the doctor says", doctor), h("div.tiles.small", nodesUp.element, peers.element, pool.element, disk.element, memory.element, version.element))),
+    card("Nodes", all),
     h("div.columns", h("section.card", h("header", h("h2", "Newest blocks"), h("a", { href: "#/blocks" }, "all")), blocks), card("Transactions of the newest block", transactions)));
 
   let listed = null, shownHead = null;
@@ -38,7 +39,7 @@ export function show(root) {
     say(time.value, period === null ? "–" : seconds(period));
     say(time.note, late !== null ? `here ${seconds(late)} after its time` : period === null ? "too few blocks yet" : `over the last ${Math.min(30, live.blocks.length)} blocks`);
     const past = [...live.blocks].reverse();
-    fullness.draw(past.map((one) => (one.gasLimit ? one.gasUsed / one.gasLimit : 0)), 1);
+    amounts.draw(past.map((one) => one.txs || 0));
     intervals.draw(past.slice(1).map((one, at) => (past[at].timestamp ? (one.timestamp - past[at].timestamp) / Math.max(1, one.number - past[at].number) : 0)));
     const now = ratesOver(20);
     say(txs.value, rate(now.txs));
@@ -68,8 +69,9 @@ export function show(root) {
   };
   const nodes = () => {
     const me = own(), there = network.nodes.filter((node) => !node.problem);
-    picture.draw(network);
+    picture.draw(network, live.head?.miner);
     put(doctor, findings(network, live).map(([mood, text]) => h("li", { "data-mood": mood }, text)));
+    put(all, nodeTable(network.nodes));
     const metrics = me?.metrics;
     say(pool.value, me?.pool ? count(toNumber(me.pool.pending)) : "–");
     say(pool.note, me?.pool ? `${count(toNumber(me.pool.queued))} queued${metrics ? `, room for ${brief(metrics.transaction_pool.transactions_limit)}` : ""}` : "needs the group TXPOOL");
@@ -90,13 +92,26 @@ export function show(root) {
   figures();
   lists();
   nodes();
-  const ends = [onChange(() => { figures(); lists(); }), onNodes(nodes)];
+  const turn = async () => {
+    await readRound();
+    picture.draw(network, live.head?.miner);
+  };
+  const ends = [onChange(() => { figures(); if (live.head?.hash !== shownHead) turn(); lists(); }), onNodes(nodes)];
   watchNodes();
   const clock = setInterval(() => { if (!document.hidden) figures(); }, 1000);
   return () => {
     clearInterval(clock);
     for (const end of ends) end();
   };
+}
+
+function nodeTable(nodes) {
+  const best = Math.max(0, ...nodes.map((node) => node.number ?? 0)), of = (node, read) => (node.problem || !node.metrics ? "–" : read(node.metrics));
+  return table("Nodes", ["Node", "Role", ["Head", "right"], ["Behind", "right"], ["Peers", "right"], ["Pool", "right"], ["CPU", "right"], ["Memory", "right"], ["Disk", "right"], "State"], nodes.map((node) => [
+    node.address ? addressLink(node.address) : h("b", node.name), node.role, [node.number === undefined || node.number === null ? "–" : count(node.number), "right"], [node.problem ? "–" : count(best - (node.number ?? 0)), "right"],
+    [node.problem ? "–" : String(node.peers ?? "–"), "right"], [node.problem || !node.pool ? "–" : count(toNumber(node.pool.pending)), "right"], [node.problem || node.cpu === null || node.cpu === undefined ? "–" : `${(node.cpu * 100).toFixed(0)} %`, "right"],
+    [of(node, (metrics) => bytes(metrics.process.resident_memory_bytes)), "right"], [of(node, (metrics) => bytes(metrics.blockchain.database_bytes || 0)), "right"],
+    node.problem ? h("span.pill.bad", "missing") : node.syncing ? h("span.pill.worry", "catching up") : h("span.pill.good", "there")]));
 }
 
 function blockTable(blocks) {

@@ -4,7 +4,7 @@ import { card, h, put, say } from "../lib/dom.js";
 import { field, Mistake, positional } from "../lib/forms.js";
 import { curl, ethers, web3py } from "../lib/snippets.js";
 import { call, post, token } from "../lib/rpc.js";
-import { json } from "../lib/values.js";
+import { json, prose } from "../lib/values.js";
 import { bytes } from "../lib/format.js";
 
 let described = null;
@@ -37,7 +37,7 @@ export async function show(root, [wanted]) {
 
 async function method(one) {
   const fields = one.params.map((param) => field(param.name, param.schema || {}, param.description, param.required));
-  const answer = h("pre.box", { tabindex: "0", "aria-label": "Answer" }), status = h("span.soft", { role: "status" }), snippet = h("pre.box", { tabindex: "0", "aria-label": "The call in this language" });
+  const answer = h("pre.box", { id: "answer", tabindex: "0", role: "region", "aria-label": "Answer" }, h("span.soft", "Run it to see its answer.")), status = h("span.soft", { role: "status" }), snippet = h("pre.box", { tabindex: "0", role: "region", "aria-label": "The call in this language" });
   const example = one.examples?.[0];
   if (example) fields.forEach((part, at) => part.write(example.params[at]?.value));
   else if (one.params[0]?.name === "block") fields[0].write("latest");
@@ -82,7 +82,7 @@ async function method(one) {
     fields.map((part) => part.element), h("div.row", h("button.main", { type: "submit" }, "Run"), h("span.soft", "Ctrl+Enter"), status));
   write();
   return h("div.method",
-    h("section.card", h("header", h("h2.signature", one.name), one.deprecated ? h("span.pill.worry", "deprecated") : null), h("p", one.summary), (one.description || "").split(/\n\n+/).filter(Boolean).map((text) => h("p.soft", text)),
+    h("section.card", h("header", h("h2.signature", one.name), one.deprecated ? h("span.pill.worry", "deprecated") : null), h("p", prose(one.summary)), (one.description || "").split(/\n\n+/).filter(Boolean).map((text) => h("p.soft", prose(text))),
       one["x-aliases"]?.length ? h("p.soft", `Also called ${one["x-aliases"].join(", ")}.`) : null, form),
     card("Answer", one.result?.description ? h("p.soft", one.result.description) : null, answer), card("The same call", tabs, snippet));
 }

@@ -3,6 +3,7 @@
 import { card, copyable, facts, h, put, table } from "../lib/dom.js";
 import { addressLink, ago, blockLink, count, date, ether, printable, toNumber } from "../lib/format.js";
 import { decodeEvent, decodeInput, decodeOutput, revertReason } from "../lib/abis.js";
+import { headers } from "../lib/headers.js";
 import { attempt, call, RpcError } from "../lib/rpc.js";
 import { argumentList, json, valueOf } from "../lib/values.js";
 import { live, onChange } from "../lib/live.js";
@@ -71,7 +72,8 @@ function summary(one, receipt) {
 
 function timeOf(one) {
   const place = h("span.soft");
-  call("eth_getBlockByHash", [one.blockHash, false]).then((block) => { place.textContent = block ? ` · ${date(toNumber(block.timestamp))}, ${ago(toNumber(block.timestamp))}` : ""; }, () => {});
+  const number = toNumber(one.blockNumber);
+  headers(number, number).then(([block]) => { place.textContent = ` · ${date(block.timestamp)}, ${ago(block.timestamp)}`; }, () => {});
   return place;
 }
 

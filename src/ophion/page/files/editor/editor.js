@@ -13,10 +13,10 @@ const KEY = "ophion-graphql", PAUSE_MS = 150, MOST_OFFERED = 40;
 
 /** Build it in `root`; `address` takes queries, `headers()` go with them. */
 export function editor(root, { address, headers, extra }) {
-  const query = h("textarea", { id: "query", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "mistakes", role: "combobox", "aria-controls": "hints", "aria-expanded": "false", "aria-autocomplete": "list" });
+  const query = h("textarea", { id: "query", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "mistakes", "aria-controls": "hints", "aria-autocomplete": "list" });
   const shade = h("pre.shade", { "aria-hidden": "true" }), hints = h("ul", { id: "hints", role: "listbox", "aria-label": "Completions", hidden: true });
   const variables = h("textarea", { id: "variables", spellcheck: "false", autocomplete: "off", rows: "4" });
-  const problems = h("ul.mistakes", { id: "mistakes", role: "status" }), answer = h("pre.box", { id: "answer", tabindex: "0", "aria-label": "Answer" }), status = h("span.soft", { id: "status", role: "status" });
+  const problems = h("ul.mistakes", { id: "mistakes" }), answer = h("pre.box", { id: "answer", tabindex: "0", role: "region", "aria-label": "Answer" }), status = h("span.soft", { id: "status", role: "status" });
   const examples = h("select", { id: "examples", "aria-label": "Examples" }, ["Examples", ...Object.keys(EXAMPLES)].map((name) => h("option", { value: name }, name)));
   const panel = explorer((text) => { query.setRangeText(text, query.selectionStart, query.selectionEnd, "end"); query.focus(); changed(); });
   let schema = null, offered = { from: 0, words: [] }, chosen = 0, timer = null;
@@ -24,7 +24,7 @@ export function editor(root, { address, headers, extra }) {
   put(root, h("div.graphql",
     h("section.card.ask",
       h("div.row", h("button.main", { id: "run", type: "button", title: "Ctrl+Enter", onclick: run }, "Run"), h("button", { id: "tidy", type: "button", title: "Indent the document anew", onclick: () => { query.value = tidy(query.value); changed(); } }, "Tidy"), examples),
-      h("label", { for: "query" }, "Document"), h("div.sheet", shade, query, hints), problems,
+      h("label", { for: "query" }, "Document"), h("div.sheet", shade, query, hints), h("div", { role: "status" }, problems),
       h("label", { for: "variables" }, "Variables (JSON)"), variables, extra || null),
     h("section.card.told", h("div.row.spread", h("h2", "Answer"), status), answer),
     h("div.card", panel.element)));
@@ -112,7 +112,6 @@ export function editor(root, { address, headers, extra }) {
     offered = schema && query.selectionStart === query.selectionEnd ? completions(query.value, query.selectionStart, schema) : { from: 0, words: [] };
     offered.words = offered.words.slice(0, MOST_OFFERED);
     hints.hidden = !offered.words.length;
-    query.setAttribute("aria-expanded", String(!hints.hidden));
     chosen = 0;
     put(hints, offered.words.map((word, at) => h("li", { role: "option", id: `hint-${at}`, onmousedown: (event) => { event.preventDefault(); take(at); } }, h("span", word.text), word.note ? h("small", word.note) : null)));
     if (!hints.hidden) {
@@ -124,7 +123,6 @@ export function editor(root, { address, headers, extra }) {
 
   function close() {
     hints.hidden = true;
-    query.setAttribute("aria-expanded", "false");
     query.removeAttribute("aria-activedescendant");
   }
 

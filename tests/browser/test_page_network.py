@@ -1,0 +1,200 @@
+"""The page of a network of validators in a real browser: drawing, consensus, votes, a node down, a flood."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ophion.gateway.site import Kind, Place, Site, SiteNode
+from ophion.page.service import PageFiles
+from ophion.testing.network import TestNetwork
+from ophion.testing.process import NodeProcess
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.browser.chromium import Browser
+from tests.integration.gateway_stage import Gateway
+
+OPTIONS = (
+    "--rpc-http-api=ADMIN,DEBUG,ETH,QBFT,NET,TXPOOL,WEB3,TRACE", "--rpc-ws-enabled", "--rpc-ws-port=0",
+    "--graphql-http-enabled", "--graphql-http-port=0", "--tx-pool-max-size=100000",
+)  # fmt: skip
+NAMES = ("validator1", "validator2", "validator3", "validator4", "rpcnode")
+LOAD_S = float(os.environ.get("OPHION_PAGE_LOAD", "6"))
+"""How long the page is flooded; the figures of docs/page.md are of 60 seconds."""
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNetwork]:
+    path = tmp_path_factory.mktemp("network")
+    with TestNetwork(path, "qbft", validators=4, followers=1, options=OPTIONS) as started:
+        started.wait(lambda: min(started.heights()) >= 2, 60, "the second block")
+        yield started
+
+
+def site_node(index: int, node: NodeProcess) -> SiteNode:
+    kinds = {Kind.JSON_RPC: "json-rpc", Kind.WEBSOCKET: "ws-rpc", Kind.GRAPHQL: "graphql-http"}
+    places = {kind: Place("127.0.0.1", node.ports[name]) for kind, name in kinds.items()}
+    return SiteNode(NAMES[index], "rpc" if index == 4 else "validator", places, node.rpc("net_enode"))
+
+
+def start_again(network: TestNetwork, index: int) -> None:
+    """On the ports that the gateway knows."""
+    node = network.nodes[index]
+    names = {"--rpc-http-port": "json-rpc", "--rpc-ws-port": "ws-rpc", "--graphql-http-port": "graphql-http"}
+    same = {f"{option}=0": f"{option}={node.ports[name]}" for option, name in names.items()}
+    node._arguments = [same.get(argument, argument) for argument in node._arguments]
+    node.start()
+
+
+@pytest.fixture(scope="module")
+def base(network: TestNetwork) -> Iterator[str]:
+    nodes = tuple(site_node(index, network.nodes[index]) for index in (4, 0, 1, 2, 3))
+    with Gateway(Site("quickstart", "qbft", nodes), page=PageFiles().answer) as gateway:
+        yield f"http://127.0.0.1:{gateway.port}/"
+
+
+@pytest.fixture
+def page(base: str, browser: Browser) -> Iterator[Browser]:
+    browser.look()
+    browser.open(base, "document.getElementById('live')?.dataset.state === 'live'")
+    yield browser
+    assert browser.complaints == []
+    assert [one for one in browser.asked if not one.startswith((base, base.replace("http", "ws"), "data:"))] == []
+
+
+def test_the_network_is_drawn(page: Browser) -> None:
+    page.reads("5 of 5", "The network makes blocks.")
+    page.until("document.querySelectorAll('.network .node').length === 5")
+    page.until("document.querySelectorAll('.network line').length === 10")
+    lit = set()
+    for _ in range(3):
+        lit.add(page.until("document.querySelector('.network .node.lit text')?.textContent"))
+        page.until(f"document.querySelector('.network .node.lit text')?.textContent !== {json.dumps(max(lit))}")
+    assert lit <= set(NAMES[:4])
+    assert page.value("document.querySelectorAll('.network .down').length") == 0
+
+
+def test_validators_and_their_votes(page: Browser, network: TestNetwork) -> None:
+    page.go("#/consensus")
+    text = page.reads("QBFT", *NAMES[:4], "3 of 4", "Prepares", "Commits", "Nobody votes on anything.")
+    for key in network.keys[:4]:
+        assert "0x" + key.address.hex() in text
+    wanted = "0x" + "ab" * 20
+    page.until("document.querySelectorAll('.votes input[type=checkbox]').length === 4")
+    page.value(f"document.getElementById('vote-address').value = '{wanted}'")
+    page.value("document.querySelectorAll('.votes input[type=checkbox]')[3].checked = false")
+    page.value("document.querySelectorAll('.votes input[type=checkbox]')[2].checked = false")
+    page.click(".votes button.main")
+    page.reads("2 nodes vote now", "2 of 3 needed")
+    votes = [network.nodes[index].rpc("qbft_getPendingVotes") for index in range(4)]
+    assert votes.count({wanted: True}) == 2
+    page.value("[...document.querySelectorAll('#main button')].find((one) => one.textContent === 'Discard').click()")
+    page.reads("Nobody votes on anything.")
+    assert [network.nodes[index].rpc("qbft_getPendingVotes") for index in range(4)] == [{}] * 4
+
+
+class Flood(threading.Thread):
+    """As many transfers as the node takes, in batches."""
+
+    def __init__(self, node: NodeProcess, seconds: float) -> None:
+        super().__init__(daemon=True)
+        self._port = node.ports["json-rpc"]
+        self._seconds = seconds
+        self.sent = 0
+
+    def run(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        key, end = DEV_KEYS[1], time.monotonic() + self._seconds
+        while time.monotonic() < end:
+            raw = [legacy_transaction(key, self.sent + at, gas_price=0, chain_id=1337) for at in range(500)]
+            batch = [
+                {"jsonrpc": "2.0", "id": at, "method": "eth_sendRawTransaction", "params": ["0x" + one.hex()]}
+                for at, one in enumerate(raw)
+            ]
+            connection.request("POST", "/", json.dumps(batch), {"Content-Type": "application/json"})
+            if any("error" in one for one in json.loads(connection.getresponse().read())):
+                time.sleep(0.3)  # the pool is full: what it did not take is sent again
+                pending = {"jsonrpc": "2.0", "id": 1, "method": "eth_getTransactionCount"}
+                pending["params"] = ["0x" + key.address.hex(), "pending"]
+                connection.request("POST", "/", json.dumps(pending), {"Content-Type": "application/json"})
+                self.sent = int(json.loads(connection.getresponse().read())["result"], 16)
+            else:
+                self.sent += len(raw)
+        connection.close()
+
+
+def test_a_flood_is_sampled(page: Browser, network: TestNetwork) -> None:
+    page.value(
+        "window.changes = 0; new MutationObserver(() => changes++)"
+        ".observe(document.querySelector('.tile .figure'), { childList: true, characterData: true, subtree: true })"
+    )
+    flood = Flood(network.nodes[4], LOAD_S)
+    before, begun, first = page.metrics(), time.monotonic(), network.height(4)
+    asked = len(page.asked)
+    flood.start()
+    flood.join()
+    passed, after, blocks = time.monotonic() - begun, page.metrics(), network.height(4) - first
+    share = (after["TaskDuration"] - before["TaskDuration"]) / passed
+    print(
+        f"{flood.sent / passed:.0f} tx/s sent in {blocks} blocks: {100 * share:.1f} % of a core in the page, "
+        f"{after['JSHeapUsedSize'] / 1e6:.1f} MB of scripts, {after['Nodes']:.0f} nodes"
+    )
+    assert flood.sent > 500
+    page.until("parseFloat(document.querySelectorAll('.tile .figure')[2].textContent.replace(/,/g, '')) > 10")
+    assert page.value("changes") <= 2.5 * passed + 5
+    assert page.value("document.querySelectorAll('*').length") < 1500
+    assert len(page.asked) - asked < 12 * passed + 30
+    for view in ("#/blocks", "#/block/latest", "#/consensus", "#/address/0x" + DEV_KEYS[1].address.hex()):
+        page.go(view)
+        assert "could not be shown" not in page.text("#main"), view
+        assert page.value("document.querySelectorAll('*').length") < 3000, view
+
+
+def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> None:
+    network.kill(1)
+    page.reads("4 of 5", "validator2 does not answer: the node is not running.")
+    page.until("document.querySelector('.network .node.down text')?.textContent === 'validator2'")
+    assert page.value("document.getElementById('live').dataset.state") == "live"
+    page.go("#/consensus")
+    page.reads("missing")
+    for view in ("#/", "#/blocks", "#/playground", "#/graphql"):
+        page.go(view)
+        assert "could not be shown" not in page.text("#main"), view
+    start_again(network, 1)
+    page.go("#/")
+    page.reads("5 of 5")
+
+
+def test_the_node_of_the_page_goes_and_comes_back(base: str, browser: Browser, network: TestNetwork) -> None:
+    """Its requests fail, which browsers write down; the page says so and goes on as soon as it can."""
+    browser.look()
+    browser.open(base, "document.getElementById('live')?.dataset.state === 'live'")
+    browser.value("window.isTheSame = true")
+    network.kill(4)
+    browser.until("document.getElementById('live').dataset.state === 'silent'")
+    browser.reads("rpcnode does not answer")
+    start_again(network, 4)
+    browser.until("document.getElementById('live').dataset.state === 'live'", 60)
+    browser.reads("5 of 5")
+    assert browser.value("window.isTheSame") is True
+    assert not [one for one in browser.complaints if "Failed to load" not in one and "WebSocket" not in one]
+
+
+if os.environ.get("OPHION_PICTURES"):
+
+    def test_pictures(page: Browser) -> None:
+        folder = Path(os.environ["OPHION_PICTURES"])
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, width, is_dark in (("light", 1280, False), ("dark", 1280, True), ("narrow", 400, False)):
+            page.look(width, 900, is_dark)
+            for at, view in enumerate(("#/", "#/consensus")):
+                page.go(view)
+                page.until("document.querySelector('.figure')?.textContent !== '…'")
+                time.sleep(1.5)
+                page.picture(folder / f"network-{at:02}-{name}.png")
