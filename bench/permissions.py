@@ -1,4 +1,7 @@
-"""What rules cost: admission and building with 10,000 permitted senders in a file, or by a contract, against none.
+"""What rules cost: 10,000 permitted senders in a file, or rules by a contract, against none.
+
+    python bench/permissions.py [TURNS]         pool and building alone, in this process; crowds at the door
+    python bench/permissions.py --node [TURNS]  a validator as a process, transfers as single requests over HTTP
 
 Turns are taken between the three, and the best of each counts: the machine may do other things meanwhile.
 """
@@ -6,19 +9,25 @@ Turns are taken between the three, and the best of each counts: the machine may 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import socket
 import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
+from ophion.native.crypto import PrivateKey
+from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS, account_contracts
 from ophion.permissions.node_rules import Action
 from ophion.permissions.options import PermissionConfig
 from ophion.pool.options import PoolConfig
 from ophion.primitives.enode import Enode
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
+from ophion.testing.network import CHAIN_ID, network_genesis
 from ophion.testing.permissioned import permissioned_genesis
+from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 COUNT = 3000
@@ -39,8 +48,75 @@ async def send_and_build(core: TestCore, raws: list[bytes]) -> tuple[float, floa
     return sent - start, built - sent
 
 
+def flood(port: int, raws: list[bytes]) -> None:
+    """Send transactions as single requests, 32 on the way at a time."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        for at in range(0, len(raws), 32):
+            some = raws[at : at + 32]
+            text = b""
+            for raw in some:
+                body = (
+                    b'{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x%b"]}' % raw.hex().encode()
+                )
+                text += b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+            connection.sendall(text)
+            answers = b""
+            while answers.count(b'"jsonrpc"') < len(some) or not answers.endswith(b"}"):
+                answers += connection.recv(65536)
+            assert b'"error"' not in answers, answers
+
+
+def with_nodes(turns: int) -> None:
+    """Transactions per second until all are mined, and processor time for each, of one QBFT validator."""
+    key = PrivateKey(b"\1" * 32)
+    raws = [legacy_transaction(SENDER, nonce, value=0, gas_price=0, chain_id=CHAIN_ID) for nonce in range(COUNT)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        genesis = network_genesis("qbft", [key.address])
+        contracts = account_contracts([ADMIN.address], [SENDER.address])
+        genesis["alloc"] |= {address.hex(): account for address, account in contracts.items()}
+        (path / "genesis.json").write_text(json.dumps(genesis))
+        (path / "key").write_text(key.secret().hex())
+        listed = [f'"0x{number:040x}"' for number in range(9_999)] + [f'"0x{SENDER.address.hex()}"']
+        (path / "rules.toml").write_text(f"accounts-whitelist=[{','.join(listed)}]")
+        flag = "--permissions-accounts"
+        kinds = {
+            "none": (),
+            "file": (f"{flag}-config-file-enabled", f"{flag}-config-file={path}/rules.toml"),
+            "contract": (f"{flag}-contract-enabled", f"{flag}-contract-address=0x{ACCOUNT_INGRESS.hex()}"),
+        }
+        best = {name: (0.0, float("inf")) for name in kinds}
+        for turn in range(turns):
+            for name, options in kinds.items():
+                common = (f"--genesis-file={path}/genesis.json", f"--node-private-key-file={path}/key")
+                data = path / f"{turn}-{name}"
+                with NodeProcess(data, *common, "--min-gas-price=0", "--tx-pool-max-size=10000", *options) as node:
+                    time.sleep(1.5)  # what belongs to the start is not counted
+                    before, start = processor_s(node.pid), time.monotonic()
+                    flood(node.ports["json-rpc"], raws)
+                    while int(node.rpc("eth_getTransactionCount", f"0x{SENDER.address.hex()}", "latest"), 16) < COUNT:
+                        time.sleep(0.01)
+                    rate = COUNT / (time.monotonic() - start)
+                    each = (processor_s(node.pid) - before) / COUNT * 1e6
+                best[name] = (max(best[name][0], rate), min(best[name][1], each))
+        for name, (rate, each) in best.items():
+            share = best["none"][1] / each
+            print(f"{name:9} {rate:6.0f} transactions/s  {each:5.0f} microseconds of processor time  x {share:.2f}")
+
+
+def processor_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
-    turns = int(sys.argv[1]) if len(sys.argv) > 1 else TURNS
+    arguments = sys.argv[1:]
+    is_node = "--node" in arguments
+    numbers = [int(one) for one in arguments if one != "--node"]
+    if is_node:
+        with_nodes(numbers[0] if numbers else 3)
+        return
+    turns = numbers[0] if numbers else TURNS
     raws = [legacy_transaction(SENDER, nonce, value=nonce) for nonce in range(COUNT)]
     genesis = permissioned_genesis([ADMIN.address], [SENDER.address], [OWN])
     base = replace(DEV_CONFIG, pool=PoolConfig(max_size=2 * COUNT))

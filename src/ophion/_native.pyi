@@ -423,6 +423,11 @@ def call(
 ) -> CallOutcome:
     """Run a call without trace or commit. Nonce, balance-for-fees and EIP-3607 checks are off as eth_call wants them."""
 
+def call_each(
+    state: State, env: BlockEnv, request: CallRequest, inputs: Sequence[bytes], limit_s: float, /
+) -> list[CallOutcome]:
+    """Run a call with one input after the other, each as `call` would and each within the limit."""
+
 def quick_call(
     state: State, env: BlockEnv, call: dict[str, object], gas_limit: int, cap: int, deadline_s: float, /
 ) -> bytes | None:

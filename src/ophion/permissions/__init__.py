@@ -1,6 +1,7 @@
 """Who may connect and who may transact: rules from files and from contracts, and their reasons.
 
     options            what the operator asks for
+    vocabulary         what entries of a list are called, how they are read and written
     toml_list          one list inside a TOML text: where it is, how it is changed without touching the rest
     rules_file         that list in a file: read, kept in step with memory, written whole or not at all
     allow_list         the list in memory, with its file; all or nothing

@@ -39,10 +39,12 @@ class AccountContract:
         """Positions of transactions that may not be in a block on `parent`, whose state this is, and why."""
         if not self._is_there(parent, state):
             return
-        for position, transaction in enumerate(transactions):
-            refusal = self._calls.refusal(parent, state, transaction_question(transaction), read_yes_or_no)
+        asked = list(transactions)
+        questions = [transaction_question(transaction) for transaction in asked]
+        for position, refusal in enumerate(self._calls.refusals(parent, state, questions, read_yes_or_no)):
             if refusal is not None:
-                yield position, f"account 0x{transaction.sender.hex()} may not send this transaction: {refusal}"
+                sender = asked[position].sender.hex()
+                yield position, f"account 0x{sender} may not send this transaction: {refusal}"
 
     def refusal(
         self,

@@ -33,6 +33,8 @@ class AllowList(Generic[T]):
     def __init__(self, file: RulesFile[T]) -> None:
         """Reads the file: `RulesError` says what is wrong with it."""
         self.file = file
+        self.mark = file.mark()
+        """The file as it was before it was read."""
         self.entries: dict[T, None] = file.read()
         self.changed: Topic[ListChanged[T]] = Topic()
         if file.is_read_only():

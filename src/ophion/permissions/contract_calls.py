@@ -7,12 +7,12 @@ change with the block. Answers are kept for the last few blocks that were asked 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ophion.chain.chain import Chain
 from ophion.chain.environment import block_env
-from ophion.native.executor import CallOutcome, CallRequest, State, call
+from ophion.native.executor import CallOutcome, CallRequest, State, call_each
 from ophion.native.failures import NativeError
 from ophion.permissions.contract_abi import MalformedAnswer
 from ophion.primitives.block import HashedHeader
@@ -41,48 +41,67 @@ class ContractCalls:
 
     def refusal(self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]) -> str | None:
         """Why the contract says no after this block; None: it says yes. What cannot be understood is a no."""
+        return self.refusals(header, state, (question,), read)[0]
+
+    def refusals(
+        self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
+    ) -> list[str | None]:
+        """As `refusal`, for many questions: those that are new are asked together."""
         answers = self._answers.get(header.hash)
         if answers is None:
             answers = self._answers[header.hash] = {}
             while len(self._answers) > _BLOCKS:
                 self._answers.popitem(last=False)
-        try:
-            return answers[question]
-        except KeyError:
-            pass
-        answer = self._ask(header, state, question, read)
-        if len(answers) >= _ANSWERS:
-            answers.clear()
-        answers[question] = answer
-        return answer
+        new = [question for question in dict.fromkeys(questions) if question not in answers]
+        if not new:
+            return [answers[question] for question in questions]
+        given = dict(zip(new, self._ask(header, state, new, read), strict=True))
+        known = [given[question] if question in given else answers[question] for question in questions]
+        if len(answers) + len(given) > _ANSWERS:
+            self._answers[header.hash] = given  # another thread may still look into the one before
+        else:
+            answers.update(given)
+        return known
 
-    def _ask(self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]) -> str | None:
-        self.asked += 1
-        where = f"contract 0x{self.contract.hex()} at block {header.number}"
+    def _ask(
+        self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
+    ) -> list[str | None]:
+        self.asked += len(questions)
         try:
-            outcome = _called(self._chain, header, state, self.contract, question)
+            outcomes = _called(self._chain, header, state, self.contract, questions)
         except NativeError as error:
-            return f"{where} could not be asked: {error}"
-        if outcome.kind == "reverted":
-            return f"{where} reverted: {revert_reason(outcome.output) or 'without a reason'}"
-        if outcome.kind != "returned":
-            return f"{where} did not answer: {outcome.reason or outcome.kind}"
+            return [f"{self._where(header)} could not be asked: {error}"] * len(questions)
+        return [self._meant(header, outcome, read) for outcome in outcomes]
+
+    def _meant(self, header: HashedHeader, outcome: CallOutcome, read: Callable[[bytes], bool]) -> str | None:
         try:
-            return None if read(outcome.output) else f"{where} says no"
+            if outcome.kind == "returned" and read(outcome.output):
+                return None
         except MalformedAnswer as error:
-            return f"{where} answered {error}"
+            return f"{self._where(header)} answered {error}"
+        if outcome.kind == "reverted":
+            return f"{self._where(header)} reverted: {revert_reason(outcome.output) or 'without a reason'}"
+        if outcome.kind != "returned":
+            return f"{self._where(header)} did not answer: {outcome.reason or outcome.kind}"
+        return f"{self._where(header)} says no"
+
+    def _where(self, header: HashedHeader) -> str:
+        return f"contract 0x{self.contract.hex()} at block {header.number}"
 
 
 def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: bytes) -> bytes:
     """What a contract returns after a block; nothing where it does not, or where the state is not kept any more."""
     try:
-        outcome = _called(chain, header, chain.store.state(header.header.state_root), contract, question)
+        state = chain.store.state(header.header.state_root)
+        (outcome,) = _called(chain, header, state, contract, (question,))
     except NativeError:
         return b""
     return outcome.output if outcome.kind == "returned" else b""
 
 
-def _called(chain: Chain, header: HashedHeader, state: State, contract: Address, question: bytes) -> CallOutcome:
+def _called(
+    chain: Chain, header: HashedHeader, state: State, contract: Address, questions: Sequence[bytes]
+) -> list[CallOutcome]:
     env = block_env(chain.spec, chain.rules, header.header, header.header.coinbase)
-    request = CallRequest(sender=ZERO_ADDRESS, to=contract, gas=_GAS, input=question)
-    return call(state, env, request, (), _DEADLINE_S)
+    request = CallRequest(sender=ZERO_ADDRESS, to=contract, gas=_GAS)
+    return call_each(state, env, request, questions, _DEADLINE_S)

@@ -14,8 +14,6 @@ from ophion.chain.chain import Chain
 from ophion.errors import MissingStateError
 from ophion.native.executor import State
 from ophion.native.failures import MissingState
-from ophion.permissions.account_contract import AccountContract
-from ophion.permissions.node_contract import NodeContract
 from ophion.permissions.permissions import Permissions
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
@@ -61,6 +59,8 @@ def explain_sending(permissions: Permissions, chain: Chain, block: HashedHeader,
         reason = f"{account} is {'listed' if is_listed else 'not listed'}"
         answers.append(RuleAnswer("file", listed.file.place_of(sending.sender), is_listed, reason))
     if permissions.account_contract is not None:
+        from ophion.permissions.account_contract import AccountContract
+
         contract = AccountContract(chain, permissions.account_contract.address)
 
         def ask(header: HashedHeader, state: State) -> str | None:
@@ -95,6 +95,8 @@ def explain_connection(
             answers.append(RuleAnswer("file", place, match is not None, reason))
     current = permissions.node_rules.contract
     if current is not None:
+        from ophion.permissions.node_contract import NodeContract
+
         contract = NodeContract(chain, current.address, current.version)
         answers.append(
             _by_contract(

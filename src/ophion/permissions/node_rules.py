@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ophion.permissions.allow_list import AllowList
-from ophion.permissions.node_contract import NodeContract
 from ophion.primitives.enode import Enode
 from ophion.runtime.topic import Topic
+
+if TYPE_CHECKING:
+    from ophion.permissions.allow_list import AllowList
+    from ophion.permissions.node_contract import NodeContract
 
 
 class Action(Enum):

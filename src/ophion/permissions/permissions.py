@@ -13,13 +13,10 @@ from ophion.chain.import_core import SenderCheck
 from ophion.errors import ConfigError, RulesError
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
-from ophion.permissions.account_contract import AccountContract
-from ophion.permissions.allow_list import AllowList
-from ophion.permissions.node_contract import NodeContract
 from ophion.permissions.node_rules import Action, NodeRules, listener
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
 from ophion.permissions.requests import ACCOUNTS, NODES
-from ophion.permissions.rules_file import RulesFile, Vocabulary
+from ophion.permissions.vocabulary import Vocabulary
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
@@ -27,6 +24,8 @@ from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.supervisor import Service
 
 if TYPE_CHECKING:
+    from ophion.permissions.account_contract import AccountContract
+    from ophion.permissions.allow_list import AllowList
     from ophion.permissions.audit import AuditLog
 
 T = TypeVar("T")
@@ -90,8 +89,12 @@ class Permissions:
     def use_contracts(self, config: PermissionConfig, chain: Chain) -> None:
         """Ask contracts too, where options say so; `ConfigError` for one about nodes that is not there."""
         if config.accounts_contract_enabled and config.accounts_contract is not None:
+            from ophion.permissions.account_contract import AccountContract
+
             self.account_contract = AccountContract(chain, config.accounts_contract)
         if config.nodes_contract_enabled and config.nodes_contract is not None:
+            from ophion.permissions.node_contract import NodeContract
+
             contract = NodeContract(chain, config.nodes_contract, config.nodes_contract_version)
             contract.validate(self.node_rules.local)
             self.node_rules.contract = contract
@@ -242,6 +245,10 @@ class Permissions:
 
 
 def _opened(path: Path, vocabulary: Vocabulary[T], problems: list[str]) -> AllowList[T] | None:
+    # what rules need is loaded where there are some: other nodes start faster
+    from ophion.permissions.allow_list import AllowList
+    from ophion.permissions.rules_file import RulesFile
+
     try:
         return AllowList(RulesFile(path, vocabulary))
     except RulesError as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from ophion.errors import DecodeError, RulesError
-from ophion.permissions.rules_file import Vocabulary
+from ophion.permissions.vocabulary import Vocabulary
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 

@@ -7,13 +7,13 @@ import os
 import stat
 import tempfile
 import tomllib
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from ophion.errors import RulesError
 from ophion.permissions.toml_list import TomlList, find_list
+from ophion.permissions.vocabulary import Vocabulary
 from ophion.runtime.operator_files import table_of
 
 T = TypeVar("T")
@@ -37,24 +37,6 @@ class OutOfSync(RulesError):
 
     def __init__(self, path: Path) -> None:
         super().__init__(OUT_OF_SYNC, f"{path} does not hold the list that is in force; it was left as it is")
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary(Generic[T]):
-    """What entries of a list are called, and how they are read and written."""
-
-    one: str
-    """account, node"""
-    read: Callable[[str], T]
-    """Raises `ValueError` or a `DecodeError` for a text that is no entry."""
-    write: Callable[[T], str]
-    complaint: Callable[[str, Exception], str]
-    """What to say about an entry of the file that cannot be read."""
-
-    @property
-    def keys(self) -> tuple[str, str]:
-        """The original key, and that of later releases; which of them a file uses is kept."""
-        return f"{self.one}s-whitelist", f"{self.one}s-allowlist"
 
 
 class RulesFile(Generic[T]):

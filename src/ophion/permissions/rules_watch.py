@@ -32,7 +32,7 @@ class RulesWatch:
         self._lists = lists
         self._lane = lane
         self._turn = turn
-        self._seen: dict[int, object] = {}
+        self._seen = [listed.mark for listed in lists]
         self._told: dict[int, str | None] = {}
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -48,7 +48,7 @@ class RulesWatch:
         for number, listed in enumerate(self._lists):
             async with self._turn:
                 mark = listed.file.mark()
-                if number in self._seen and mark == self._seen[number]:
+                if mark == self._seen[number]:
                     continue
                 difference = await self._lane.run(partial(_difference, listed))
                 self._seen[number] = mark

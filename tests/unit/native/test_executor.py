@@ -13,6 +13,7 @@ from ophion.native.executor import (
     ChainRules,
     build,
     call,
+    call_each,
     create_access_list,
     estimate_gas,
     execute,
@@ -93,6 +94,23 @@ def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:
     request = CallRequest(sender=ADDRESSES[0], to=b"\x99" * 20, gas=2**60)
     outcome = call(world.store.latest(), world.env(1, world.genesis.hash), request, [override], 0.05)
     assert outcome.kind == "timeout"
+
+
+def test_calls_with_many_inputs_are_each_as_if_alone(world: World) -> None:
+    """Inputs are programs: one returns what a slot held and changes it, others fail in every way."""
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+    stores = bytes.fromhex("5f5460015f555f5260205ff3")
+    inputs = [stores, stores, bytes.fromhex("5f5ffd"), ENDLESS, b"\xfe", stores, stores]
+    request = CallRequest(sender=ADDRESSES[0], to=None, gas=10**9)
+    outcomes = call_each(state, env, request, inputs, 0.05)
+    kinds = ["returned", "returned", "reverted", "timeout", "halted", "returned", "returned"]
+    assert [outcome.kind for outcome in outcomes] == kinds
+    assert all(outcomes[position].output == bytes(32) for position in (0, 1, 5, 6))
+    for input, outcome in zip(inputs, outcomes, strict=True):
+        if outcome.kind != "timeout":
+            alone = call(state, env, CallRequest(sender=ADDRESSES[0], to=None, gas=10**9, input=input), [], 5.0)
+            assert (alone.kind, alone.output, alone.gas_used) == (outcome.kind, outcome.output, outcome.gas_used)
+    assert call_each(state, env, request, [], 1.0) == []
 
 
 def test_overrides_replace_or_change_storage(world: World) -> None:

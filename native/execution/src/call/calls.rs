@@ -1,7 +1,7 @@
 //! Calls that leave no trace: eth_call.
 
 use std::cell::RefCell;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use alloy_primitives::{Bytes, U256};
 use ophion_primitives::errors::{Error, Result};
@@ -30,6 +30,25 @@ pub fn call(
 ) -> Result<CallOutcome> {
     let tx = request.transaction(env.fork);
     or_refusal(with_evm(state, env, request, overrides, deadline, |evm| run_watched(evm, tx)), |outcome| outcome)
+}
+
+/// The same call with one input after the other, each as if it were alone and each with the same time. What one of
+/// them reads, the next finds at hand.
+pub fn call_each(
+    state: &StateData,
+    env: &BlockEnv,
+    request: &CallRequest,
+    inputs: Vec<Bytes>,
+    limit: Duration,
+) -> Result<Vec<CallOutcome>> {
+    let tx = request.transaction(env.fork);
+    with_evm(state, env, request, &[], Instant::now() + limit, |evm| {
+        let one = |data| {
+            watch::set_deadline(Instant::now() + limit);
+            run_watched(evm, TxEnv { data, ..tx.clone() })
+        };
+        inputs.into_iter().map(one).collect()
+    })
 }
 
 /// What a call returns; None when it ends in any other way, whose reason `call` tells.

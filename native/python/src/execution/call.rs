@@ -1,6 +1,7 @@
 //! Calls as Python makes them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
@@ -163,6 +164,23 @@ fn call(
     Ok(CallOutcome { outcome })
 }
 
+#[pyfunction]
+#[pyo3(signature = (state, env, request, inputs, limit_s, /))]
+fn call_each(
+    py: Python<'_>,
+    state: &Bound<'_, State>,
+    env: &Bound<'_, BlockEnv>,
+    request: &Bound<'_, CallRequest>,
+    inputs: Vec<Raw>,
+    limit_s: f64,
+) -> Answer<Vec<CallOutcome>> {
+    let (state, env, request) = (&state.get().data, &env.get().env, &request.get().inner);
+    let inputs = inputs.into_iter().map(|input| input.0).collect();
+    let limit = Duration::from_secs_f64(limit_s);
+    let outcomes = py.detach(|| calls::call_each(state, env, request, inputs, limit))?;
+    Ok(outcomes.into_iter().map(|outcome| CallOutcome { outcome }).collect())
+}
+
 /// The usual eth_call from its JSON object, in one crossing; None for whatever needs a closer look: other members,
 /// anything malformed, a call that does not return in time. The caller then goes the long way, which says why.
 ///
@@ -235,6 +253,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<AccountOverride>()?;
     module.add_class::<CallOutcome>()?;
     module.add_function(wrap_pyfunction!(call, module)?)?;
+    module.add_function(wrap_pyfunction!(call_each, module)?)?;
     module.add_function(wrap_pyfunction!(quick_call, module)?)?;
     module.add_function(wrap_pyfunction!(estimate_gas, module)?)?;
     module.add_function(wrap_pyfunction!(create_access_list, module)?)

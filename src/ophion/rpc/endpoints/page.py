@@ -6,7 +6,6 @@ Load balancers probe the same path and get the empty answer they always got; onl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Final
 
 from ophion.rpc.questions.context import Endpoint
@@ -45,6 +44,8 @@ def wants_page(request: Request) -> bool:
 
 def page(request: Request, endpoints: Mapping[str, Endpoint]) -> Response:
     """The page, with links to what else this node serves, under the name the browser knows it by."""
+    from html import escape  # seldom needed, and its table of characters takes long to load
+
     host = request.headers.get(b"host", b"localhost").decode("latin-1")
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     links = ""

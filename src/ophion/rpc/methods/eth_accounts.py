@@ -32,7 +32,6 @@ from ophion.rpc.questions.transaction_request import (
     next_nonce,
 )
 from ophion.wallet.messages import message_hash, sign_hash
-from ophion.wallet.typed_data import TypedDataError, typed_data_hash
 from ophion.wallet.unsigned import BLOB
 
 
@@ -122,6 +121,9 @@ TypedDataParam = Annotated[
 @method("eth_signTypedData_v4", aliases=["eth_signTypedData"], needs={"accounts"})
 def sign_typed_data(ctx: RpcContext, address: AddressParam, typed_data: TypedDataParam) -> Awaitable[Data]:
     """Sign a structure with its types (EIP-712)."""
+    # only the development network signs: other nodes do not load it
+    from ophion.wallet.typed_data import TypedDataError, typed_data_hash
+
     key = _key(ctx, address)
 
     def signed() -> bytes:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from ophion.permissions.allow_list import AllowList
 from ophion.permissions.requests import ACCOUNTS, requested_accounts, requested_nodes
 from ophion.primitives.enode import Enode
 from ophion.rpc.errors import invalid_params
@@ -13,6 +12,9 @@ from ophion.rpc.language.registry import method
 from ophion.rpc.language.wire_types import Text, Wire, decode_text, object_result
 from ophion.rpc.methods.client import require_p2p
 from ophion.rpc.questions.context import RpcContext
+
+if TYPE_CHECKING:
+    from ophion.permissions.allow_list import AllowList
 
 _SUCCESS = "Success"
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.listener import Listener
-from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import GuardedConversations, WebSocketLimits, WebSocketPolicy
 
 if TYPE_CHECKING:
     import ssl
 
+    from ophion.rpc.transport.websocket.connection import WebSocketConnection
 
-class WebSocketService(Listener[WebSocketConnection]):
+
+class WebSocketService(Listener["WebSocketConnection"]):
     """Listens for WebSocket clients until it is cancelled."""
 
     def __init__(
@@ -41,6 +42,9 @@ class WebSocketService(Listener[WebSocketConnection]):
         self._commons = commons or Commons()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[GuardedConversations, Callable[[], WebSocketConnection]]:
+        # what is behind it takes long to load: only nodes with such a service wait for it
+        from ophion.rpc.transport.websocket.connection import WebSocketConnection
+
         said = self._conversations(loop)
         policy = WebSocketPolicy(
             said,
