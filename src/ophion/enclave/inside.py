@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 MOST_TEXT_BYTES: Final = (MOST_PAYLOAD_BYTES + 2) // 3 * 4
 """A payload in base64."""
 _RANDOMNESS: Final = 80
-_MOST_SHOWN: Final = 10_000
+_MOST_SHOWN: Final = 1000
 _FETCHED_AT_ONCE: Final = 128
 _MOST_REFUSED: Final = 1000
 """Parcels of one line that turn out not to be for us: opening them takes time."""

@@ -146,6 +146,16 @@ class OuterEnclave:
             log.warning("the enclave does not hold the key %s", _text(self.keys[0]))
 
     async def _received(self, key: bytes) -> Received | None:
+        """None where this node is no participant, which every other member must know as well.
+
+        Whatever cannot be understood is no such answer: it counts as no answer, and is asked again.
+        """
+        try:
+            return await self._opened(key)
+        except EnclaveError as error:
+            raise EnclaveAway(error.message) from None
+
+    async def _opened(self, key: bytes) -> Received | None:
         form = {"key": _text(key), "to": _text(self.keys[0])}
         answer = await self._exchange("/receive", form, _ORION)
         if answer.status == _MISSING:

@@ -108,8 +108,9 @@ ANSWERS = [
     (b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot there", None),
     (b'HTTP/1.1 500 No\r\nContent-Length: 34\r\n\r\n{"error":"EnclavePayloadNotFound"}', None),
     (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", EnclaveAway),
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", EnclaveError),
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope", EnclaveError),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", EnclaveAway),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope", EnclaveAway),
+    (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nnope", EnclaveAway),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", EnclaveAway),
     (b"no HTTP at all\r\n\r\n", EnclaveAway),
     (b"", EnclaveAway),
@@ -117,7 +118,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("answer", "outcome"), ANSWERS)
-def test_whatever_a_server_says_is_one_of_three_things(answer: bytes, outcome: type[Exception] | None) -> None:
+def test_whatever_a_server_says_is_a_payload_none_or_no_answer(answer: bytes, outcome: type[Exception] | None) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
