@@ -192,8 +192,8 @@ async def make_blocks(target: Target, count: int) -> None:
         await ask(target, "eth_sendRawTransaction", "0x" + raw.hex())
 
 
-async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000)) -> None:
-    """Large transactions of a development account that cannot be mined, since one is missing before them."""
+async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000), gwei: int = 1) -> None:
+    """Transactions of a development account that cannot be mined, since one is missing before them."""
     chain = await ask(target, "eth_chainId")
     if chain["result"] != DEV_CHAIN:
         return
@@ -202,6 +202,6 @@ async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000
     key = DEV_KEYS[1]
     first = int((await ask(target, "eth_getTransactionCount", "0x" + key.address.hex(), "pending"))["result"], 16) + 1
     for nonce in range(first, first + count):
-        raw = legacy_transaction(key, nonce, gas=16_000_000, data=data)
+        raw = legacy_transaction(key, nonce, gas=16_000_000, gas_price=gwei * 10**9, data=data)
         answer = await ask(target, "eth_sendRawTransaction", "0x" + raw.hex())
         expect(answer is None or "result" in answer, f"{answer}")

@@ -15,7 +15,6 @@ import httptools
 
 from ophion.gateway.failures import AnswerLost
 from ophion.gateway.heads import answer_lines
-from ophion.rpc.errors import RESPONSE_TOO_LARGE
 from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.streaming import StreamedAnswer
 
@@ -41,6 +40,8 @@ class LongBody:
     """The body of a long answer, as the transport takes it (ophion.rpc.transport.streaming.Body)."""
 
     __slots__ = ("_abandon", "_error", "_flow", "_has_ended", "_held", "_is_paused", "_news", "_pieces", "first")
+
+    most_bytes = _MOST_WHOLE_BYTES
 
     def __init__(self, first: bytes, flow: Flow, abandon: Callable[[], None]) -> None:
         self.first = first
@@ -81,19 +82,6 @@ class LongBody:
         if self._held <= _AHEAD_BYTES // 2:
             self._go_on()
         return piece
-
-    async def whole(self) -> bytes:
-        """Everything in one piece; `RpcError` when it is too long for that."""
-        parts, size = [self.first], len(self.first)
-        try:
-            while (piece := await self.next()) is not None:
-                parts.append(piece)
-                size += len(piece)
-                if size > _MOST_WHOLE_BYTES:
-                    raise RESPONSE_TOO_LARGE()
-        finally:
-            self.close()
-        return b"".join(parts)
 
     def close(self) -> None:
         """Nobody wants the rest."""

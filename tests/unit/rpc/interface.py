@@ -166,7 +166,8 @@ def open_interface(
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        if left:
+            loop.run_until_complete(asyncio.wait(left))
         asyncio.set_event_loop(None)
         loop.close()
 

@@ -66,9 +66,10 @@ class MemoryTransport(asyncio.Transport):
         return written
 
 
-def patient() -> Commons:
-    """What services share, without haste: tests that do not let the loop turn are answered at once."""
-    return Commons(turns=Turns(turn_s=math.inf))
+def patient(slice_s: float = math.inf) -> Commons:
+    """What services share, without haste: tests that do not let the loop turn are answered at once, how busy a machine
+    may be; with `slice_s` of 0 a piece at a time."""
+    return Commons(turns=Turns(turn_s=math.inf, slice_s=slice_s))
 
 
 class Context:

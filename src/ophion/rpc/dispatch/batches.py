@@ -2,14 +2,16 @@
 
 A batch begins at once, and after a few milliseconds, or some answers, waits for its turn (transport/turns.py). Batches
 that have begun are finished one after the other, the oldest first: if all of them went on a little in each turn, the
-node would hold the answers of all of them.
+node would hold the answers of all of them. Answers that are sent while they are made cannot be, inside of a batch: they
+are put together one at a time, as far as there is room for them.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from time import perf_counter
-from typing import Final
+from typing import Final, cast
 
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, failure
 from ophion.rpc.transport.replies import LARGE, OK, Answer, Complete, Pending, Reply, whole
@@ -50,6 +52,8 @@ class Batch:
         self._answers: list[bytes] = [b""] * members
         self._next = 0
         self._open: set[Pending[Complete]] = set()
+        self._streams: deque[tuple[int, StreamedAnswer]] = deque()
+        """Answers that are being made; the first is being put together."""
         self._pending: Pending[Complete] | None = None
         self._has_begun = False
 
@@ -72,7 +76,7 @@ class Batch:
 
     @property
     def _is_done(self) -> bool:
-        return self._next == len(self._answers) and not self._open
+        return self._next == len(self._answers) and not self._open and not self._streams
 
     def _wait(self) -> None:
         if not self._is_waiting:
@@ -85,7 +89,7 @@ class Batch:
     def _run(self) -> None:
         self._has_begun = True
         began, first = perf_counter(), self._bytes
-        while self._next < len(self._answers) and len(self._open) < _BATCH_TASKS:
+        while self._next < len(self._answers) and len(self._open) + len(self._streams) < _BATCH_TASKS:
             position = self._next
             self._next += 1
             if self._bytes > self._max_bytes:
@@ -93,8 +97,8 @@ class Batch:
                 continue
             reply = self._request(position)
             if isinstance(reply, StreamedAnswer):
-                reply = whole(reply)
-            if isinstance(reply, Pending):
+                self._stream(position, reply)
+            elif isinstance(reply, Pending):
                 self._open.add(reply)
                 reply.deliver = self._receiver(position, reply)
             else:
@@ -121,14 +125,37 @@ class Batch:
         def receive(reply: Complete) -> None:
             self._open.discard(pending)
             if isinstance(reply, StreamedAnswer):
-                one = whole(reply)
-                self._open.add(one)
-                one.deliver = self._receiver(position, one)
+                self._stream(position, reply)
                 return
             self._keep(position, _body_of(reply))
             self._continue()
 
         return receive
+
+    def _stream(self, position: int, answer: StreamedAnswer) -> None:
+        """An answer that is still being made waits until those before it are put together."""
+        self._streams.append((position, answer))
+        if len(self._streams) == 1:
+            self._put_together()
+
+    def _put_together(self) -> None:
+        position, answer = self._streams[0]
+        one = whole(answer, max(0, self._max_bytes - self._bytes))
+        self._open.add(one)
+
+        def weighed() -> None:
+            if self._pending is not None:
+                self._pending.weigh(self._weight + self._bytes + one.weight)
+
+        def receive(reply: Complete) -> None:
+            self._open.discard(one)
+            self._streams.popleft()
+            self._keep(position, _body_of(cast("bytes | Answer", reply)))
+            if self._streams:
+                self._put_together()
+            self._continue()
+
+        one.weighed, one.deliver = weighed, receive
 
     def _continue(self) -> None:
         if self._pending is None or self._pending.is_done or self._is_waiting:
@@ -144,6 +171,8 @@ class Batch:
         self._answers = []
         for pending in tuple(self._open):
             pending.abandon()
+        for _, answer in self._streams:
+            answer.body.close()
 
     def _joined(self) -> Complete:
         answers, self._answers = [answer for answer in self._answers if answer], []

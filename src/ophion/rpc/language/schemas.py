@@ -371,6 +371,4 @@ FilledResult = Annotated[
         _object({"raw": _DATA, "tx": {"type": "object"}}),
     ),
 ]
-PendingListResult = Annotated[
-    list[Any], object_result("transactions", "pending transaction objects", _array(TRANSACTION))
-]
+PENDING_LIST: Final = spliced_result("transactions", "pending transaction objects", _array(TRANSACTION))

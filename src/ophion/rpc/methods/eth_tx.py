@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import replace
-from typing import Any
-
-import orjson
+from typing import Annotated, Any
 
 from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError
@@ -15,7 +13,7 @@ from ophion.pool.events import Origin
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
 from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import AccessListResult, PendingListResult, ReceiptJson
+from ophion.rpc.language.schemas import PENDING_LIST, AccessListResult, ReceiptJson
 from ophion.rpc.language.wire_types import BlockId, BlockParam, Data, DataParam, IntegerParam, Quantity
 from ophion.rpc.questions.admissions import AdmissionResult, admitted_hash
 from ophion.rpc.questions.blocks import view_at
@@ -29,7 +27,9 @@ from ophion.rpc.questions.call_object import (
 )
 from ophion.rpc.questions.calls import INLINE_S, list_access, run_call, run_estimate
 from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.pool_listing import listed
 from ophion.rpc.questions.receipts import receipt_of
+from ophion.rpc.transport.streaming import Streamed
 
 
 @method("eth_sendRawTransaction", needs={"pool"}, exact_count=True)
@@ -55,9 +55,9 @@ async def send_raw_transaction_sync(
 
 
 @method("eth_pendingTransactions", needs={"pool"}, examples=[Example([], [])])
-def pending_transactions(ctx: RpcContext) -> PendingListResult:
+async def pending_transactions(ctx: RpcContext) -> Annotated[bytes | Streamed, PENDING_LIST]:
     """Every transaction that waits in the pool, in the order of arrival."""
-    return [orjson.Fragment(item.transaction.json()) for item in ctx.pool.transactions()]
+    return await listed(ctx, ctx.pool.transactions())
 
 
 @method(

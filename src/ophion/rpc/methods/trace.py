@@ -42,6 +42,7 @@ from ophion.rpc.questions.call_object import Call, CallParam, decode_call
 from ophion.rpc.questions.calls import gas_for
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.tracing import TraceResult, streamed, traced_block, transaction_at
+from ophion.rpc.transport.streaming import whole_of
 
 _EVERYTHING: Final = (1 << 64) - 1
 _EMPTY: Final = b"[]"
@@ -195,7 +196,7 @@ async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> T
     found = await streamed(ctx, start)
     if found is None:
         return None
-    text = found if isinstance(found, bytes) else await found.whole()
+    text = found if isinstance(found, bytes) else await whole_of(found)
     return text[1:-1] or None
 
 

@@ -14,7 +14,7 @@ from ophion.rpc.errors import invalid_params
 from ophion.rpc.language import render
 from ophion.rpc.language.registry import Example, method
 from ophion.rpc.language.schemas import (
-    PendingListResult,
+    PENDING_LIST,
     PoolContentResult,
     PoolEntriesResult,
     PoolStatisticsResult,
@@ -24,6 +24,8 @@ from ophion.rpc.language.schemas import (
 )
 from ophion.rpc.language.wire_types import AddressParam, IntegerParam, Wire, decode_address, decode_gas
 from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.pool_listing import listed, rendered
+from ophion.rpc.transport.streaming import Streamed
 
 Show = Callable[[PooledTransaction], Any]
 Condition = Callable[[PooledTransaction], bool]
@@ -43,9 +45,10 @@ def statistics(ctx: RpcContext) -> PoolStatisticsResult:
     "txpool_clientTransactions", aliases=["txpool_besuTransactions", "txpool_pantheonTransactions"], needs={"pool"},
     examples=[Example([], [])],
 )  # fmt: skip
-def transactions(ctx: RpcContext) -> PoolEntriesResult:
+async def transactions(ctx: RpcContext) -> PoolEntriesResult:
     """Every pooled transaction with its origin and the time of its arrival."""
-    return [render.pool_entry(item) for item in ctx.pool.transactions()]
+    items = ctx.pool.transactions()
+    return await rendered(ctx, items, lambda: [render.pool_entry(item) for item in items])
 
 
 @method("txpool_status", needs={"pool"}, examples=[Example([], {"pending": "0x0", "queued": "0x0"})])
@@ -56,15 +59,15 @@ def status(ctx: RpcContext) -> PoolStatusResult:
 
 
 @method("txpool_content", needs={"pool"}, examples=[Example([], {"pending": {}, "queued": {}})])
-def content(ctx: RpcContext) -> PoolContentResult:
+async def content(ctx: RpcContext) -> PoolContentResult:
     """Every pooled transaction, by sender and nonce."""
-    return _content(ctx, _object)
+    return await _content(ctx, _object)
 
 
 @method("txpool_inspect", needs={"pool"}, examples=[Example([], {"pending": {}, "queued": {}})])
-def inspect(ctx: RpcContext) -> PoolTextResult:
+async def inspect(ctx: RpcContext) -> PoolTextResult:
     """Every pooled transaction as one line of text, by sender and nonce."""
-    return _content(ctx, lambda item: render.pool_summary(item.transaction))
+    return await _content(ctx, lambda item: render.pool_summary(item.transaction))
 
 
 @method(
@@ -72,18 +75,21 @@ def inspect(ctx: RpcContext) -> PoolTextResult:
     needs={"pool"},
     examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b"], {"pending": {}, "queued": {}})],
 )
-def content_from(ctx: RpcContext, sender: AddressParam) -> SenderContentResult:
+async def content_from(ctx: RpcContext, sender: AddressParam) -> SenderContentResult:
     """The pooled transactions of one sender, by nonce."""
     found = ctx.pool.content(sender)
-    return {
-        "pending": _by_nonce(found.pending.get(sender, {}), _object),
-        "queued": _by_nonce(found.queued.get(sender, {}), _object),
-    }
+    pending, queued = found.pending.get(sender, {}), found.queued.get(sender, {})
+    items = [*pending.values(), *queued.values()]
+    return await rendered(
+        ctx, items, lambda: {"pending": _by_nonce(pending, _object), "queued": _by_nonce(queued, _object)}
+    )
 
 
-def _content(ctx: RpcContext, show: Show) -> dict[str, Any]:
-    found = ctx.pool.content()
-    return {"pending": _by_sender(found.pending, show), "queued": _by_sender(found.queued, show)}
+async def _content(ctx: RpcContext, show: Show) -> dict[str, Any]:
+    found, items = ctx.pool.content(), ctx.pool.transactions()
+    return await rendered(
+        ctx, items, lambda: {"pending": _by_sender(found.pending, show), "queued": _by_sender(found.queued, show)}
+    )
 
 
 def _by_sender(senders: Mapping[Address, Mapping[int, PooledTransaction]], show: Show) -> dict[str, Any]:
@@ -148,9 +154,9 @@ ConditionsParam = Annotated[
 
 
 @method("txpool_besuPendingTransactions", needs={"pool"}, examples=[Example([], [])])
-def pending_transactions(
+async def pending_transactions(
     ctx: RpcContext, limit: IntegerParam | None = None, filter: ConditionsParam | None = None
-) -> PendingListResult:
+) -> Annotated[bytes | Streamed, PENDING_LIST]:
     """Pooled transactions, all or the first `limit`, that meet every condition of a filter."""
-    found = (item for item in ctx.pool.transactions() if all(holds(item) for holds in filter or ()))
-    return [_object(item) for position, item in enumerate(found) if limit is None or position < limit]
+    found = [item for item in ctx.pool.transactions() if all(holds(item) for holds in filter or ())]
+    return await listed(ctx, found if limit is None else found[: max(0, limit)])

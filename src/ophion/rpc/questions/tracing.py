@@ -24,7 +24,7 @@ from ophion.rpc.errors import SERVER_ERROR_CODE, TIMEOUT_EXPIRED, invalid_params
 from ophion.rpc.language.wire_types import Wire, decode_boolean, spliced_result
 from ophion.rpc.questions.calls import refused
 from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.transport.streaming import Streamed, opened
+from ophion.rpc.transport.streaming import Streamed, opened, whole_of
 
 _REACH: Final = 256
 """How many ancestors BLOCKHASH sees."""
@@ -64,7 +64,7 @@ async def traced(
         found = await streamed(ctx, lambda kind=kind: start(kind))  # type: ignore[misc]
         if found is None:
             return None
-        parts[name] = orjson.loads(found if isinstance(found, bytes) else await found.whole())
+        parts[name] = orjson.loads(found if isinstance(found, bytes) else await whole_of(found))
     return orjson.dumps(_together(parts, options.several, is_list))
 
 

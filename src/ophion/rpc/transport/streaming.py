@@ -59,13 +59,13 @@ class Source(Protocol):
 class Streamed:
     """A result of which the first piece is there."""
 
-    __slots__ = ("_lane", "_most_bytes", "_source", "_streams", "first")
+    __slots__ = ("_lane", "_source", "_streams", "first", "most_bytes")
 
     def __init__(self, first: bytes, source: Source, lane: Lane, streams: Streams) -> None:
         self.first = first
         self._source = source
         self._lane = lane
-        self._most_bytes = streams.most_bytes
+        self.most_bytes = streams.most_bytes
         self._streams: Streams | None = None
         streams.enter()
         self._streams = streams
@@ -80,19 +80,6 @@ class Streamed:
     async def next(self) -> bytes | None:
         """The next piece; None after the last."""
         return await self._lane.run(self._source.next)
-
-    async def whole(self) -> bytes:
-        """Everything in one piece; `RpcError` when it is too long for that."""
-        parts, size = [self.first], len(self.first)
-        try:
-            while (piece := await self.next()) is not None:
-                parts.append(piece)
-                size += len(piece)
-                if size > self._most_bytes:
-                    raise RESPONSE_TOO_LARGE()
-        finally:
-            self.close()
-        return b"".join(parts)
 
     def close(self) -> None:
         """Stop the work: nobody wants the rest."""
@@ -117,8 +104,9 @@ class Pieces(Protocol):
 class Body(Pieces, Protocol):
     """Pieces that can also be had at once."""
 
-    async def whole(self) -> bytes:
-        """Everything in one piece; `RpcError` when it is too long for that."""
+    @property
+    def most_bytes(self) -> int:
+        """How much of it is put together, where it cannot be sent piece by piece."""
 
 
 class Flow(Protocol):
@@ -166,9 +154,28 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
     return first if second is None else Streamed(first + second, sources[0], lane, streams)
 
 
-async def collected(answer: StreamedAnswer) -> bytes:
+async def whole_of(body: Body, most_bytes: int | None = None, weigh: Callable[[int], object] | None = None) -> bytes:
+    """Everything in one piece; `RpcError` when it is too long for that. `weigh` hears how much there is so far."""
+    most = body.most_bytes if most_bytes is None else min(most_bytes, body.most_bytes)
+    parts, size = [body.first], len(body.first)
+    try:
+        while (piece := await body.next()) is not None:
+            parts.append(piece)
+            size += len(piece)
+            if size > most:
+                raise RESPONSE_TOO_LARGE()
+            if weigh is not None:
+                weigh(size)
+    finally:
+        body.close()
+    return b"".join(parts)
+
+
+async def collected(
+    answer: StreamedAnswer, most_bytes: int | None = None, weigh: Callable[[int], object] | None = None
+) -> bytes:
     """The whole answer in one piece; `RpcError` when it is too long for that."""
-    return b"".join((answer.head, await answer.body.whole(), answer.tail))
+    return b"".join((answer.head, await whole_of(answer.body, most_bytes, weigh), answer.tail))
 
 
 class Shape(Protocol):

@@ -21,7 +21,6 @@ from typing import Final, Protocol
 TURN_S: Final = 0.006
 """How much of a turn may be spent on work that is measured, before what arrives is put aside."""
 SLICE_S: Final = 0.001
-"""How long one connection may work before it is asked to stop."""
 _SHARE_S: Final = 0.002
 """How much of a turn those who wait get, and those in line."""
 _CROWD: Final = 16
@@ -40,7 +39,7 @@ class Worker(Protocol):
     """Somebody with work to do."""
 
     def work(self) -> None:
-        """Go on for about `SLICE_S`; whoever has not finished waits for the next turn."""
+        """Go on for about `Turns.slice_s`; whoever has not finished waits for the next turn."""
 
 
 class Share:
@@ -71,8 +70,10 @@ class Share:
 class Turns:
     """The turns of one event loop."""
 
-    def __init__(self, turn_s: float = TURN_S) -> None:
+    def __init__(self, turn_s: float = TURN_S, slice_s: float = SLICE_S) -> None:
         self._turn_s = turn_s
+        self.slice_s = slice_s
+        """How long one connection may work before it is asked to stop."""
         self._waiting: list[tuple[float, int, Worker]] = []
         self._line: deque[Worker] = deque()
         self._first: Worker | None = None

@@ -10,7 +10,20 @@ from typing import Any
 import pytest
 
 from ophion.errors import OphionError, RpcError
-from ophion.rpc.transport.streaming import Pump, Streamed, StreamedAnswer, Streams, chunk, collected, fragments, opened
+from ophion.rpc.dispatch.batches import Batch
+from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.streaming import (
+    Pump,
+    Streamed,
+    StreamedAnswer,
+    Streams,
+    chunk,
+    collected,
+    fragments,
+    opened,
+    whole_of,
+)
+from ophion.rpc.transport.turns import Turns
 from ophion.runtime.lanes import InlineLane
 from tests.unit.rpc.interface import Interface
 
@@ -65,7 +78,7 @@ def test_a_short_result_is_plain_bytes_and_a_long_one_is_a_stream() -> None:
         assert await opened(LANE, Streams(), Pieces) == b""
         long = await opened(LANE, Streams(), lambda: Pieces(b"[1", b",2", b"]"))
         assert isinstance(long, Streamed)
-        assert await long.whole() == b"[1,2]"
+        assert await whole_of(long) == b"[1,2]"
 
     run(story)
 
@@ -153,6 +166,13 @@ def test_what_cannot_be_streamed_is_put_together_up_to_a_limit() -> None:
         assert await collected(answer(Pieces(b",2]"), Streams(most_bytes=5))) == b'{"result":[1,2]}'
         with pytest.raises(RpcError, match="maximum RPC response size"):
             await collected(answer(Pieces(b",2]"), Streams(most_bytes=4)))
+        weighed: list[int] = []
+        assert await collected(answer(Pieces(b",2", b",3]")), 7, weighed.append) == b'{"result":[1,2,3]}'
+        assert weighed == [4, 7]
+        streams = Streams()
+        with pytest.raises(RpcError, match="maximum RPC response size"):
+            await collected(answer(Pieces(b",2", b",3]"), streams), 6)
+        assert streams.open == 0
 
     run(story)
 
@@ -168,3 +188,54 @@ def test_a_long_trace_fits_into_a_batch(dev: Interface) -> None:
     assert (first["id"], second["id"]) == (1, 2)
     assert first["result"] == second["result"]
     assert len(first["result"]["structLogs"]) > 40_000
+
+
+def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit() -> None:
+    """Sixteen at the same time, each up to the limit of an answer, would be a gigabyte."""
+    begun: list[int] = []
+
+    class Piece(Pieces):
+        def __init__(self, number: int) -> None:
+            super().__init__(b"," + b"9" * 100 + b"]")
+            self._number = number
+
+        def next(self) -> bytes | None:
+            begun.append(self._number)
+            return super().next()
+
+    streams = Streams()
+
+    async def story() -> None:
+        def request(position: int) -> Reply:
+            return answer(Piece(position), streams)
+
+        batch = Batch(request, lambda position: b"%d" % position, 8, Turns(), 400)
+        reply = batch.start()
+        assert isinstance(reply, Pending)
+        weights: list[int] = []
+        reply.weighed = lambda: weights.append(reply.weight)
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        reply.deliver = done.set_result
+        found = json.loads(await done)
+        assert [("result" in one) for one in found] == [True] * 3 + [False] * 5
+        assert begun == sorted(begun)
+        assert max(weights) <= 400 + 110
+        assert streams.open == 0
+
+    run(story)
+
+
+def test_what_waits_in_a_batch_is_closed_with_it() -> None:
+    streams = Streams()
+
+    async def story() -> None:
+        batch = Batch(lambda position: answer(Pieces(b"]"), streams), lambda position: b"1", 5, Turns(), 400)
+        reply = batch.start()
+        assert isinstance(reply, Pending)
+        assert streams.open == 5
+        reply.abandon()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert streams.open == 0
+
+    run(story)

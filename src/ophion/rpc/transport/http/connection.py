@@ -31,7 +31,7 @@ from ophion.rpc.transport.http.wire import (
 )
 from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
-from ophion.rpc.transport.turns import SLICE_S, Share
+from ophion.rpc.transport.turns import Share
 
 _NO_PLACE_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many connections"}}'
 _NO_PLACE: Final = response_head(Response(503, (_NO_PLACE_BODY,), JSON), b"", False, False) + _NO_PLACE_BODY
@@ -306,7 +306,7 @@ class HttpConnection(asyncio.Protocol):
             if self._has_ended() or position >= len(data):
                 self._rest = b""
                 break
-            if is_crowded or not self._has_room or perf_counter() - begun[0] > SLICE_S:
+            if is_crowded or not self._has_room or perf_counter() - begun[0] > self._turns.slice_s:
                 self._rest = data[position:]
                 break
         self._flush()

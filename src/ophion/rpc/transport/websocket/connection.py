@@ -26,7 +26,7 @@ from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
 from ophion.rpc.transport.replies import Complete, Pending
 from ophion.rpc.transport.streaming import Pump, StreamedAnswer, fragments
-from ophion.rpc.transport.turns import SLICE_S, Share
+from ophion.rpc.transport.turns import Share
 from ophion.rpc.transport.websocket.framing import PING, Closing, closing, pong, text_head
 from ophion.rpc.transport.websocket.handshake import MOST_BYTES, Handshake
 from ophion.rpc.transport.websocket.policy import ConnectionSession, WebSocketPolicy
@@ -64,6 +64,8 @@ class WebSocketConnection(asyncio.Protocol):
         self._frames: FrameReader = cast(FrameReader, None)
         self._first = b""
         """The beginning of the handshake, as long as it may be a login."""
+        self._hello = b""
+        """What has arrived of a handshake and waits for its turn."""
         self._rest = b""
         """What has arrived and waits for its turn."""
         self._is_waiting = False
@@ -95,7 +97,7 @@ class WebSocketConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_open, self._is_closed = False, True
         self._handshake.close()
-        self._rest = b""
+        self._rest = self._hello = b""
         if self._session is not None:
             self._session.leave(self)
         for pending in tuple(self._requests):
@@ -114,7 +116,14 @@ class WebSocketConnection(asyncio.Protocol):
             return
         self._silent_s = 0.0
         if not self._is_open:
-            self._greet(data)
+            self._hello += data
+            if not self._turns.is_over:
+                self.work()
+            elif not self._is_waiting:
+                # a crowd that comes at once must not keep the loop busy with handshakes alone
+                self._is_waiting = True
+                self._set_reading(False)
+                self._turns.wait(self, self._share.rank(len(data)))
         elif self._rest or self._turns.is_over:
             self._rest += data
             self._settle()
@@ -224,6 +233,15 @@ class WebSocketConnection(asyncio.Protocol):
 
     # --- the handshake ---------------------------------------------------------------------------
 
+    def _shake_hands(self) -> None:
+        hello, self._hello = self._hello, b""
+        if self._is_closed:
+            return
+        begun = self._turns.begin()
+        self._set_reading(True)
+        self._greet(hello)
+        self._turns.end(begun, self._share)
+
     def _greet(self, data: bytes) -> None:
         login = self._policy.login
         if len(self._first) < len(_LOGIN):
@@ -295,6 +313,9 @@ class WebSocketConnection(asyncio.Protocol):
     def work(self) -> None:
         """Go on with what has arrived, for a while (`Turns`)."""
         self._is_waiting = False
+        if self._hello:
+            self._shake_hands()
+            return
         data, position = self._rest, 0
         if not data or self._is_closed:
             return
@@ -308,7 +329,7 @@ class WebSocketConnection(asyncio.Protocol):
                 self._end_with(fault)
             elif self._controls > _MAX_CONTROLS:
                 self._end_with(Closing.POLICY, "Too many control frames")
-            if self._has_ended() or perf_counter() - begun[0] > SLICE_S:
+            if self._has_ended() or perf_counter() - begun[0] > self._turns.slice_s:
                 break
         self._rest = b"" if self._has_ended() else data[position:]
         self._turns.end(begun, self._share)
@@ -391,14 +412,16 @@ class WebSocketConnection(asyncio.Protocol):
         if self._rest and has_room and not self._is_waiting:
             self._is_waiting = True
             self._turns.wait(self, self._share.rank(len(self._rest)))
-        wanted = has_room and not self._rest
-        if wanted != self._is_reading:
+        self._set_reading(has_room and not self._rest)
+        self._weigh()
+
+    def _set_reading(self, wanted: bool) -> None:
+        if wanted != self._is_reading and not self._transport.is_closing():
             self._is_reading = wanted
             if wanted:
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
-        self._weigh()
 
     def _weigh(self) -> None:
         """Note what this connection makes the node hold."""

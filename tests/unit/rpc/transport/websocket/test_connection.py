@@ -379,11 +379,11 @@ def test_many_messages_are_answered_in_turns_and_nothing_is_read_meanwhile() -> 
         assert first + len(events) == 3000
         assert not client.transport.is_reading_paused
 
-    run(story)
+    run(story, commons=patient(0.0))
 
 
 def test_a_message_that_does_not_end_counts_and_goes_when_there_is_too_much() -> None:
-    commons = Commons(Budget(300_000))
+    commons = Commons(Budget(300_000), patient().turns)
 
     async def story(client: Client, context: Context) -> None:
         others = [Client(context, commons=commons) for _ in range(3)]
@@ -408,3 +408,32 @@ def test_frames_may_come_with_the_handshake() -> None:
         assert [type(event) for event in events] == [AcceptConnection, TextMessage]
 
     run(story)
+
+
+def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
+    """A crowd that comes at once: what is over the time of this turn waits for the next."""
+
+    async def story(client: Client, context: Context) -> None:
+        client.commons.turns.is_over = True
+        client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
+        assert client.transport.take() == b""
+        assert client.transport.is_reading_paused
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [type(event) for event in client.received()] == [AcceptConnection]
+        assert not client.transport.is_reading_paused
+        assert client.ask("eth_blockNumber")["result"] == "0x20"
+
+    run(story, commons=Commons())
+
+
+def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.commons.turns.is_over = True
+        client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
+        client.server.connection_lost(None)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert client.transport.take() == b""
+
+    run(story, commons=Commons())
