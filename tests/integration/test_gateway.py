@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 import time
@@ -95,6 +96,20 @@ def test_a_long_trace_is_passed_on_in_pieces(node: NodeProcess, base: str) -> No
     passed = web3.provider.make_request("debug_traceCall", asked)["result"]  # type: ignore[arg-type]
     assert len(json.dumps(direct)) > 1_000_000
     assert passed == direct
+
+
+def test_answers_are_compressed_once(node: NodeProcess, base: str) -> None:
+    connection = HTTPConnection(*base.split(":"), timeout=10)  # type: ignore[arg-type]
+    for path, body in (("/jsonrpc", call("rpc.discover")), ("/", None)):
+        for _ in range(3):
+            wanted = {"Accept-Encoding": "gzip", "Content-Type": "application/json"}
+            connection.request("GET" if body is None else "POST", path, body, wanted)
+            answer = connection.getresponse()
+            text = answer.read()
+            if answer.headers["Content-Encoding"] == "gzip":
+                text = gzip.decompress(text)
+            assert text.startswith(b"<!doctype html>" if body is None else b'{"jsonrpc":"2.0"')
+    connection.close()
 
 
 def test_foreign_pages_and_foreign_names_are_refused(node: NodeProcess, base: str) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Final
 from ophion.cli.command import Command, Session
 from ophion.errors import CommandError, ConfigError
 from ophion.gateway.site import Kind, Site
+from ophion.node.config import NodeConfig
 from ophion.quickstart import report
 from ophion.quickstart.blocks import heights
 from ophion.quickstart.commands import node_options, program, proxy_options, shown
@@ -27,7 +29,7 @@ from ophion.quickstart.plan import DEFAULT_PERIOD_S, PROXY, Consensus, Plan
 from ophion.quickstart.supervisor import Supervisor
 from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, Workdir, prepare
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.options import option, port, problems_of
+from ophion.runtime.options import load, option, port, problems_of, read_flag, specs_of
 
 _STOP_S: Final = 30.0
 _DETACHED_S: Final = 90.0
@@ -89,12 +91,18 @@ class UpOptions(RunOptions):
     def plan(self) -> Plan:
         usual = 1 if self.consensus is Consensus.DEV else 4
         count = usual if self.validators is None else self.validators
-        return Plan(self.consensus, count, self.period_s, self.port, self.free_gas, self.permissions)
+        return Plan(self.consensus, count, self.period_s, self.port, self.free_gas, self.permissions, self.privacy)
 
     def problems(self) -> Iterator[str]:
         yield from self.plan.problems()
         if self.privacy:
-            yield "--privacy: private transactions are not part of this version of the quickstart."
+            yield from _said_of_privacy()
+
+
+def _said_of_privacy() -> list[str]:
+    """What a node would say to --privacy-enabled."""
+    flags = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+    return problems_of(load(NodeConfig, [read_flag("--privacy-enabled", deque(), flags)]).config.privacy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +180,14 @@ def _run(work: Workdir, lock: Lock) -> int:
     def ready() -> None:
         _say(f"Every node has a new block after {time.monotonic() - began:.1f} s.\n")
         site = Site.read(work.path / "site.json")
-        for line in (*report.addresses(layout.address, site, work.path), "", *report.accounts(work.plan)):
-            _say(line)
-        _say(f"\n  Everything is in {work.path}. Ctrl-C or `ophion quickstart stop` ends it.")
+        for lines in (
+            report.addresses(layout.address, site, work.path),
+            report.accounts(work.plan),
+            report.enclaves(work.enclave_keys()),
+        ):
+            for line in (*lines, ""):
+                _say(line)
+        _say(f"  Everything is in {work.path}. Ctrl-C or `ophion quickstart stop` ends it.")
 
     is_well = asyncio.run(_supervised(work, layout, lock, ready))
     _say("Stopped." if is_well else "Stopped, because it could not start.")
@@ -263,6 +276,8 @@ def show(options: PlaceOptions, session: Session) -> int:
         print(line)
     print()
     for line in report.nodes(site, running.processes, found):
+        print(line)
+    for line in report.enclaves(work.enclave_keys()):
         print(line)
     if PROXY not in running.processes:
         print(f"  The {PROXY} is down: `ophion quickstart start {PROXY}` starts it.")

@@ -18,10 +18,12 @@ from ophion.gateway.heads import answer_lines
 from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.streaming import StreamedAnswer
 
-WHOLE_BYTES: Final = 128 * 1024
+WHOLE_BYTES: Final = 64 * 1024
 """Up to here an answer is handed over in one piece."""
-_AHEAD_BYTES: Final = 128 * 1024
+_AHEAD_BYTES: Final = 64 * 1024
 """What is read from a node before the client has taken what came earlier."""
+_WEIGHT: Final = 4 * _AHEAD_BYTES
+"""What a long answer may hold: its first piece, what is ahead, and what arrives at a time (`Upstream`) beyond each."""
 _MOST_HEAD_BYTES: Final = 64 * 1024
 _MOST_WHOLE_BYTES: Final = 64 * 1024 * 1024
 """Most of an answer that is put together for a client of HTTP/1.0, which takes no pieces."""
@@ -52,6 +54,11 @@ class LongBody:
         self._is_paused = self._has_ended = False
         self._error: AnswerLost | None = None
         self._news = asyncio.Event()
+
+    @property
+    def weight(self) -> int:
+        """Bytes that are kept for this answer at most."""
+        return _WEIGHT
 
     def add(self, piece: bytes) -> None:
         """Some more has come."""

@@ -17,6 +17,8 @@ _RETRY: Final = b"Retry-After: 1\r\n"
 class AnswerLost(OphionError):
     """A node went away in the middle of an answer that the client has already begun to get."""
 
+    transient = True
+
 
 def failure(kind: Kind | None, status: int, message: str) -> Response:
     """An error that the gateway itself answers; 503 says when to try again."""

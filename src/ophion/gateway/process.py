@@ -12,7 +12,10 @@ from ophion.gateway.front import page_files
 from ophion.gateway.service import MAX_CONNECTIONS, GatewayService
 from ophion.gateway.site import Site
 from ophion.gateway.upstream import MOST_CONNECTIONS
+from ophion.rpc.transport.commons import Commons
 from ophion.runtime import logs
+from ophion.runtime.lanes import ThreadLane
+from ophion.runtime.memory import Trimming
 from ophion.runtime.open_files import allow_open_files
 from ophion.runtime.supervisor import Supervisor
 
@@ -21,13 +24,18 @@ def run_gateway(site: Site, host: str, port: int) -> int:
     """Serve until told to stop; the return value is the exit code."""
     logs.configure(logs.LogLevel.INFO)
     allow_open_files(2 * MAX_CONNECTIONS + MOST_CONNECTIONS)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(GatewayService(lambda: site, page_files(), host, port, name="Proxy")))
+    lane = ThreadLane("pack", 1, None)
+    service = GatewayService(lambda: site, page_files(), host, port, commons=Commons(lane=lane), name="Proxy")
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(service))
+    finally:
+        lane.close()
     return 0
 
 
 async def _serve(service: GatewayService) -> None:
-    supervisor = Supervisor([service])
+    supervisor = Supervisor([Trimming(), service])
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, supervisor.stop)
     await supervisor.run(_settle_down)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from ophion.gateway.failures import failure
-from ophion.gateway.upstream import CONNECT_S, Upstream
+from ophion.gateway.upstream import CONNECT_S, Upstream, take_little
 from ophion.rpc.transport.budget import WORTH_NOTING, Budget
 from ophion.rpc.transport.http.wire import Response, response_head
 from ophion.rpc.transport.places import BUSY
@@ -220,6 +220,7 @@ class FarEnd(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         made = self._transport = cast(asyncio.Transport, transport)
         made.set_write_buffer_limits(_UNSENT_BYTES)
+        take_little(made)
         made.write(self._hello)
         self._hello = b""
 

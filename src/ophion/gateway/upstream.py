@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from typing import Any, Final, Protocol, cast
 
@@ -28,12 +29,18 @@ logger = logging.getLogger(__name__)
 MOST_CONNECTIONS: Final = 2048
 MOST_WAITING: Final = 4096
 CONNECT_S: Final = 5.0
+_RECEIVED_BYTES: Final = 64 * 1024
 _KEPT_S: Final = 60.0
 """An unused connection is closed after this time; nodes wait ten minutes, so none is closed while it is taken."""
 ANSWER_S: Final = 120.0
 """A node that has not said anything for so long is not waited for: its own limits are far below."""
 _USUAL: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
 """How nodes of Ophion answer almost everything."""
+
+
+def take_little(transport: asyncio.BaseTransport) -> None:
+    """So much and not more arrives from a node at a time, and waits in the system while nobody reads."""
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
 
 
 class Relay(Protocol):
@@ -249,6 +256,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        take_little(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True

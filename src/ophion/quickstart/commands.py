@@ -15,6 +15,7 @@ from ophion.quickstart.plan import Consensus, Plan, PlannedNode, Role
 
 _GROUPS: Final = ("ETH", "NET", "WEB3", "ADMIN", "DEBUG", "TRACE", "TXPOOL", "MINER")
 _ENGINE_GROUPS: Final = {Consensus.QBFT: "QBFT", Consensus.IBFT2: "IBFT", Consensus.CLIQUE: "CLIQUE"}
+MARKER_KEY: Final = "marker.key"
 _SOCKETS: Final = 8192
 """As many as the proxy has places for."""
 
@@ -25,6 +26,8 @@ def node_options(plan: Plan, layout: Layout, node: PlannedNode, directory: Path)
     groups = [*_GROUPS, *([_ENGINE_GROUPS[plan.consensus]] if plan.consensus in _ENGINE_GROUPS else [])]
     if plan.has_permissions:
         groups.append("PERM")
+    if node.role is Role.MEMBER:
+        groups += ["EEA", "PRIV"]
     api = ",".join(groups)
     return [
         f"--data-path={directory / node.name}",
@@ -47,6 +50,7 @@ def node_options(plan: Plan, layout: Layout, node: PlannedNode, directory: Path)
         "--rpc-error-wording=modern",
         *(["--min-gas-price=0"] if plan.has_free_gas else []),
         *_permissions(plan),
+        *_privacy(node, directory),
     ]
 
 
@@ -69,6 +73,13 @@ def _permissions(plan: Plan) -> list[str]:
         "--permissions-accounts-contract-enabled",
         f"--permissions-accounts-contract-address=0x{ACCOUNT_INGRESS.hex()}",
     ]
+
+
+def _privacy(node: PlannedNode, directory: Path) -> list[str]:
+    """An enclave inside of each member; its markers are signed by an account of its own, which has funds."""
+    if node.role is not Role.MEMBER:
+        return []
+    return ["--privacy-enabled", f"--privacy-marker-transaction-signing-key-file={directory / node.name / MARKER_KEY}"]
 
 
 def proxy_options(layout: Layout, directory: Path) -> list[str]:

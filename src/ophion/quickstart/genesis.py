@@ -16,6 +16,7 @@ from ophion.quickstart.plan import Consensus, Plan
 
 _GAS_LIMIT: Final = 0x1FFFFFFFFFFFFF
 _EPOCH: Final = 30_000
+_MARKER_FUNDS: Final = 10**24
 _BASE_FEE: Final = 7
 """The least that does not look like the absence of EIP-1559; it rises when blocks are full."""
 _FORKS: Final = ("berlinBlock", "londonBlock")
@@ -23,8 +24,8 @@ _LATER_FORKS: Final = ("shanghaiTime", "cancunTime", "pragueTime", "osakaTime")
 """Clique networks end with London."""
 
 
-def genesis_document(plan: Plan, validators: Sequence[Address]) -> dict[str, Any]:
-    """The genesis file of a network; the development network has its own built in."""
+def genesis_document(plan: Plan, validators: Sequence[Address], markers: Sequence[Address] = ()) -> dict[str, Any]:
+    """The genesis file of a network; the development network has its own built in. `markers` pay for private ones."""
     members = sorted(validators)
     forks = _FORKS if plan.consensus is Consensus.CLIQUE else (*_FORKS, *_LATER_FORKS)
     config: dict[str, Any] = {"chainId": plan.chain_id, **dict.fromkeys(forks, 0)}
@@ -51,15 +52,16 @@ def genesis_document(plan: Plan, validators: Sequence[Address]) -> dict[str, Any
         "mixHash": "0x" + mix_hash.hex(),
         "coinbase": "0x" + bytes(20).hex(),
         "extraData": "0x" + extra.hex(),
-        "alloc": _alloc(plan),
+        "alloc": _alloc(plan, markers),
     }
 
 
-def _alloc(plan: Plan) -> dict[str, Any]:
+def _alloc(plan: Plan, markers: Sequence[Address]) -> dict[str, Any]:
     """Accounts with funds, whose keys everybody knows; and who may send transactions, where that is asked."""
     alloc: dict[str, Any] = {account.address.hex(): {"balance": hex(account.balance)} for account in DEV_ACCOUNTS}
+    alloc |= {address.hex(): {"balance": hex(_MARKER_FUNDS)} for address in markers}
     if plan.has_permissions:
         admin = ORIGINAL_ACCOUNTS[0].address
-        contracts = account_contracts([admin], [account.address for account in DEV_ACCOUNTS])
+        contracts = account_contracts([admin], [*(account.address for account in DEV_ACCOUNTS), *markers])
         alloc |= {address.hex(): account for address, account in contracts.items()}
     return alloc

@@ -71,6 +71,9 @@ def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
     number = node.number
     if node.role is Role.RPC:
         return 30303, 8545, 8546, 8547, 9545
+    if node.role is Role.MEMBER:
+        http = 20000 + 2 * (number - 1)
+        return 30320 + number, http, http + 1, 23100 + number, 9560 + number
     return 30310 + number, 21000 + number, 22000 + number, 23000 + number, 9550 + number
 
 

@@ -14,6 +14,8 @@ from ophion.runtime.operator_files import content_of
 
 MOST_VALIDATORS: Final = 50
 DEFAULT_PERIOD_S: Final = 2
+MEMBERS: Final = 3
+"""Nodes with private transactions, where they are asked for."""
 RPC_NODE: Final = "rpcnode"
 PROXY: Final = "proxy"
 
@@ -36,6 +38,8 @@ class Role(Enum):
 
     RPC = "rpc"
     VALIDATOR = "validator"
+    MEMBER = "member"
+    """Of private transactions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Plan:
     """Of the proxy; None for the usual one, or a free one where that is taken."""
     has_free_gas: bool
     has_permissions: bool
+    has_privacy: bool = False
 
     def problems(self) -> Iterator[str]:
         """What cannot be, in sentences."""
@@ -71,13 +76,17 @@ class Plan:
             yield f"--block-period must be at least one second, not {self.period_s}; 0 is for --consensus=dev."
         if self.has_permissions and self.consensus is Consensus.DEV:
             yield "--permissions needs a network with a genesis file of its own: not --consensus=dev."
+        if self.has_privacy and self.consensus is Consensus.DEV:
+            yield "--privacy needs a network with a genesis file of its own: not --consensus=dev."
 
     @property
     def nodes(self) -> tuple[PlannedNode, ...]:
-        """The node that clients talk to, then those that make blocks."""
+        """The node that clients talk to, then those that make blocks, then those with private transactions."""
         makers = "minernode" if self.consensus is Consensus.DEV else "validator{}"
         numbers = range(1, self.validators + 1)
         members = [PlannedNode(makers.format(number), Role.VALIDATOR, number) for number in numbers]
+        private = range(1, MEMBERS + 1) if self.has_privacy else ()
+        members += [PlannedNode(f"member{number}", Role.MEMBER, number) for number in private]
         return (PlannedNode(RPC_NODE, Role.RPC, 1), *members)
 
     @property

@@ -54,6 +54,14 @@ def _row(name: str, role: str, pid: str, height: str, http: str, socket: str, p2
     return f"  {name:<12} {role:<10} {pid:>8} {height:>8}  {http:<22} {socket:<20} {p2p:>6} {metrics:>8}"
 
 
+def enclaves(keys: Mapping[str, str]) -> Iterator[str]:
+    """To whom private transactions can be sent."""
+    if keys:
+        yield "  Private transactions: name members by the public keys of their enclaves (privateFrom, privateFor)."
+    for name, key in keys.items():
+        yield f"  {name:<12} {key}"
+
+
 def accounts(plan: Plan) -> Iterator[str]:
     """Accounts with funds."""
     yield f"  Chain id {plan.chain_id}. Accounts with funds; these keys are public test keys, never use them for value:"

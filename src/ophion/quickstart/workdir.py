@@ -23,6 +23,7 @@ from ophion.errors import CommandError
 from ophion.gateway.site import Place, Site, SiteNode
 from ophion.native.crypto import PrivateKey
 from ophion.node.keyfile import load_key, new_key, write_text
+from ophion.quickstart.commands import MARKER_KEY
 from ophion.quickstart.genesis import genesis_document
 from ophion.quickstart.layout import HOST, Layout
 from ophion.quickstart.lock import NAME as LOCK
@@ -32,6 +33,8 @@ from ophion.quickstart.plan import PROXY, Consensus, Plan, Role
 from ophion.runtime.clock import Entropy
 
 CONTROL: Final = "control"
+ENCLAVE_KEY: Final = Path("privacy") / "nodeKey.pub"
+"""Where the enclave inside of a node writes its public key."""
 PLAN: Final = "network.json"
 LOGS: Final = "logs"
 SUPERVISOR_LOG: Final = "quickstart"
@@ -70,9 +73,13 @@ class Workdir:
         for name, key in keys.items():
             (path / name).mkdir(mode=0o700)
             write_text(path / name / "key", f"0x{key.secret().hex()}", mode=0o600)
+        markers = {node.name: new_key(entropy) for node in plan.nodes if node.role is Role.MEMBER}
+        for name, key in markers.items():
+            write_text(path / name / MARKER_KEY, f"0x{key.secret().hex()}", mode=0o600)
         if plan.consensus is not Consensus.DEV:
             members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
-            write_text(path / "genesis.json", json.dumps(genesis_document(plan, members), indent=2) + "\n")
+            genesis = genesis_document(plan, members, [key.address for key in markers.values()])
+            write_text(path / "genesis.json", json.dumps(genesis, indent=2) + "\n")
         # the last one: until it is there, there is no network
         write_text(path / PLAN, plan.text())
 
@@ -98,6 +105,11 @@ class Workdir:
     def has_run(self) -> bool:
         """Whether some node has a chain already."""
         return any((self.path / node.name / "database").exists() for node in self.plan.nodes)
+
+    def enclave_keys(self) -> dict[str, str]:
+        """Public keys of the members' enclaves, by node; of those that have one by now."""
+        files = {node.name: self.path / node.name / ENCLAVE_KEY for node in self.plan.nodes if node.role is Role.MEMBER}
+        return {name: file.read_text().strip() for name, file in files.items() if file.exists()}
 
     def log(self, process: str) -> Path:
         """Where a process writes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -23,6 +24,13 @@ def test_the_table_where_everything_is_free(monkeypatch: pytest.MonkeyPatch) -> 
         "validator2": NodePorts(30312, 21002, 22002, 23002, 9552),
     }
     assert (found.proxy, found.tools, found.address) == (8080, {"prometheus": 9090}, "127.0.0.1:8080")
+
+
+def test_ports_of_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_module, "_is_free", lambda port: True)
+    nodes = lay_out(replace(PLAN, has_privacy=True), ()).nodes
+    assert nodes["member1"] == NodePorts(30321, 20000, 20001, 23101, 9561)
+    assert nodes["member3"] == NodePorts(30323, 20004, 20005, 23103, 9563)
 
 
 def test_a_taken_port_is_replaced_by_a_free_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,11 @@ def test_four_validators_and_a_node_for_clients() -> None:
     ]
 
 
+def test_members_come_with_privacy() -> None:
+    names = [node.name for node in replace(PLAN, has_privacy=True).nodes]
+    assert names[-3:] == ["member1", "member2", "member3"]
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -32,6 +37,7 @@ def test_four_validators_and_a_node_for_clients() -> None:
         ({"period_s": 0}, "--block-period must be at least one second"),
         ({"consensus": Consensus.DEV}, "--validators has no meaning"),
         ({"consensus": Consensus.DEV, "validators": 1, "has_permissions": True}, "--permissions needs"),
+        ({"consensus": Consensus.DEV, "validators": 1, "has_privacy": True}, "--privacy needs"),
     ],
 )
 def test_what_cannot_be_is_said(changed: dict[str, object], words: str) -> None:

@@ -73,6 +73,11 @@ class Streamed:
     def __del__(self) -> None:
         self.close()
 
+    @property
+    def weight(self) -> int:
+        """Streams of the node itself are few, and counted (`Streams`)."""
+        return 0
+
     def __len__(self) -> int:
         """More than any result that is handed over in one piece (`Dispatcher` looks at this alone)."""
         return _LONGER_THAN_ANYTHING
@@ -93,6 +98,10 @@ class Pieces(Protocol):
     """Something of which the first piece is there."""
 
     first: bytes
+
+    @property
+    def weight(self) -> int:
+        """Bytes that are kept for it in this process, where others do not count them already."""
 
     async def next(self) -> bytes | None:
         """The next piece; None after the last. `OphionError` when there will be none although it has not ended."""
@@ -239,7 +248,9 @@ class Pump:
                 piece = await answer.body.next()
             self._transport.writelines(self._frame(answer.tail, True))
         except (OphionError, NativeError) as error:
-            logger.warning("streamed answer cut off: %s", error)
+            # what may happen to a crowd at once is not worth a line for each
+            level = logging.DEBUG if getattr(error, "transient", False) else logging.WARNING
+            logger.log(level, "streamed answer cut off: %s", error)
             self._transport.abort()
             return
         finally:

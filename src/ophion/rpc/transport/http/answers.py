@@ -36,7 +36,8 @@ class _Slot:
         """Bytes that are kept for this answer."""
         if self.pending is not None:
             return self.pending.weight or self.size * _WEIGHT_OF_A_BYTE
-        return sum(map(len, self.parts or ())) + (0 if self.kept is None else self.kept.weight)
+        size = 0 if self.stream is None else self.stream.body.weight
+        return size + sum(map(len, self.parts or ())) + (0 if self.kept is None else self.kept.weight)
 
     def __init__(self, keep_alive: bool, is_old: bool, extra: bytes, size: int = 0, takes_gzip: bool = False) -> None:
         self.size = size

@@ -110,6 +110,8 @@ class Compressed:
     """Pieces of a source as gzip."""
 
     first = b""
+    weight = 0
+    """What is being compressed is counted where it is (`Whole`)."""
 
     def __init__(self, source: Source, lane: Lane) -> None:
         self._source = source
