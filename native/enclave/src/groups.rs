@@ -1,5 +1,7 @@
 //! Ids of groups by their members, as every enclave computes them (privacy.md 4.1-4.3).
 
+use std::collections::HashSet;
+
 use alloy_primitives::keccak256;
 use alloy_rlp::{Encodable, Header};
 
@@ -7,12 +9,8 @@ use crate::record::Key;
 
 /// Keccak of the RLP list of the members, each once, in their order, and of the seed where there is one.
 pub fn group_id<M: AsRef<[u8]>>(members: &[M], seed: Option<&[u8]>) -> Key {
-    let mut items: Vec<&[u8]> = Vec::with_capacity(members.len() + 1);
-    for member in members {
-        if !items.contains(&member.as_ref()) {
-            items.push(member.as_ref());
-        }
-    }
+    let mut seen: HashSet<&[u8]> = HashSet::with_capacity(members.len());
+    let mut items: Vec<&[u8]> = members.iter().map(AsRef::as_ref).filter(|member| seen.insert(*member)).collect();
     // equal hashes keep their order
     items.sort_by_key(|member| java_hash(member));
     items.extend(seed);

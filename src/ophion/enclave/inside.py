@@ -80,6 +80,7 @@ class InnerEnclave:
         settings: EnclaveSettings | None = None,
     ) -> None:
         self.keyring = keyring
+        self.lanes = lanes
         self.keys: tuple[bytes, ...] = tuple(keyring.public_keys)
         self.on_late: Callable[[Sequence[bytes]], None] | None = None
         self.directory = Directory()
@@ -213,6 +214,10 @@ class InnerEnclave:
     async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes]) -> list[str | None]:
         """Parcels that somebody with these keys pushes: None for each that is durable here, or why it is refused."""
         return await self._take(parcels, proven, is_pushed=True)
+
+    def knows_group(self, group_id: bytes) -> bool:
+        """Whether a group is here, active or not."""
+        return self._groups.get(group_id) is not None
 
     def load(self, label: Label) -> bytes | None:
         """The body of a parcel that is here."""

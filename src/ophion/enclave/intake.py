@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from ophion.enclave.contract import MOST_PAYLOAD_BYTES
+from ophion.enclave.contract import MOST_MEMBERS, MOST_PAYLOAD_BYTES
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.groups import GroupBook
 from ophion.enclave.parcels import Kind, Label, Parcel
 from ophion.enclave.quota import Quota
 from ophion.enclave.rows import ARRIVALS, PAYLOADS, Change, RowWriter, number_of, numbered
 from ophion.errors import DecodeError
-from ophion.native.enclave import MOST_SEALED_BOXES, EnclaveKeyring, SealedRecord, read_sealed
+from ophion.native.enclave import MOST_SEALED_BOXES, EnclaveKeyring, SealedRecord, is_sound_enclave_key, read_sealed
 from ophion.native.failures import NativeError
 from ophion.native.store import Store
 from ophion.runtime.lanes import Lanes
@@ -75,7 +76,9 @@ class Intake:
         `proven` are the keys of whoever brings it. A payload that was fetched (not `is_pushed`) may be of any sender.
         """
         payloads = [one.body for one in parcels if one.label.kind is Kind.PAYLOAD]
-        verdicts = iter(await self._judge(payloads, proven if is_pushed else None))
+        judged = await self._judge(payloads, proven if is_pushed else None)
+        await self._look_at_keys(parcels, judged)
+        verdicts = iter(judged)
         changes: list[Change] = []
         records: dict[bytes, bytes] = {}
         made: list[GroupRecord] = []
@@ -103,6 +106,20 @@ class Intake:
         if len(records) <= _JUDGED_AT_ONCE and sum(map(len, records)) <= 64 * 1024:
             return self._keyring.judge(records)
         return await self._lanes.peers.run(partial(self._keyring.judge, records))
+
+    async def _look_at_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
+        """Members of new groups are looked at here, in a lane where they are many: a stranger says how many."""
+        members: set[bytes] = set()
+        for sealed in judged:
+            if sealed is not None and sealed.opens and self._groups.get(sealed.group) is None:
+                members.update(sealed.recipients[: sealed.members])
+        for parcel in parcels:
+            if parcel.label.kind is Kind.GROUP and self._groups.get(parcel.label.id) is None:
+                with suppress(DecodeError):
+                    members.update(GroupRecord.decode(parcel.body).members)
+        strange = self._groups.strange(members)
+        look = partial(_sound_ones, strange)
+        self._groups.looked_at(look() if len(strange) <= _JUDGED_AT_ONCE else await self._lanes.peers.run(look))
 
     def _take_payload(
         self,
@@ -159,6 +176,8 @@ class Intake:
             return None if set(group.members) == set(members) else "its recipients are not its group"
         if not sealed.is_legacy:
             return UNKNOWN_GROUP
+        if len(members) > MOST_MEMBERS:
+            return "its group is too large"
         group = GroupRecord.legacy(members, sealed.sender)
         # who is sent everything by the sender's choice is no member of the group, and needs none
         refusal = self._groups.problem(group) if self._own.intersection(members) else None
@@ -231,6 +250,10 @@ class Intake:
             self._unwritten.pop(key, None)
         for group in groups:
             self._groups.written(group)
+
+
+def _sound_ones(keys: list[bytes]) -> list[bytes]:
+    return [key for key in keys if is_sound_enclave_key(key)]
 
 
 def _sender(record: bytes) -> bytes | None:

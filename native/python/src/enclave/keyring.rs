@@ -25,8 +25,6 @@ pub struct SealedRecord {
     #[pyo3(get)]
     members: usize,
     #[pyo3(get)]
-    is_legacy: bool,
-    #[pyo3(get)]
     opens: bool,
     #[pyo3(get)]
     agrees: bool,
@@ -39,7 +37,6 @@ impl SealedRecord {
             key: sealed.key(),
             sender: sealed.sender,
             group: sealed.group,
-            is_legacy: group_id(&recipients[..sealed.members], None) == sealed.group,
             recipients,
             members: sealed.members,
             opens: payload.is_some(),
@@ -63,6 +60,12 @@ impl SealedRecord {
     #[getter]
     fn group<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         to_bytes(py, self.group)
+    }
+
+    /// Computed when somebody asks: a stranger decides how many members there are.
+    #[getter]
+    fn is_legacy(&self) -> bool {
+        group_id(&self.recipients[..self.members], None) == self.group
     }
 
     #[getter]
