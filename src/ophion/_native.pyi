@@ -920,6 +920,152 @@ class FrameReader:
         """Looks at some frames. Where to go on; opcodes (text 1, binary 2, close 8 with its code, ping 9) with payloads; how many
         pings and pongs there were; and the code to close with when the client broke a rule."""
 
+# --- private transactions -----------------------------------------------------------------------
+
+@final
+class PrivateTransaction:
+    """Twelve items, decoded, with whoever signed them."""
+
+    raw: bytes
+    hash: bytes
+    """Of the whole list; users know the transaction by the hash of its marker."""
+    sender: bytes | None
+    """None where the signature gives nobody."""
+    nonce: int
+    gas_price: int
+    gas_limit: int
+    to: bytes | None
+    value: int
+    data: bytes
+    signature: tuple[int, int, int]
+    """v, r and s."""
+    chain_id: int | None
+    private_from: bytes
+    private_for: list[bytes] | None
+    privacy_group_id: bytes | None
+    group: bytes | None
+    """The group that it belongs to; None where it names one that is not 32 bytes long."""
+    restriction: bytes
+
+def decode_private_transaction(raw: bytes, /) -> PrivateTransaction: ...
+def decode_private_transactions(raws: Sequence[bytes], /) -> list[PrivateTransaction]:
+    """Many at once, on all cores. An exception stands, not raised, where one cannot be read."""
+
+def sign_private_transaction(
+    secret: bytes,
+    *,
+    nonce: int,
+    gas_price: int,
+    gas_limit: int,
+    to: bytes | None,
+    data: bytes,
+    private_from: bytes,
+    private_for: Sequence[bytes] | None = None,
+    privacy_group_id: bytes | None = None,
+    chain_id: int | None = None,
+    value: int = 0,
+    restriction: bytes | None = None,
+) -> bytes:
+    """A signed private transaction: for these keys, or for a group."""
+
+def sign_markers(precompile: bytes, markers: Sequence[tuple[bytes, int, int, int, bytes]], /) -> list[bytes]:
+    """Markers from secret, nonce, gas price, gas limit and payload key of each."""
+
+def private_contract_address(sender: bytes, nonce: int, group: bytes, /) -> bytes: ...
+
+@final
+class PrivateBatch:
+    """The private transactions of some blocks, while they are run and until they are written."""
+
+    def __new__(cls, store: Store, /) -> PrivateBatch: ...
+    def rewind(self, group: bytes, before: int, /) -> None:
+        """Begin a group again with the state that it had before a block."""
+    def note_markers(self, markers: Sequence[tuple[bytes, int, int, bytes, bytes]], /) -> None:
+        """Payload key, number, index, block and hash of markers that are passed."""
+    def run_block(
+        self,
+        state: State,
+        env: BlockEnv,
+        block: bytes,
+        payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None]],
+        /,
+        *,
+        chain_id: int,
+        always_increments: bool = False,
+    ) -> None:
+        """Run payloads in their order: marker, index, payload key, group, key of the sender, RLP, members of the
+        group. `state` is the public one after the block."""
+    def trace(
+        self,
+        state: State,
+        env: BlockEnv,
+        block: bytes,
+        payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None]],
+        deadline_s: float,
+        /,
+        *,
+        chain_id: int,
+        always_increments: bool = False,
+    ) -> TraceStream:
+        """Flat trace of the last of these payloads of one group in a block; nothing is kept."""
+    def commit(
+        self, store: Store, followed: tuple[bytes, int] | None, settled: Sequence[bytes] = (), /
+    ) -> None:
+        """Write everything, with the block that has been reached and the late payloads that are dealt with."""
+
+@final
+class PrivateReceiptRecord:
+    """What became of a private transaction."""
+
+    status: int
+    """0 failed, 1 succeeded, 2 could not be run."""
+    group: bytes
+    root: bytes
+    payload_key: bytes
+    index: int
+    hash: bytes
+    sender: bytes
+    to: bytes | None
+    created: bytes | None
+    private_from: bytes
+    private_for: list[bytes] | None
+    output: bytes
+    revert_data: bytes
+    reason: str
+    logs: list[tuple[bytes, list[bytes], bytes]]
+    """Address, topics and data of each."""
+    logs_bloom: bytes
+
+@final
+class PrivateLedger:
+    """What can be read of private states."""
+
+    def __new__(cls, store: Store, /) -> PrivateLedger: ...
+    def followed(self) -> tuple[bytes, int] | None:
+        """The block up to which private transactions have been run."""
+    def markers_in(
+        self, block: bytes, number: int, precompile: bytes, /
+    ) -> list[tuple[bytes, int, int, bytes, bytes]]: ...
+    def markers_of(self, payload_key: bytes, /) -> list[tuple[bytes, int, int, bytes, bytes]]:
+        """Where on the canonical chain markers with this payload have been passed."""
+    def unread(self, start: bytes, most: int, /) -> tuple[list[bytes], bytes | None]:
+        """Payload keys of markers without a result, from a key on; and the key to go on from."""
+    def note_late(self, keys: Sequence[bytes], /) -> None:
+        """Have the follower look at these payloads again."""
+    def late(self, most: int, /) -> list[bytes]:
+        """Payloads that came after their markers had been passed."""
+    def receipt(self, block: bytes, marker: bytes, /) -> PrivateReceiptRecord | None: ...
+    def root(self, group: bytes, number: int, /) -> bytes: ...
+    def nonce(self, group: bytes, account: bytes, number: int, /) -> int: ...
+    def state(self, group: bytes, number: int, public: State, /) -> State: ...
+    def roots(self, group: bytes, number: int, block: bytes, /) -> list[tuple[bytes, bytes]]:
+        """Marker and root of each transaction of a group in a block."""
+    def blocks(self, group: bytes, first: int, most: int, /) -> list[tuple[int, bytes]]:
+        """Canonical blocks in which a group has transactions."""
+    def groups(self, start: bytes, most: int, /) -> list[bytes]: ...
+    def clear(self) -> None:
+        """Forget all private states and results; payloads stay."""
+
 # --- public test vectors ------------------------------------------------------------------------
 
 def state_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]:

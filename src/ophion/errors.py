@@ -16,6 +16,7 @@
     ├── RulesError              permissions that cannot be read or changed as asked
     ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/reasons.py)
     ├── EnclaveError            the privacy enclave refused or did not answer
+    ├── PrivacyRefused          a private transaction or question that cannot be taken
     └── RpcError                an answer with a JSON-RPC error code
 
 An error carries fields and builds its message once, so that whoever shows it (command line, log, JSON-RPC) shows
@@ -189,6 +190,10 @@ class EnclaveError(OphionError):
     def __init__(self, message: str, code: str | None) -> None:
         self.code = code
         super().__init__(message)
+
+
+class PrivacyRefused(OphionError):
+    """A private transaction that is not taken, or a private question that cannot be answered; the text is fixed."""
 
 
 class RpcError(OphionError):

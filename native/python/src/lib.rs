@@ -7,6 +7,7 @@
 //! | chain/     | transactions, bodies, states and the store as Python sees them   |
 //! | execution/ | environments, calls, simulations, ethash, the public vectors     |
 //! | tracing/   | traces as streams                                                |
+//! | privacy/   | private transactions, and what they leave                         |
 //! | graphql/   | engine, queries and what they ask of the node                    |
 //! | wire/      | handshakes, sessions, packets and records of peers               |
 //! | enclave/   | keys of the enclave, sealed payloads                             |
@@ -17,6 +18,7 @@ mod enclave;
 mod execution;
 mod graphql;
 mod messages;
+mod privacy;
 mod tracing;
 mod values;
 mod wire;
@@ -42,6 +44,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     execution::simulate::register(module)?;
     execution::vectors::register(module)?;
     tracing::trace::register(module)?;
+    privacy::register(module)?;
     graphql::register(module)?;
     enclave::keyring::register(module)?;
     messages::clients::register(module)?;

@@ -16,6 +16,6 @@ pub mod flat;
 pub mod jobs;
 pub mod output;
 pub mod parity;
-mod replay;
+pub mod replay;
 pub mod state;
 pub mod steps;

@@ -1,7 +1,217 @@
-"""`ophion privacy`: what people do about private transactions at a terminal."""
+"""`ophion privacy`: private transactions from a terminal."""
 
 from __future__ import annotations
 
-from ophion.cli.privacy_keygen import KEYGEN
+import time
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
-COMMANDS = (KEYGEN,)
+from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.files import read_input
+from ophion.cli.permission_contracts import RpcNode
+from ophion.cli.privacy_keygen import KEYGEN
+from ophion.enclave.group_ids import legacy_id
+from ophion.errors import CommandError
+from ophion.native.failures import translated
+from ophion.native.privacy import PrivateLedger, sign_private_transaction
+from ophion.node.datadir import DataConfig, DataDirectory
+from ophion.node.keyfile import load_key
+from ophion.primitives.hexcodec import HexError, parse_data_lenient
+from ophion.primitives.types import Address
+from ophion.runtime.options import at_least, option, read_address
+
+_KEY_SIZE: Final = 32
+_POLL_S: Final = 0.1
+_GAS: Final = 3_000_000
+
+
+def read_key(text: str) -> bytes:
+    """A key or an id of a group, in base64."""
+    try:
+        key = b64decode(text, validate=True)
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_SIZE:
+        raise ValueError(f"'{text}' is not base64 of {_KEY_SIZE} bytes")
+    return key
+
+
+def _read_data(text: str) -> bytes:
+    try:
+        return parse_data_lenient(text)
+    except HexError as error:
+        raise ValueError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """Options."""
+
+    rpc: str = option("--rpc", default="http://127.0.0.1:8545", metavar="URL", help="JSON-RPC over HTTP of the node.")
+    token_file: Path | None = option("--token-file", default=None, help="File with a token for that node.")
+
+    def node(self) -> RpcNode:
+        """The node that is asked."""
+        token = None
+        if self.token_file is not None:
+            token = read_input(self.token_file, "Unable to read the token.").strip()
+        return RpcNode(self.rpc, token)
+
+
+@dataclass(frozen=True, slots=True)
+class SendOptions(NodeOptions):
+    """Options."""
+
+    key_file: Path = option("--key-file", help="Private key of the account that sends.")
+    private_for: tuple[bytes, ...] = option(
+        "--for", default=(), parse=read_key, metavar="KEY", help="Enclave keys of the recipients, with commas between."
+    )
+    group: bytes | None = option(
+        "--group", default=None, parse=read_key, metavar="ID", help="A group instead of recipients."
+    )
+    private_from: bytes | None = option(
+        "--from", default=None, parse=read_key, metavar="KEY", help="Enclave key of the sender. (default: the node's)"
+    )
+    to: Address | None = option(
+        "--to", default=None, parse=read_address, metavar="ADDRESS", help="Contract to call; none creates one."
+    )
+    data: bytes = option("--data", default=b"", parse=_read_data, metavar="HEX", help="Code of a contract, or a call.")
+    wait_s: int = option(
+        "--wait", default=60, check=at_least(1), metavar="SECONDS", help="How long to wait for the block."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions(NodeOptions):
+    """Options."""
+
+    group: bytes = option("--group", parse=read_key, metavar="ID", help="The group whose state is asked.")
+    to: Address = option("--to", parse=read_address, metavar="ADDRESS", help="The contract.")
+    data: bytes = option("--data", default=b"", parse=_read_data, metavar="HEX", help="The call.")
+
+
+def status(options: NodeOptions, session: Session) -> int:
+    """Keys, peers, groups and outbox of a running node."""
+    found = options.node().ask("priv_status")
+    print(f"mode        {found.get('mode', 'external')}, delivery {found.get('delivery', 'by the enclave')}")
+    for key in found.get("keys", ()):
+        print(f"key         {key}")
+    for key, lines in found.get("peers", {}).items():
+        print(f"peer        {key}  {', '.join(lines)}")
+    for key, count in found.get("outbox", {}).items():
+        print(f"outbox      {key}  {count} waiting")
+    for group, root in found.get("states", {}).items():
+        print(f"group       {group}  root {root}")
+    print(f"followed    block {int(found['followed'], 16)} of {int(found['head'], 16)}")
+    print(f"executed    {found['executed']}, late {found['late']}")
+    if found["waitsForEnclave"]:
+        print("waiting     the enclave does not answer")
+    return 0
+
+
+def send(options: SendOptions, session: Session) -> int:
+    """Sign, send and wait for a private transaction."""
+    if options.group is not None and options.private_for:
+        raise CommandError("--group and --for exclude each other.")
+    key, node = load_key(options.key_file), options.node()
+    private_from = options.private_from
+    if private_from is None:
+        private_from = read_key(node.ask("priv_status")["keys"][0])
+    group = options.group or legacy_id([private_from, *options.private_for])
+    nonce = node.ask("priv_getTransactionCount", _hex(key.address), b64encode(group).decode())
+    raw = sign_private_transaction(
+        key.secret(),
+        nonce=int(nonce, 16),
+        gas_price=0,
+        gas_limit=_GAS,
+        to=options.to,
+        data=options.data,
+        private_from=private_from,
+        private_for=None if options.group is not None else options.private_for,
+        privacy_group_id=options.group,
+        chain_id=int(node.ask("eth_chainId"), 16),
+    )
+    marker = node.ask("eea_sendRawTransaction", _hex(raw))
+    print(f"marker      {marker}")
+    print(f"group       {b64encode(group).decode()}")
+    receipt = _receipt(node, marker, options.wait_s)
+    print(f"block       {int(receipt['blockNumber'], 16)}")
+    if receipt["contractAddress"] is not None:
+        print(f"contract    {receipt['contractAddress']}")
+    if receipt["status"] != "0x1":
+        explained = node.ask("priv_explain", marker)
+        print(f"{explained['state']:<11} {explained.get('reason', '')}")
+        return 1
+    return 0
+
+
+def _receipt(node: RpcNode, marker: str, limit_s: int) -> dict[str, Any]:
+    deadline = time.monotonic() + limit_s
+    while (receipt := node.ask("priv_getTransactionReceipt", marker)) is None:
+        if time.monotonic() > deadline:
+            raise CommandError(f"The marker {marker} was not mined within {limit_s} seconds.")
+        time.sleep(_POLL_S)
+    found: dict[str, Any] = receipt
+    return found
+
+
+def call(options: CallOptions, session: Session) -> int:
+    """Ask a contract in the state of a group."""
+    request = {"to": _hex(options.to), "data": _hex(options.data)}
+    print(options.node().ask("priv_call", b64encode(options.group).decode(), request, "latest"))
+    return 0
+
+
+def rebuild(options: Nothing, session: Session) -> int:
+    """Forget private states; the node makes them anew from chain and payloads when it starts."""
+    path = session.part(DataConfig).data_path
+    with DataDirectory.open_existing(path) as directory, translated():
+        store = directory.store()
+        PrivateLedger(store).clear()
+        store.clear_rows(["cursors"])
+    print("Private states are forgotten. The node executes all private transactions again when it starts, and asks")
+    print("the other members for payloads that it misses.")
+    return 0
+
+
+def _hex(value: bytes) -> str:
+    return "0x" + value.hex()
+
+
+COMMANDS = (
+    KEYGEN,
+    Command(
+        "status",
+        "Show keys, groups, peers and outbox of a running node.",
+        status,
+        NodeOptions,
+        examples=("ophion privacy status --rpc=http://127.0.0.1:8545",),
+    ),
+    Command(
+        "send",
+        "Send a private transaction and wait for it.",
+        send,
+        SendOptions,
+        examples=(
+            "ophion privacy send --key-file=account.key --for=Ko2bVqD+nNlNYL5EE7y3IdOnviftjiizpjRt+HTuFBs= --data=0x…",
+        ),
+    ),
+    Command(
+        "call",
+        "Ask a private contract.",
+        call,
+        CallOptions,
+        examples=(
+            "ophion privacy call --group=DyAOiF/ynpc+JXa2YAGB0bCitSlOMNm+ShmB/7M6C4w= --to=0xebf5… --data=0x6d4ce63c",
+        ),
+    ),
+    Command(
+        "rebuild",
+        "Forget private states, so that a stopped node executes all private transactions again.",
+        rebuild,
+        uses=(DataConfig,),
+        examples=("ophion privacy rebuild --data-path=data",),
+    ),
+)

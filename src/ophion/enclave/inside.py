@@ -53,6 +53,8 @@ _MOST_SHOWN: Final = 1000
 _FETCHED_AT_ONCE: Final = 128
 _MOST_REFUSED: Final = 1000
 """Parcels of one line that turn out not to be for us: opening them takes time."""
+_OPENED_AT_ONCE: Final = 4
+"""So few payloads are opened on the loop."""
 _MOST_PAGES: Final = 10_000
 """Pages of a list that are looked at in one go: some ten million payloads."""
 
@@ -85,6 +87,7 @@ class InnerEnclave:
         self.on_late: Callable[[Sequence[bytes]], None] | None = None
         self.directory = Directory()
         self._store = store
+        self._lanes = lanes
         self._entropy = entropy
         self._settings = settings or EnclaveSettings()
         self._own = frozenset(self.keys)
@@ -133,7 +136,10 @@ class InnerEnclave:
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
         """Local lookups, in one snapshot. Whoever asks has seen markers that point at these keys."""
-        opened = self.open_many(keys)
+        if len(keys) <= _OPENED_AT_ONCE:
+            opened = self.open_many(keys)
+        else:
+            opened = await self._lanes.private.run(lambda: self.open_many(keys))
         self.settle(keys, opened)
         return [one and _received(*one) for one in opened]
 

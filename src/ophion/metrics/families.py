@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     # only nodes with peers pay for loading these
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
+    from ophion.privacy.follower import Follower
 
-_LANES = ("write", "build", "read", "trace", "peers", "mine")
+_LANES = ("write", "build", "read", "trace", "peers", "private", "mine")
 
 
 def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> None:
@@ -71,6 +72,24 @@ def declare_storage(registry: MetricsRegistry, database: Path) -> None:
     registry.gauge(Category.BLOCKCHAIN, "database_bytes", "Disk that the database takes.").watch(
         lambda: database.stat().st_blocks * 512 if database.exists() else 0
     )
+
+
+def declare_privacy(registry: MetricsRegistry, follower: Follower) -> None:
+    """How private transactions follow the chain."""
+    category = Category.BLOCKCHAIN
+    registry.gauge(category, "private_height", "Block up to which private transactions were executed.").watch(
+        lambda: follower.number
+    )
+    registry.gauge(category, "private_enclave_away", "1 while they wait for the enclave.").watch(
+        lambda: int(follower.is_waiting_for_enclave)
+    )
+    counts = follower.counts
+    markers = registry.counter(category, "private_markers_total", "Markers that were passed, ours or not.")
+    markers.watch(lambda: counts.markers)
+    executed = registry.counter(category, "private_transactions_total", "Private transactions that were executed.")
+    executed.watch(lambda: counts.executed)
+    late = registry.counter(category, "private_late_total", "Those whose payload came after their marker.")
+    late.watch(lambda: counts.late)
 
 
 def declare_network(

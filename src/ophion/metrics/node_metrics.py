@@ -17,6 +17,7 @@ from ophion.metrics.families import (
     declare_network,
     declare_peers,
     declare_pool,
+    declare_privacy,
     declare_storage,
 )
 from ophion.metrics.process import declare_process
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
     from ophion.peers.sync.synchroniser import Synchroniser
+    from ophion.privacy.follower import Follower
 
 
 class Network(Protocol):
@@ -65,6 +67,8 @@ class Watched:
     """Connections with other nodes, eth and synchronisation, where the node has peers."""
     database: Path | None = None
     """The file that holds chain and state."""
+    follower: Follower | None = None
+    """Private transactions, where they are on."""
 
 
 class NodeMetrics:
@@ -100,6 +104,8 @@ class NodeMetrics:
             lambda: watched.queries.head_number if network is None else network.sync.best_height,
             lambda: network is None or network.sync.is_in_sync(),
         )
+        if watched.follower is not None:
+            declare_privacy(registry, watched.follower)
         if network is not None:
             declare_peers(registry, network.peers)
             declare_gossip(registry, network.eth)

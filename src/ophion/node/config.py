@@ -27,11 +27,11 @@ from ophion.node.security_options import (
     WebSocketTlsConfig,
 )
 from ophion.node.storage_options import StorageConfig
-from ophion.node.unbuilt_options import PrivacyConfig
 from ophion.node.unstable_options import UnstableConfig
 from ophion.peers.options import PeerConfig
 from ophion.permissions.options import PermissionConfig
 from ophion.pool.options import PoolConfig
+from ophion.privacy.options import PrivacyConfig
 from ophion.producer.control import MinerConfig
 from ophion.producer.options import ConsensusConfig
 from ophion.runtime.logs import LogFormat, LogLevel
@@ -117,6 +117,17 @@ class NodeConfig:
             yield "--privacy-enabled needs every state: private states cannot be combined with --state-history."
         if self.privacy.enabled and self.enclave.url is not None and self.enclave.public_key_file is None:
             yield "Please specify Enclave public key file path to enable privacy"
+        if self.privacy.enabled and self.miner.min_gas_price and self.privacy.marker_key_file is None:
+            yield (
+                "--privacy-enabled: markers signed by random keys cannot pay for gas. Give --min-gas-price=0, or a key"
+                " with --privacy-marker-transaction-signing-key-file."
+            )
+        has_tokens = self.http_auth.enabled or self.websocket_auth.enabled
+        if self.privacy.enabled and self.privacy.multi_tenancy and not has_tokens:
+            yield (
+                "--privacy-multi-tenancy-enabled needs --rpc-http-authentication-enabled or"
+                " --rpc-ws-authentication-enabled: the token says whose keys may be used."
+            )
 
     def warnings(self) -> Iterator[str]:
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))

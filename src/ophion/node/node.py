@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ophion.enclave.contract import Enclave
     from ophion.native.store import Store
     from ophion.node.peering import Network
+    from ophion.privacy.service import Privacy
 
 _SWITCH_S = 0.001
 
@@ -100,11 +101,14 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
             core.mining.start()
         enclave = _enclave(config, store, directory.path, lanes, entropy)
         network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions, enclave)
-        interface = build_interface(config, genesis, core, key, lanes, clock, entropy, network, directory.path, enclave)
+        privacy = None if enclave is None else _privacy(config, core, enclave, lanes, entropy)
+        interface = build_interface(
+            config, genesis, core, key, lanes, clock, entropy, network, directory.path, enclave, privacy
+        )
         with_peers = () if network is None else network.services
         kept = config.storage.states_kept
         upkeep = () if kept is None else (StatePruner(core.chain, lanes, clock, kept),)
-        with_enclave = () if enclave is None else (enclave,)
+        with_enclave = () if enclave is None or privacy is None else (enclave, privacy.follower)
         supervisor = Supervisor(
             [
                 core.pool,
@@ -142,6 +146,12 @@ def _enclave(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, en
     from ophion.node.enclave import build_enclave
 
     return build_enclave(config, store, data_path, lanes, entropy)
+
+
+def _privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
+    from ophion.node.privacy import build_privacy
+
+    return build_privacy(config, core, enclave, lanes, entropy)
 
 
 def _network(

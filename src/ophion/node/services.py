@@ -23,6 +23,8 @@ from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits, SyncStatus
 from ophion.rpc.questions.filters import Filters
+from ophion.rpc.questions.private_filters import PrivateFilters
+from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
 from ophion.rpc.questions.receipt_waits import ReceiptWaits
 from ophion.rpc.questions.rendered import RenderedBlocks
 from ophion.rpc.questions.subscriptions import Subscriptions
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from ophion.metrics.requests import RequestMetrics
     from ophion.node.peering import Network
     from ophion.peers.service import PeerService
+    from ophion.privacy.service import Privacy
     from ophion.rpc.auth.door import Door
 
 PortService: TypeAlias = "HttpService | WebSocketService | GatewayService"
@@ -128,6 +131,7 @@ def build_interface(
     network: Network | None = None,
     data_path: Path = Path(),
     enclave: Enclave | None = None,
+    privacy: Privacy | None = None,
 ) -> Interface:
     """The services that the options ask for, on one set of methods."""
     peers = None if network is None else network.peers
@@ -159,6 +163,11 @@ def build_interface(
     core.chain.events.listen(
         lambda event: receipt_waits.on_head(lambda hash: queries.transaction_position(hash) is not None)
     )
+    private_filters, private_subscriptions = None, None
+    if privacy is not None:
+        private_filters = PrivateFilters(Filters(clock, entropy, limits.max_filters), privacy.ledger)
+        privacy.follower.events.listen(private_filters.on_followed)
+        private_subscriptions = PrivateSubscriptions(privacy.ledger, privacy.follower.events)
     network_id = genesis.spec.chain_id if config.network.network_id is None else config.network.network_id
     node = NodeInfo(
         client_version=client_version(config.peers.identity),
@@ -176,7 +185,17 @@ def build_interface(
 
         database = data_path / "database" / "data.mdb"
         watched = Watched(
-            core.chain, queries, core.pool, filters, subscriptions, listening, lanes, clock, network, database
+            core.chain,
+            queries,
+            core.pool,
+            filters,
+            subscriptions,
+            listening,
+            lanes,
+            clock,
+            network,
+            database,
+            None if privacy is None else privacy.follower,
         )
         return NodeMetrics(watched, config.metrics.is_on)
 
@@ -207,6 +226,9 @@ def build_interface(
         clique=core.proposals if genesis.spec.engine is EngineKind.CLIQUE else None,
         ibft=core.bft if genesis.spec.engine is EngineKind.IBFT2 else None,
         qbft=core.bft if genesis.spec.qbft is not None else None,
+        privacy=privacy,
+        private_filters=private_filters,
+        private_subscriptions=private_subscriptions,
         peers=peers,
         eth_peers=None if network is None else network.eth.peers,
         sync_status=sync_status,
@@ -223,6 +245,8 @@ def build_interface(
     commons = Commons(Budget(limits.max_held_bytes), lane=lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     services: list[Service] = [subscriptions, Trimming()]
+    if private_subscriptions is not None:
+        services.append(private_subscriptions)
     if config.http.enabled:
         http = listening["jsonrpc"] = _http(config, context, commons, requests, door())
         services.append(http)

@@ -15,7 +15,17 @@ from typing import Any, Final
 import orjson
 
 from ophion.chain.queries import UnknownBlock
-from ophion.errors import DecodeError, MissingStateError, OphionError, PoolRejected, RpcError, RulesError, StorageError
+from ophion.errors import (
+    DecodeError,
+    EnclaveError,
+    MissingStateError,
+    OphionError,
+    PoolRejected,
+    PrivacyRefused,
+    RpcError,
+    RulesError,
+    StorageError,
+)
 from ophion.native import failures
 from ophion.primitives.revert_reason import revert_reason
 from ophion.runtime.lanes import DeadlineExceeded, LaneFull
@@ -97,6 +107,45 @@ FEE_CAP_EXCEEDED: Final = Fault(SERVER_ERROR_CODE, "Transaction fee cap exceeded
 TIP_ABOVE_FEE: Final = Fault(SERVER_ERROR_CODE, "Max priority fee per gas exceeds max fee per gas")
 COINBASE_NOT_SET: Final = Fault(-32010, "Coinbase not set. Unable to start mining without a coinbase")
 
+PRIVACY_CODE: Final = -50100
+ENCLAVE_CODE: Final = -50200
+PRIVACY_OFF: Final = Fault(PRIVACY_CODE, "Privacy is not enabled")
+NO_PRECOMPILE: Final = Fault(PRIVACY_CODE, "Privacy is not enabled to get the precompiled address")
+ENCLAVE_TROUBLE: Final = Fault(PRIVACY_CODE, "Error communicating with enclave")
+ENCLAVE_WORDS: Final = frozenset(
+    [
+        "NodeMissingPeerUrl",
+        "NodePushingToPeer",
+        "NodePropagatingToAllPeers",
+        "NoSenderKey",
+        "InvalidPayload",
+        "EnclaveCreateKeyPair",
+        "EnclaveDecodePublicKey",
+        "EnclaveDecryptWrongPrivateKey",
+        "EnclaveEncryptCombineKeys",
+        "EnclaveMissingPrivateKeyPasswords",
+        "EnclaveNoMatchingPrivateKey",
+        "EnclaveNotPayloadOwner",
+        "EnclaveUnsupportedPrivateKeyType",
+        "EnclaveStorageDecrypt",
+        "EnclavePrivacyGroupIdCreation",
+        "EnclavePayloadNotFound",
+        "CreatePrivacyGroupShouldIncludeSelf",
+        "PrivacyGroupNotStored",
+        "PrivacyGroupNotDeleted",
+        "PrivacyGroupNotPushed",
+        "PrivacyGroupNotFound",
+        "PrivacyGroupQueryError",
+        "MethodUnimplemented",
+        "EnclaveKeysCannotDecryptPayload",
+    ]
+)
+"""What an enclave calls its troubles; passed on as it is (privacy.md 11)."""
+ENCLAVE_SENTENCES: Final = (
+    "Recipient not found for key:",
+    "The list of members in a privacy group should include self",
+)
+
 
 def invalid_params(detail: str | None = None) -> RpcError:
     """The one text of -32602; `detail` names the place and travels in `data`."""
@@ -146,6 +195,14 @@ def _storage_failed(error: StorageError) -> RpcError:
     return RANGE_TOO_LARGE(detail) if kind == "limit" else INTERNAL_ERROR(error.message)
 
 
+def _enclave_failed(error: EnclaveError) -> RpcError:
+    """The enclave's own word where it is a known one."""
+    word = error.code or ""
+    if word in ENCLAVE_WORDS or word.startswith(ENCLAVE_SENTENCES):
+        return RpcError(ENCLAVE_CODE, word)
+    return ENCLAVE_TROUBLE(error.message)
+
+
 def _itself(error: RpcError) -> RpcError:
     return error
 
@@ -161,6 +218,8 @@ _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
     (DecodeError, lambda error: invalid_params(error.message)),
     (StorageError, _storage_failed),
     (RulesError, lambda error: RpcError(SERVER_ERROR_CODE, error.message, error.detail)),
+    (EnclaveError, _enclave_failed),
+    (PrivacyRefused, lambda error: RpcError(PRIVACY_CODE, error.message)),
     (OphionError, lambda error: RpcError(SERVER_ERROR_CODE, error.message)),
 )
 

@@ -8,10 +8,11 @@
             job in it at a time, so none waits for another's long list.
     parse   one thread: large requests of clients, before anybody knows what they ask for.
     pack    one thread: answers compressed for clients that ask for it, each client a small piece at a time.
+    private one thread: private transactions, run behind the chain.
     prune   one thread: looking for what can be deleted with states that are no longer kept.
     mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
 
-A lane admits a limited number of jobs. `write`, `build`, `peers` and `prune` are used by the node itself, which waits;
+A lane admits a limited number of jobs. `write`, `build`, `peers`, `private` and `prune` are the node's, which waits;
 `read`, `trace` and `parse` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody
 will see the end of. A deadline given with a job covers the time in the queue too; the running Rust call is not stopped
 by it and takes its own. A job of `read` or `trace` that is cancelled while it runs (its client went away) ends soon
@@ -165,6 +166,8 @@ class Lanes(Protocol):
     @property
     def pack(self) -> Lane: ...
     @property
+    def private(self) -> Lane: ...
+    @property
     def prune(self) -> Lane: ...
     @property
     def mine(self) -> Lane: ...
@@ -187,12 +190,13 @@ class ThreadLanes:
         self.parse = ThreadLane("parse", 1, parse_limit)
         self.pack = ThreadLane("pack", 1, None)
         self.prune = ThreadLane("prune", 1, None)
+        self.private = ThreadLane("private", 1, None)
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
         """Stop taking jobs and wait for the running ones: a commit is never cut short."""
         self.decoding.close()
-        reading = (self.mine, self.prune, self.pack, self.parse, self.peers, self.trace, self.read)
+        reading = (self.mine, self.prune, self.private, self.pack, self.parse, self.peers, self.trace, self.read)
         for lane in (*reading, self.build, self.write):
             lane.close()
 
@@ -210,6 +214,7 @@ class InlineLanes:
         self.parse = InlineLane("parse")
         self.pack = InlineLane("pack")
         self.prune = InlineLane("prune")
+        self.private = InlineLane("private")
         self.mine = InlineLane("mine")
 
     def close(self) -> None:

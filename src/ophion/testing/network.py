@@ -29,7 +29,7 @@ from ophion.testing.signing import DEV_KEYS
 
 CHAIN_ID: Final = 1337
 _LOOPBACK: Final = "127.0.0.1"
-_APIS: Final = "ADMIN,ETH,NET,WEB3,IBFT,QBFT,CLIQUE,TXPOOL,DEBUG"
+_APIS: Final = "ADMIN,ETH,NET,WEB3,IBFT,QBFT,CLIQUE,TXPOOL,DEBUG,EEA"
 
 
 def member_key(index: int) -> PrivateKey:
@@ -98,8 +98,9 @@ class TestNetwork:
         relayed: bool = False,
         options: Sequence[str] = (),
         clocks: dict[int, float] | None = None,
+        own: dict[int, Sequence[str]] | None = None,
     ) -> None:
-        """`clocks`: by how many seconds the clocks of some nodes are ahead."""
+        """`clocks`: by how many seconds the clocks of some nodes are ahead; `own`: further options of some nodes."""
         count = validators + followers
         self.path = path
         self.engine = engine
@@ -119,6 +120,7 @@ class TestNetwork:
         self.genesis_file.write_text(json.dumps(network_genesis(engine, members, period_s, timeout_s)))
         self._options = options
         self._clocks = clocks or {}
+        self._own = own or {}
         self.nodes = [self._node(index) for index in range(count)]
 
     def _node(self, index: int) -> NodeProcess:
@@ -132,6 +134,7 @@ class TestNetwork:
             "--min-gas-price=0",
             f"--rpc-http-api={_APIS}",
             *self._options,
+            *self._own.get(index, ()),
             clock_ahead_s=self._clocks.get(index, 0.0),
         )
 

@@ -88,6 +88,9 @@ def problems(*tokens: str) -> list[str]:
         "--privacy-tls-known-enclave-file=known",
         "--privacy-precompiled-address=126",
         "--privacy-marker-transaction-signing-key-file=key",
+        "--privacy-multi-tenancy-enabled",
+        "--privacy-nonce-always-increments",
+        "--privacy-enable-database-migration",
         "--revert-reason-enabled",
         "--tx-pool-max-size=4096",
         "--tx-pool-retention-hours=13",
@@ -137,7 +140,21 @@ def test_every_option_is_accepted(token: str, tmp_path: Path, monkeypatch: pytes
             "Unable to authenticate JSON-RPC WebSocket endpoint without a supplied credentials file",
         ),
         (
-            ["--privacy-enabled", "--privacy-url=http://localhost:8888"],
+            ["--privacy-enabled", "--min-gas-price=1"],
+            "--privacy-enabled: markers signed by random keys cannot pay for gas. Give --min-gas-price=0, or a key with"
+            " --privacy-marker-transaction-signing-key-file.",
+        ),
+        (
+            ["--privacy-enabled", "--min-gas-price=0", "--privacy-multi-tenancy-enabled"],
+            "--privacy-multi-tenancy-enabled needs --rpc-http-authentication-enabled or"
+            " --rpc-ws-authentication-enabled: the token says whose keys may be used.",
+        ),
+        (
+            ["--privacy-enabled", "--min-gas-price=0", "--privacy-flexible-groups-enabled"],
+            "--privacy-flexible-groups-enabled: flexible groups are not part of this version of Ophion.",
+        ),
+        (
+            ["--privacy-enabled", "--min-gas-price=0", "--privacy-url=http://localhost:8888"],
             "Please specify Enclave public key file path to enable privacy",
         ),
         (

@@ -331,7 +331,8 @@ pub(super) fn settled(
 ) -> Result<(Effects, StateData)> {
     let state_root = trie.hash();
     let Changes { flat, preimages, codes, layer } = db.finish(&trie)?;
-    let state = StateData { store: parent.store.clone(), root: state_root, trie: trie.clone(), layers: Some(layer) };
+    let (store, public) = (parent.store.clone(), parent.public.clone());
+    let state = StateData { store, root: state_root, trie: trie.clone(), layers: Some(layer), public };
     let parent_root = parent.root;
     Ok((Effects { parent_root, state_root, receipts, blob_price, trie, flat, preimages, codes }, state))
 }

@@ -67,7 +67,8 @@ thread_local! {
 
 /// What stands in an EVM while its database is elsewhere.
 pub fn no_database() -> ExecDb {
-    let view = View { root: EMPTY_ROOT, trie: Trie::default(), snapshot: None, flat: false, layers: None };
+    let view =
+        View { root: EMPTY_ROOT, trie: Trie::default(), snapshot: None, flat: false, layers: None, public: None };
     ExecDb::new(view, Ancestors::Canonical)
 }
 

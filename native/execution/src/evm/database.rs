@@ -126,6 +126,11 @@ impl ExecDb {
         Ok(self.entry(address)?.info.clone())
     }
 
+    /// Codes that came into being, by their hashes.
+    pub fn new_codes(&self) -> impl Iterator<Item = (&B256, &Bytecode)> {
+        self.codes.iter()
+    }
+
     /// The code of an account before or after a transaction.
     pub fn code_of(&mut self, info: &AccountInfo) -> Result<Bytes> {
         match &info.code {

@@ -85,7 +85,7 @@ fn pre_state(pre: &Value) -> Result<StateData> {
     let trie = settle(&mut db, accounts.collect::<Result<Vec<_>>>()?)?;
     let root = trie.hash();
     let layer = db.finish(&trie)?.layer;
-    Ok(StateData { store: None, root, trie, layers: Some(layer) })
+    Ok(StateData { store: None, root, trie, layers: Some(layer), public: None })
 }
 
 fn pre_account(address: &str, account: &Value) -> Result<GenesisAccount> {

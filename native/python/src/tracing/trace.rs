@@ -27,7 +27,7 @@ use crate::values::errors::Answer;
 /// A trace while it is made.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TraceStream {
-    stream: Stream,
+    pub stream: Stream,
 }
 
 #[pymethods]

@@ -4,6 +4,7 @@
 //! root is what the flat tables show      -> one keyed lookup
 //! root is an uncommitted block above it  -> the layers of changes, then the flat tables
 //! any other root                         -> the trie
+//! a private state                        -> its own trie, then the public state that it lies upon
 //! ```
 
 use std::sync::Arc;
@@ -46,12 +47,20 @@ pub struct StateData {
     pub root: B256,
     pub trie: Trie<Account>,
     pub layers: Option<Arc<Layer>>,
+    /// Only private states have one: the public state that shows wherever they have nothing of their own.
+    pub public: Option<Arc<StateData>>,
 }
 
 impl StateData {
     /// A state of the database.
     pub fn at(snapshot: &Snapshot, root: B256) -> Result<Self> {
-        Ok(StateData { store: Some(snapshot.inner.clone()), root, trie: snapshot.trie(root)?, layers: None })
+        Ok(StateData {
+            store: Some(snapshot.inner.clone()),
+            root,
+            trie: snapshot.trie(root)?,
+            layers: None,
+            public: None,
+        })
     }
 
     /// The state after the head.
@@ -63,11 +72,21 @@ impl StateData {
 
     /// A state without any account, to be written to a database or to stay in memory.
     pub fn empty(store: Option<Arc<Database>>) -> Self {
-        StateData { store, root: EMPTY_ROOT, trie: Trie::default(), layers: None }
+        StateData { store, root: EMPTY_ROOT, trie: Trie::default(), layers: None, public: None }
+    }
+
+    /// The state of a group, upon a public one.
+    pub fn private(public: StateData, root: B256, trie: Trie<Account>) -> Self {
+        StateData { store: public.store.clone(), root, trie, layers: None, public: Some(Arc::new(public)) }
     }
 
     pub fn open(&self) -> Result<View> {
         let snapshot = self.store.as_ref().map(Database::snapshot).transpose()?;
+        if let Some(public) = &self.public {
+            let public = Some(Box::new(public.open()?));
+            let (trie, layers) = (self.trie.clone(), self.layers.clone());
+            return Ok(View { root: self.root, trie, snapshot, flat: false, layers, public });
+        }
         let flat_root = snapshot.as_ref().map(Snapshot::flat_root).transpose()?;
         let (flat, layers) = if flat_root == Some(self.root) {
             (true, None)
@@ -84,7 +103,7 @@ impl StateData {
         {
             snapshot.expect_state(&self.root)?;
         }
-        Ok(View { root: self.root, trie: self.trie.clone(), snapshot, flat, layers })
+        Ok(View { root: self.root, trie: self.trie.clone(), snapshot, flat, layers, public: None })
     }
 }
 
@@ -99,11 +118,14 @@ pub struct View {
     /// The flat tables may be asked for what the layers do not know.
     pub flat: bool,
     pub layers: Option<Arc<Layer>>,
+    /// Below a private state.
+    pub public: Option<Box<View>>,
 }
 
 impl Source for View {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         match &self.snapshot {
+            Some(snapshot) if self.public.is_some() => snapshot.private_nodes().load(id, read),
             Some(snapshot) => snapshot.nodes().load(id, read),
             None => NoSource.load(id, read),
         }
@@ -131,7 +153,11 @@ impl View {
                 .map(FlatAccount::restore)
                 .transpose();
         }
-        Ok(self.trie_account(hash)?.as_ref().map(FlatAccount::from))
+        match (self.trie_account(hash)?, &self.public) {
+            (Some(account), _) => Ok(Some(FlatAccount::from(&account))),
+            (None, Some(public)) => public.account(address, hash),
+            (None, None) => Ok(None),
+        }
     }
 
     pub fn trie_account(&self, hash: &B256) -> Result<Option<Account>> {
@@ -154,7 +180,10 @@ impl View {
             let found = snapshot.tables().storage.get(snapshot.txn(), &storage_key(hash, slot_hash))?;
             return Ok(found.map_or(U256::ZERO, |bytes| U256::try_from_be_slice(bytes).unwrap_or_default()));
         }
-        let Some(account) = self.trie_account(hash)? else { return Ok(U256::ZERO) };
+        let Some(account) = self.trie_account(hash)? else {
+            let Some(public) = &self.public else { return Ok(U256::ZERO) };
+            return public.storage(address, hash, slot, slot_hash);
+        };
         let value: Option<Slot> = account.storage.get(&Nibbles::unpack(slot_hash), self)?;
         Ok(value.map_or(U256::ZERO, |value| value.0))
     }
@@ -173,7 +202,13 @@ impl View {
         if let Some(code) = snapshot.inner.cached_code(hash) {
             return Ok(code);
         }
-        let raw = snapshot.tables().code.get(snapshot.txn(), hash.as_slice())?.ok_or_else(missing)?;
+        let raw = match &self.public {
+            Some(public) => match snapshot.private_code(hash)? {
+                Some(raw) => raw,
+                None => return public.code(hash),
+            },
+            None => snapshot.tables().code.get(snapshot.txn(), hash.as_slice())?.ok_or_else(missing)?,
+        };
         let code = Bytecode::new_raw(alloy_primitives::Bytes::copy_from_slice(raw));
         snapshot.inner.keep_code(*hash, &code);
         Ok(code)

@@ -103,6 +103,15 @@ impl Database {
         self.write_alone(|txn, tables| tables.meta.put(txn, &meta::own(key), value))
     }
 
+    /// As `write_alone`; after a failure nothing more is written until the node is restarted.
+    pub(super) fn write_or_stop(&self, write: impl FnOnce(&mut RwTxn<'_>) -> Result<()>) -> Result<()> {
+        let outcome = self.write_alone(|txn, _| write(txn));
+        if let Err(cause) = &outcome {
+            *self.writer.lock().expect("no panic while locked") = Some(stopped(cause));
+        }
+        outcome
+    }
+
     /// Write blocks and named values and move the canonical chain, all or nothing.
     pub fn commit(
         self: &Arc<Self>,
@@ -116,7 +125,7 @@ impl Database {
         let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
             // Nodes in memory may carry ids that were never written: nothing may be built on them.
-            *failed = Some(format!("{cause}; no more is written until the node is restarted"));
+            *failed = Some(stopped(cause));
             *self.live.lock().expect("no panic while locked") = None;
         }
         outcome
@@ -165,7 +174,7 @@ impl Database {
             tables.meta.put(&mut txn, &meta::own(key), value)?;
         }
         let next = tables.meta.get(&txn, meta::NEXT_NODE)?.map_or(1, number);
-        let mut saver = NodeWriter { table: tables.nodes, next, buffer: Vec::new() };
+        let mut saver = NodeWriter::new(tables.nodes, next);
         for block in blocks {
             self.write_block(&mut txn, &mut saver, block)?;
         }
@@ -335,14 +344,18 @@ pub(crate) fn missing(root: B256) -> Error {
     Error::MissingState(format!("the state {root} is not in the database"))
 }
 
+fn stopped(cause: &Error) -> String {
+    format!("{cause}; no more is written until the node is restarted")
+}
+
 fn unknown(hash: B256) -> Error {
     Error::Storage(format!("block {hash} is not in the database"))
 }
 
 /// Appends nodes; they are collected first because saving a trie borrows no transaction.
-struct NodeWriter {
+pub(super) struct NodeWriter {
     table: Table,
-    next: u64,
+    pub(super) next: u64,
     buffer: Vec<(u64, Vec<u8>)>,
 }
 
@@ -356,7 +369,11 @@ impl Saver for NodeWriter {
 }
 
 impl NodeWriter {
-    fn flush(&mut self, txn: &mut RwTxn<'_>) -> Result<()> {
+    pub(super) fn new(table: Table, next: u64) -> Self {
+        NodeWriter { table, next, buffer: Vec::new() }
+    }
+
+    pub(super) fn flush(&mut self, txn: &mut RwTxn<'_>) -> Result<()> {
         for (id, stored) in self.buffer.drain(..) {
             self.table.append(txn, &id.to_be_bytes(), &stored)?;
         }

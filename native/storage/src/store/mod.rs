@@ -12,6 +12,7 @@
 //! | flat.rs      | how do the tables of the head's state follow it      |
 //! | rows.rs      | which tables belong to other rooms, how they are used |
 //! | log_index.rs | what does the index of logs hold                     |
+//! | private.rs   | what do private transactions leave                   |
 //! | reach.rs     | which trie nodes do the kept states need             |
 //! | pruning.rs   | how are old states dropped                           |
 //! | check.rs     | is everything as it should be                        |
@@ -22,6 +23,7 @@ mod database;
 mod flat;
 mod log_index;
 mod opening;
+mod private;
 mod pruning;
 mod reach;
 mod records;
@@ -35,6 +37,7 @@ pub use check::check;
 pub use database::Database;
 pub use flat::{FlatChanges, storage_key};
 pub use log_index::{fold, folds};
+pub use private::{GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus, PrivateWrites, note_late};
 pub use pruning::Pruning;
 pub use records::{decode_header, split_body};
 pub use rows::Change;

@@ -74,41 +74,50 @@ fn open_env(path: &Path, flags: EnvFlags) -> Result<Env<WithoutTls>> {
 }
 
 /// All tables, and the layout's version, in one transaction: either everything is there or nothing. In a database
-/// that is in use a missing table is damage, and making an empty one would hide it.
+/// that is in use a missing table is damage, and making an empty one would hide it; but tables that came with a later
+/// version are made in a database that never had them.
 fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     let txn = env.write_txn()?;
     let databases = env
         .create_databases_and_commit(txn, |opener, txn| -> Result<_> {
-            let in_use = match opener.open_database::<Raw, Raw>(txn, Some(Tables::NAMES[Tables::META]))? {
-                Some(meta_table) => meta_table.get(txn, meta::LAYOUT)?.is_some(),
-                None => false,
+            let made = match opener.open_database::<Raw, Raw>(txn, Some(Tables::NAMES[Tables::META]))? {
+                Some(meta_table) if meta_table.get(txn, meta::LAYOUT)?.is_some() => {
+                    Some(tables_made(meta_table.get(txn, meta::TABLES)?))
+                }
+                _ => None,
             };
+            let known = &Tables::NAMES[..made.unwrap_or(Tables::NAMES.len())];
             let mut databases = Vec::with_capacity(Tables::NAMES.len());
             let mut lost = Vec::new();
-            for name in Tables::NAMES {
+            for name in known {
                 match opener.open_database::<Raw, Raw>(txn, Some(name))? {
                     Some(database) => databases.push(database),
-                    None => lost.push(name),
+                    None => lost.push(*name),
                 }
             }
             // Tables are made together, so some without the others are what is left of all of them.
-            if in_use || (!lost.is_empty() && !databases.is_empty()) {
+            if made.is_some() || (!lost.is_empty() && !databases.is_empty()) {
                 refuse_lost(&lost)?;
             }
-            if databases.is_empty() {
-                for name in Tables::NAMES {
-                    databases.push(opener.create_database::<Raw, Raw>(txn, Some(name))?);
-                }
+            for name in &Tables::NAMES[databases.len()..] {
+                databases.push(opener.create_database::<Raw, Raw>(txn, Some(name))?);
             }
             let databases: [_; Tables::NAMES.len()] =
                 databases.try_into().unwrap_or_else(|_| unreachable!("one for each name"));
-            if !in_use {
+            if made != Some(Tables::NAMES.len()) {
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
+                databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }
             Ok(CommitOrAbort::<_, ()>::Commit(databases))
         })?
         .unwrap_commit();
     Ok(Tables::of(databases.map(table)))
+}
+
+/// How many of the names a database was made with.
+fn tables_made(record: Option<&[u8]>) -> usize {
+    let count = record.and_then(|record| record.first()).map_or(Tables::FIRST, |count| usize::from(*count));
+    count.min(Tables::NAMES.len())
 }
 
 /// Damage that names the tables which are not there.
@@ -134,6 +143,12 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
         }
         if databases.is_empty() {
             return Ok(CommitOrAbort::Abort(()));
+        }
+        let meta_table = opener.open_database::<Raw, Raw>(txn, Some(Tables::NAMES[Tables::META]))?;
+        let record = meta_table.map_or(Ok(None), |meta_table| meta_table.get(txn, meta::TABLES))?;
+        let newer = &Tables::NAMES[tables_made(record)..];
+        if !lost.is_empty() && lost.iter().all(|name| newer.contains(name)) {
+            return Err(Error::Storage("the database is of an older Ophion: start a node on it once".into()));
         }
         refuse_lost(&lost)?;
         let databases: [_; Tables::NAMES.len()] =
@@ -213,4 +228,43 @@ fn explain_bus_errors() {
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database with these tables alone, as an older version left it.
+    fn older(name: &str, tables: &[&str]) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("ophion-opening-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a directory");
+        let env = open_env(&path, EnvFlags::empty()).expect("an environment");
+        let txn = env.write_txn().expect("a transaction");
+        env.create_databases_and_commit(txn, |opener, txn| -> Result<_> {
+            for table in tables {
+                let made = opener.create_database::<Raw, Raw>(txn, Some(table))?;
+                if *table == Tables::NAMES[Tables::META] {
+                    made.put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
+                }
+            }
+            Ok(CommitOrAbort::<_, ()>::Commit(()))
+        })
+        .expect("tables")
+        .unwrap_commit();
+        path
+    }
+
+    #[test]
+    fn later_tables_are_made_in_an_older_database_and_lost_ones_are_not() {
+        let first = &Tables::NAMES[..Tables::FIRST];
+        let path = older("first", first);
+        let refused = open(&path, false, true, true).err().expect("reading alone makes nothing").to_string();
+        assert!(refused.contains("start a node on it once"), "{refused}");
+        drop(open(&path, true, false, false).expect("the later tables are made"));
+        drop(open(&path, false, true, true).expect("and are there"));
+        let path = older("lost", &first[..Tables::FIRST - 1]);
+        let refused = open(&path, true, false, false).err().expect("a lost table is damage").to_string();
+        assert!(refused.contains(first[Tables::FIRST - 1]), "{refused}");
+    }
 }

@@ -12,12 +12,17 @@
 //! They are made when a database is first opened for writing by a program that knows them, so a database of an older
 //! one has none yet: reading finds them empty.
 
+use alloy_primitives::B256;
 use heed::RwTxn;
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::Database;
+use super::private::note_late;
 use super::snapshot::Snapshot;
 use super::tables::ROW_TABLES;
+
+/// What arrives here after its marker was passed is noted for the follower of private transactions.
+const PAYLOADS: &str = ROW_TABLES[0];
 
 /// Table, key, value; without a value the row is deleted.
 pub type Change<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
@@ -54,7 +59,14 @@ impl Database {
             let table = self.row_tables[place(name)?];
             let table = table.ok_or_else(|| Error::Storage("the database is open for reading only".into()))?;
             match value {
-                Some(value) => table.put(txn, key, value)?,
+                Some(value) => {
+                    table.put(txn, key, value)?;
+                    if *name == PAYLOADS
+                        && let Ok(key) = B256::try_from(*key)
+                    {
+                        note_late(&self.tables, txn, &key)?;
+                    }
+                }
                 None => {
                     table.delete(txn, key)?;
                 }

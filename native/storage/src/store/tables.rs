@@ -16,6 +16,17 @@
 //! | storage    | keccak(address), keccak(slot)| storage value of the head's state, without leading zeros     |
 //! | preimages  | keccak(x)                    | x: an address (20) or a slot (32)                            |
 //!
+//! Private state lies in tables of its own, so that what is public never holds anything of it:
+//!
+//! | table            | key                                   | value                                          |
+//! |------------------|---------------------------------------|------------------------------------------------|
+//! | private_nodes    | id                                    | trie node                                      |
+//! | private_code     | code hash                             | contract code                                  |
+//! | private_groups   | group (32), number (8), block hash    | id of the last root, then marker and root (32 each) of each transaction |
+//! | private_receipts | block hash, marker hash               | what became of it, see private.rs              |
+//! | private_markers  | payload key (32), number (8), index (4) | hash of the block (32) and of the marker (32) |
+//! | private_late     | payload key (32)                      | nothing: it came after its marker was passed   |
+//!
 //! Tables that other rooms fill with rows of their own: rows.rs.
 
 use heed::types::Bytes;
@@ -108,6 +119,16 @@ impl Table {
         Ok(self.0.rev_prefix_iter(txn, prefix)?.next().transpose()?)
     }
 
+    /// The greatest entry whose key is not above this one.
+    pub fn up_to<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
+        Ok(self.0.get_lower_than_or_equal_to(txn, key)?)
+    }
+
+    /// The greatest entry whose key is below this one.
+    pub fn below<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
+        Ok(self.0.get_lower_than(txn, key)?)
+    }
+
     pub fn last_key<'t>(&self, txn: &'t RoTxn<'_>) -> Result<Option<&'t [u8]>> {
         Ok(self.0.last(txn)?.map(|(key, _)| key))
     }
@@ -144,7 +165,32 @@ macro_rules! tables {
     };
 }
 
-tables!(meta, headers, bodies, receipts, canonical, positions, logs, nodes, roots, code, accounts, storage, preimages);
+tables!(
+    meta,
+    headers,
+    bodies,
+    receipts,
+    canonical,
+    positions,
+    logs,
+    nodes,
+    roots,
+    code,
+    accounts,
+    storage,
+    preimages,
+    private_nodes,
+    private_code,
+    private_groups,
+    private_receipts,
+    private_markers,
+    private_late,
+);
+
+impl Tables {
+    /// Tables that every database has had from the beginning; later ones are made in a database that lacks them all.
+    pub const FIRST: usize = 13;
+}
 
 /// Names of the tables that other rooms fill.
 pub const ROW_TABLES: [&str; 6] = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors"];
@@ -160,9 +206,15 @@ pub mod meta {
     pub const FLAT_ROOT: &[u8] = b"flat root";
     /// Id that the next trie node gets.
     pub const NEXT_NODE: &[u8] = b"next node";
+    /// Id that the next node of a private trie gets.
+    pub const NEXT_PRIVATE_NODE: &[u8] = b"next private node";
+    /// Hash and number (8) of the block up to which private transactions have been run.
+    pub const FOLLOWED: &[u8] = b"private followed";
     /// Layout of this file's tables.
     pub const LAYOUT: &[u8] = b"layout";
     pub const LAYOUT_VERSION: &[u8] = &[1];
+    /// How many of the tables were made (1); absent in a database that has the first ones alone.
+    pub const TABLES: &[u8] = b"tables";
 
     /// Key of a value of the node's own.
     pub fn own(key: &str) -> Vec<u8> {

@@ -38,6 +38,8 @@ class User:
     name: str
     password_hash: str
     permissions: tuple[str, ...]
+    tenant: str | None = None
+    """The enclave key of the user (`privacyPublicKey`), where several share a node."""
 
     def __repr__(self) -> str:
         return f"User({self.name!r})"
@@ -67,7 +69,8 @@ def _user(name: str, entry: Any) -> User:
         is_list = isinstance(value, list) and all(isinstance(member, str) for member in value)
         if not is_list and key not in ("password", "privacyPublicKey"):
             raise CredentialsError("RPC authentication configuration file contains invalid values.")
-    return User(name, password, tuple(entry.get("permissions", ())))
+    tenant = entry.get("privacyPublicKey")
+    return User(name, password, tuple(entry.get("permissions", ())), tenant if isinstance(tenant, str) else None)
 
 
 def checked_user(users: Mapping[str, User], name: str, password: str) -> User | None:

@@ -22,7 +22,7 @@ from ophion.rpc.errors import UNAUTHORIZED, failure
 from ophion.rpc.language.registry import Bound, Caller
 from ophion.rpc.transport.replies import Answer, Reply
 from ophion.runtime.clock import Clock
-from ophion.runtime.subject import SUBJECT
+from ophion.runtime.subject import SUBJECT, TENANT
 
 _MAX_SESSIONS: Final = 256
 _MAX_TABLES: Final = 64
@@ -70,7 +70,7 @@ class Gate:
         claims = self._reader.read(authorization[len(_BEARER) :].strip(), self._now())
         if claims is None:
             return self._forger
-        handle = named(claims.username, self._dispatcher(claims.permissions).handle)
+        handle = named(claims.username, self._dispatcher(claims.permissions).handle, claims.tenant)
         session = Session(claims, self._left_s, handle, self._refusing.handle, self._loop)
         if not session.is_trusted:
             return self._forger  # it ended while its signature was looked at
@@ -122,15 +122,16 @@ class Gate:
             del self._sessions[next(iter(self._sessions))]
 
 
-def named(username: str, handle: Callable[..., Reply]) -> Callable[..., Reply]:
+def named(username: str, handle: Callable[..., Reply], tenant: str | None = None) -> Callable[..., Reply]:
     """A dispatcher whose requests are made in somebody's name (runtime/subject.py)."""
 
     def handle_named(body: bytes, caller: Caller | None = None) -> Reply:
-        before = SUBJECT.set(username)
+        before, tenant_before = SUBJECT.set(username), TENANT.set(tenant)
         try:
             return handle(body, caller)
         finally:
             SUBJECT.reset(before)
+            TENANT.reset(tenant_before)
 
     return handle_named
 

@@ -173,5 +173,5 @@ class Login:
         if user is None:
             return _REFUSED
         self._attempts.succeeded(attempt.address, attempt.name)
-        token = self._issuer.issue(user.name, user.permissions, now)
+        token = self._issuer.issue(user.name, user.permissions, now, user.tenant)
         return Response(200, (b'{"token":"%b"}' % token.encode(),), JSON)

@@ -39,6 +39,8 @@ class Claims:
     expires_at: float
     """Wall time in seconds."""
     issued_at: float = 0.0
+    tenant: str | None = None
+    """The enclave key of the user, where several share a node."""
 
 
 class TokenReader:
@@ -65,7 +67,14 @@ class TokenReader:
         if not isinstance(permissions, list):
             return None
         entries = frozenset(entry for entry in permissions if isinstance(entry, str))
-        return Claims(str(claims.get("username", "")), entries, expires_at, _time(claims.get("iat")) or 0.0)
+        tenant = claims.get("privacyPublicKey")
+        return Claims(
+            str(claims.get("username", "")),
+            entries,
+            expires_at,
+            _time(claims.get("iat")) or 0.0,
+            tenant if isinstance(tenant, str) else None,
+        )
 
     def admits(self, claims: Claims) -> bool:
         """Whether a token with these claims is still worth something, its time aside."""
@@ -81,15 +90,17 @@ class TokenIssuer(TokenReader):
         self._private_key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
         super().__init__(self._private_key.public_key(), JwtAlgorithm.RS256)
 
-    def issue(self, username: str, permissions: tuple[str, ...], now: float) -> str:
+    def issue(self, username: str, permissions: tuple[str, ...], now: float, tenant: str | None = None) -> str:
         """A token that is good for five minutes."""
         issued_at = int(now)
-        claims = {
+        claims: dict[str, Any] = {
             "permissions": list(permissions),
             "username": username,
             "iat": issued_at if self._roll is None else max(issued_at, self._roll.since(username)),
             "exp": issued_at + LIFETIME_S,
         }
+        if tenant is not None:
+            claims["privacyPublicKey"] = tenant
         return jwt.encode(claims, self._private_key, algorithm=JwtAlgorithm.RS256.value)
 
     def admits(self, claims: Claims) -> bool:

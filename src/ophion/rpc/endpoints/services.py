@@ -9,7 +9,7 @@ about groups afterwards.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
@@ -23,7 +23,7 @@ from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.http import RpcApplication
 from ophion.rpc.endpoints.websocket import RpcConversations
 from ophion.rpc.language import openrpc
-from ophion.rpc.language.registry import HTTP, WEBSOCKET, Bound, is_enabled
+from ophion.rpc.language.registry import HTTP, WEBSOCKET, Bound, Caller, is_enabled
 from ophion.rpc.methods import all_methods
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.transport.access import HostList, OriginList
@@ -147,10 +147,23 @@ def websocket_service(
         OriginList(settings.origins),
         settings.limits,
         conversations,
-        context.subscriptions.drop,
+        _dropping(context),
         settings.tls,
         settings.commons,
     )
+
+
+def _dropping(context: RpcContext) -> Callable[[Caller], None]:
+    """What happens when a connection is gone."""
+    private = context.private_subscriptions
+    if private is None:
+        return context.subscriptions.drop
+
+    def drop(caller: Caller) -> None:
+        context.subscriptions.drop(caller)
+        private.drop(caller)
+
+    return drop
 
 
 def method_table(
@@ -170,5 +183,6 @@ def method_table(
 
 
 def effective_groups(groups: Sequence[str]) -> frozenset[str]:
-    """The groups that are on: naming `eea` switches `priv` on too (json-rpc.md 1.13)."""
-    return frozenset(groups) | ({"priv"} if "eea" in groups else frozenset())
+    """The groups that are on: private transactions are one, whichever of their names is given (privacy.md 10)."""
+    private = frozenset({"eea", "priv", "privx"})
+    return frozenset(groups) | (private if private.intersection(groups) else frozenset())

@@ -27,6 +27,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "net": "the network",
     "perm": "local permissions",
     "priv": "privacy groups",
+    "privx": "groups whose members a contract keeps",
     "personal": "what wallets call, on nodes that sign",
     "qbft": "validators and votes on networks with QBFT",
     "rpc": "the interface itself",

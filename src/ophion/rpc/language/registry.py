@@ -112,6 +112,8 @@ class MethodSpec:
     may_wait: bool
     """Whether the handler can give an awaitable; the others are spared the question."""
     examples: tuple[Example, ...]
+    without: Callable[[], Exception] | None = None
+    """The answer where a service is absent, instead of "not enabled"; whatever the parameters are."""
     also: tuple[MethodSpec, ...] = ()
     """Further declarations of the same handler, for methods of several groups that do the same."""
 
@@ -147,11 +149,13 @@ def method(
     exact_count: bool = False,
     transports: Collection[str] = (HTTP, WEBSOCKET),
     examples: Sequence[Example] = (),
+    without: Callable[[], Exception] | None = None,
 ) -> Callable[[F], F]:
     """Declare a handler under its literal wire name.
 
     Decorators can be stacked: the handler then answers under each name, each in its own group.
-    `needs` names the services of the context the method works with; where one is absent the method is not enabled.
+    `needs` names the services of the context the method works with; where one is absent the method is not enabled,
+    or answers with the error `without`.
     `exact_count` refuses surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
     """
 
@@ -175,6 +179,7 @@ def method(
             takes_caller=takes_caller,
             may_wait=inspect.iscoroutinefunction(function) or _gives_awaitable(hints.get("return")),
             examples=tuple(examples),
+            without=without,
             also=_declarations(function),
         )
         return function
@@ -213,21 +218,30 @@ class Registry:
 
     def bind(self, context: Services, groups: Collection[str], transport: str) -> dict[str, Bound]:
         """The method table of one transport: every known name, offered or not."""
-        return {
-            name: _bound(spec, context) if is_enabled(spec, context, groups, transport) else _NOT_ENABLED
-            for name, spec in self._by_name.items()
-        }
+        return {name: self._bind(spec, context, groups, transport) for name, spec in self._by_name.items()}
+
+    def _bind(self, spec: MethodSpec, context: Services, groups: Collection[str], transport: str) -> Bound:
+        if is_enabled(spec, context, groups, transport):
+            return _bound(spec, context)
+        if spec.without is not None and is_offered(spec, groups, transport):
+            return _refused(spec, spec.without)
+        return _NOT_ENABLED
 
 
 def is_enabled(spec: MethodSpec, context: Services, groups: Collection[str], transport: str) -> bool:
     """Whether a transport offers a method.
 
-    `rpc_*` is there whenever any group is; subscriptions are there on WebSocket whichever groups are (json-rpc.md
+    `rpc_*` is there whenever any group is; `eth_subscribe` is there on WebSocket whichever groups are (json-rpc.md
     1.10).
     """
-    if transport not in spec.transports or not all(context.provides(service) for service in spec.needs):
+    return all(context.provides(service) for service in spec.needs) and is_offered(spec, groups, transport)
+
+
+def is_offered(spec: MethodSpec, groups: Collection[str], transport: str) -> bool:
+    """As `is_enabled`, whatever services there are."""
+    if transport not in spec.transports:
         return False
-    if spec.transports == {WEBSOCKET}:
+    if spec.transports == {WEBSOCKET} and spec.group == "eth":
         return True
     return bool(groups) if spec.group == "rpc" else spec.group in groups
 
@@ -238,6 +252,13 @@ def _bound(spec: MethodSpec, context: Services) -> Bound:
     decode, call = _halves(spec, context)
     encoder = optional(encode) if spec.nullable else encode
     return Bound(_compile(spec, context), encoder, spec.may_wait, spec.name, decode, call)
+
+
+def _refused(spec: MethodSpec, error: Callable[[], Exception]) -> Bound:
+    def refuse(params: Sequence[Any], caller: Any) -> Any:
+        raise error()
+
+    return Bound(refuse, bytes, False, spec.name)
 
 
 def _refuse(params: Sequence[Any], caller: Any) -> Any:

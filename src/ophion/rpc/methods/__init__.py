@@ -9,6 +9,7 @@ bft          ibft_*, qbft_*                    perm       perm_*
 perm_reasons  perm_explain, perm_rehearse, txpool_explain
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
+eea          private transactions and groups   priv       private states and logs
 eth_accounts what a node with keys can do, and filling in what a transaction lacks
 """
 
@@ -19,6 +20,7 @@ from ophion.rpc.methods import (
     client,
     debug,
     debug_trace,
+    eea,
     eth_accounts,
     eth_blocks,
     eth_filters,
@@ -29,6 +31,7 @@ from ophion.rpc.methods import (
     perm,
     perm_reasons,
     poa,
+    priv,
     simulate,
     trace,
     txpool,
@@ -46,6 +49,7 @@ def all_methods() -> Registry:
             client,
             debug,
             debug_trace,
+            eea,
             eth_accounts,
             eth_blocks,
             eth_filters,
@@ -56,6 +60,7 @@ def all_methods() -> Registry:
             perm,
             perm_reasons,
             poa,
+            priv,
             simulate,
             trace,
             txpool,

@@ -2,7 +2,7 @@
 
 Handlers receive it as their first argument. It is frozen and the same for every request; the transports differ only in
 `groups`. A service that is None is not there on this node or this network, and methods that need it are not enabled
-(`@method(needs=...)`): `clique` where the chain runs another consensus, later `privacy` and others.
+(`@method(needs=...)`): `clique` where the chain runs another consensus, `privacy` where it is off.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ from ophion.wallet.keyring import Keyring
 if TYPE_CHECKING:
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
+    from ophion.privacy.service import Privacy  # only nodes with privacy pay for loading it
     from ophion.producer.bft_driver import BftDriver  # only BFT networks pay for loading it
+    from ophion.rpc.questions.private_filters import PrivateFilters
+    from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
 
 _ALWAYS: Final = frozenset({"chain", "state"})
 
@@ -121,6 +124,12 @@ class RpcContext:
     """Consensus of an IBFT 2.0 network."""
     qbft: BftDriver | None = None
     """Consensus of a QBFT network; beside `ibft` where a network moves from one to the other."""
+    privacy: Privacy | None = None
+    """Private transactions; None where they are switched off."""
+    private_filters: PrivateFilters | None = None
+    """Polling filters on private logs."""
+    private_subscriptions: PrivateSubscriptions | None = None
+    """Private logs that are pushed."""
     peers: PeerService | None = None
     """Connections with other nodes; None where the node was told to have none."""
     eth_peers: EthPeers | None = None

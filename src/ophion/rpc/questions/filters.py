@@ -126,6 +126,11 @@ class Filters:
             for block in blocks:
                 self._chain.append(ChainChange(block.header.hash, block.header.header.number, is_removed))
 
+    def note(self, change: ChainChange) -> None:
+        """A block that joined or left, from somebody who is not the chain."""
+        if self._filters:
+            self._chain.append(change)
+
     def on_pool_event(self, event: PoolEvent) -> None:
         """Listener of the pool."""
         if isinstance(event, Added) and any(one.kind is FilterKind.PENDING for one in self._filters.values()):
@@ -172,6 +177,11 @@ class Filters:
             return [entry.hash for entry in entries if not entry.is_removed]
         wanted = tuple(entry for entry in entries if entry.is_removed or found.query.takes_block(entry.number))
         return LogChanges(found.query, wanted)
+
+    def find(self, filter_id: str) -> LogQuery | None:
+        """What a filter looks for; None where there is no such filter. Asking keeps it alive."""
+        found = self._use(filter_id)
+        return None if found is None else found.query
 
     def log_query(self, filter_id: str) -> LogQuery:
         """What a log filter looks for; asking keeps it alive."""

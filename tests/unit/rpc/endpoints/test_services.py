@@ -157,5 +157,5 @@ def test_websocket_service_listens(dev: Interface) -> None:
 
 
 def test_the_privacy_group_brings_its_twin() -> None:
-    assert effective_groups(("eth", "eea")) == {"eth", "eea", "priv"}
-    assert effective_groups(("priv",)) == {"priv"}
+    assert effective_groups(("eth", "eea")) == {"eth", "eea", "priv", "privx"}
+    assert effective_groups(("priv",)) == {"eea", "priv", "privx"}

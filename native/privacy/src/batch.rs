@@ -1,0 +1,254 @@
+//! The private transactions of some blocks, run one after another: what a step of the follower works out and writes.
+
+use std::sync::Arc;
+
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{Address, B256, Bytes, keccak256};
+use alloy_trie::Nibbles;
+use ophion_execution::evm::env::BlockEnv;
+use ophion_primitives::errors::Result;
+use ophion_storage::state::{Layer, StateData};
+use ophion_storage::store::{Database, GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus, PrivateWrites};
+use ophion_storage::trie::{Account, EMPTY_ROOT, Trie};
+
+use crate::group::contract_address;
+use crate::run::{Machine, private_nonce};
+use crate::transaction::{self, Decoded, RESTRICTED, Recipients};
+
+/// A payload that the enclave could open, at the place of its marker.
+pub struct Payload {
+    pub marker: B256,
+    pub index: u32,
+    pub key: B256,
+    pub group: B256,
+    /// Key of the enclave that sealed it.
+    pub sender: Bytes,
+    pub rlp: Bytes,
+    /// Members of a group that was made beforehand; None where the group is not known.
+    pub members: Option<Vec<Bytes>>,
+}
+
+#[derive(Clone, Copy)]
+pub struct Rules {
+    pub chain_id: u64,
+    /// A transaction that fails uses its nonce up all the same.
+    pub always_increments: bool,
+}
+
+struct Live {
+    root: B256,
+    trie: Trie<Account>,
+}
+
+pub struct Batch {
+    db: Arc<Database>,
+    groups: B256Map<Live>,
+    codes: Option<Arc<Layer>>,
+    pub writes: PrivateWrites,
+}
+
+impl Batch {
+    /// On what is written; `groups` are states that have stayed in memory.
+    pub fn new(db: Arc<Database>) -> Self {
+        Batch { db, groups: B256Map::default(), codes: None, writes: PrivateWrites::default() }
+    }
+
+    /// Begin a group again with the state that it had before a block.
+    pub fn rewind(&mut self, group: B256, before: u64) -> Result<()> {
+        let found = match before.checked_sub(1) {
+            Some(last) => self.db.snapshot()?.group_state(&group, last)?,
+            None => None,
+        };
+        self.groups.insert(group, Live::of(found));
+        Ok(())
+    }
+
+    fn ensure(&mut self, group: B256, number: u64) -> Result<()> {
+        if !self.groups.contains_key(&group) {
+            self.rewind(group, number)?;
+        }
+        Ok(())
+    }
+
+    /// The state of a group as the transactions so far have left it, upon a public one.
+    pub fn state(&mut self, group: B256, number: u64, public: &StateData) -> Result<StateData> {
+        self.ensure(group, number)?;
+        let live = &self.groups[&group];
+        let state = StateData::private(public.clone(), live.root, live.trie.clone());
+        Ok(StateData { layers: self.codes.clone(), ..state })
+    }
+
+    pub fn note_markers(&mut self, markers: Vec<Marker>) {
+        self.writes.markers.extend(markers);
+    }
+
+    /// Run the payloads of one block in their order.
+    pub fn run_block(
+        &mut self,
+        public: &StateData,
+        env: &BlockEnv,
+        block: B256,
+        rules: Rules,
+        payloads: &[Payload],
+    ) -> Result<()> {
+        if payloads.is_empty() {
+            return Ok(());
+        }
+        let decoded = transaction::decode_all(&payloads.iter().map(|one| &one.rlp[..]).collect::<Vec<_>>());
+        let view = StateData::private(public.clone(), EMPTY_ROOT, Trie::default()).open()?;
+        let mut machine = Machine::new(view, env);
+        let mut touched: Vec<(B256, Vec<(B256, B256)>)> = Vec::new();
+        for (payload, decoded) in payloads.iter().zip(decoded) {
+            self.ensure(payload.group, env.number)?;
+            let judged = match decoded {
+                Ok(decoded) => self.run_one(&mut machine, rules, payload, &decoded)?,
+                Err(cause) => invalid(payload, cause.to_string()),
+            };
+            let root = self.groups[&payload.group].root;
+            match touched.iter_mut().find(|(group, _)| *group == payload.group) {
+                Some((_, roots)) => roots.push((payload.marker, root)),
+                None => touched.push((payload.group, vec![(payload.marker, root)])),
+            }
+            self.writes.receipts.push((block, payload.marker, PrivateReceipt { root, ..judged }));
+        }
+        for (group, roots) in touched {
+            let trie = self.groups[&group].trie.clone();
+            self.writes.states.push(GroupStates { group, block, number: env.number, roots, trie });
+        }
+        Ok(())
+    }
+
+    fn run_one(
+        &mut self,
+        machine: &mut Machine<'_>,
+        rules: Rules,
+        payload: &Payload,
+        decoded: &Decoded,
+    ) -> Result<PrivateReceipt> {
+        let live = self.groups.get_mut(&payload.group).expect("made before");
+        let view = machine.view();
+        view.root = live.root;
+        view.trie = live.trie.clone();
+        view.layers = self.codes.clone();
+        let fields = &decoded.tx.fields;
+        let sender = match judge(payload, decoded, rules) {
+            Ok(sender) => sender,
+            Err(reason) => return Ok(described(payload, decoded, reason)),
+        };
+        let expected = private_nonce(view, &sender)?;
+        if fields.nonce != expected {
+            let reason = format!("private nonce {} where {expected} is next", fields.nonce);
+            return Ok(described(payload, decoded, reason));
+        }
+        let created = fields.to.is_none().then(|| contract_address(&sender, fields.nonce, &payload.group));
+        let ended = machine.run(&mut live.trie, fields, sender, created)?;
+        if ended.is_success {
+            live.root = live.trie.hash();
+        } else if rules.always_increments {
+            let view = machine.view();
+            live.trie.upsert(Nibbles::unpack(keccak256(sender)), view, |old| {
+                let mut account = old.unwrap_or_default();
+                account.nonce += 1;
+                Ok(account)
+            })?;
+            live.root = live.trie.hash();
+        }
+        if !ended.codes.is_empty() {
+            self.keep_codes(&ended.codes);
+        }
+        let status = if ended.is_success { PrivateStatus::Succeeded } else { PrivateStatus::Failed };
+        Ok(PrivateReceipt {
+            status,
+            created,
+            output: ended.output,
+            revert_data: ended.revert_data,
+            logs: ended.logs,
+            ..described(payload, decoded, ended.reason)
+        })
+    }
+
+    /// Code that is not written yet is found by the transactions after it.
+    fn keep_codes(&mut self, codes: &[(B256, revm::state::Bytecode)]) {
+        let mut all = self.codes.as_ref().map_or_else(B256Map::default, |layer| layer.codes.clone());
+        for (hash, code) in codes {
+            all.insert(*hash, code.clone());
+            self.writes.codes.push((*hash, code.original_bytes()));
+        }
+        let accounts = alloy_primitives::map::AddressMap::default();
+        self.codes = Some(Arc::new(Layer { accounts, codes: all, below: None, base: EMPTY_ROOT }));
+    }
+}
+
+impl Live {
+    fn of(found: Option<GroupState>) -> Self {
+        match found {
+            Some(state) => Live { root: state.root, trie: state.trie },
+            None => Live { root: EMPTY_ROOT, trie: Trie::default() },
+        }
+    }
+}
+
+/// Who sent a transaction that may be run; what is wrong with it otherwise.
+fn judge(payload: &Payload, decoded: &Decoded, rules: Rules) -> std::result::Result<Address, String> {
+    let fields = &decoded.tx.fields;
+    if !fields.value.is_zero() {
+        return Err("it wants to move ether".into());
+    }
+    if fields.restriction[..] != *RESTRICTED {
+        return Err("its restriction is not 'restricted'".into());
+    }
+    if fields.private_from != payload.sender {
+        return Err("privateFrom is not the key that sealed it".into());
+    }
+    if fields.group() != Some(payload.group) {
+        return Err("it belongs to another group".into());
+    }
+    if matches!(fields.recipients, Recipients::Group(_)) {
+        match &payload.members {
+            None => return Err("its group is not known".into()),
+            Some(members) if !members.contains(&fields.private_from) => {
+                return Err("privateFrom is not a member of the group".into());
+            }
+            Some(_) => {}
+        }
+    }
+    if decoded.tx.chain_id().is_some_and(|chain_id| chain_id != rules.chain_id) {
+        return Err("it is signed for another chain".into());
+    }
+    decoded.sender.ok_or_else(|| "its signature gives no sender".into())
+}
+
+fn invalid(payload: &Payload, reason: String) -> PrivateReceipt {
+    PrivateReceipt {
+        status: PrivateStatus::Invalid,
+        group: payload.group,
+        root: EMPTY_ROOT,
+        payload_key: payload.key,
+        index: payload.index,
+        hash: B256::ZERO,
+        sender: Address::ZERO,
+        to: None,
+        created: None,
+        private_from: payload.sender.clone(),
+        private_for: None,
+        output: Bytes::new(),
+        revert_data: Bytes::new(),
+        reason,
+        logs: Vec::new(),
+    }
+}
+
+fn described(payload: &Payload, decoded: &Decoded, reason: String) -> PrivateReceipt {
+    let fields = &decoded.tx.fields;
+    PrivateReceipt {
+        hash: decoded.hash,
+        sender: decoded.sender.unwrap_or_default(),
+        to: fields.to,
+        private_from: fields.private_from.clone(),
+        private_for: match &fields.recipients {
+            Recipients::Keys(keys) => Some(keys.clone()),
+            Recipients::Group(_) => None,
+        },
+        ..invalid(payload, reason)
+    }
+}

@@ -1,0 +1,16 @@
+//! Where a group creates contracts.
+
+use alloy_primitives::{Address, B256, keccak256};
+use alloy_rlp::{Encodable, Header};
+
+/// Where a transaction of a group creates its contract: the same sender and nonce give another address in every group.
+pub fn contract_address(sender: &Address, nonce: u64, group: &B256) -> Address {
+    let mut payload = Vec::with_capacity(64);
+    sender.encode(&mut payload);
+    nonce.encode(&mut payload);
+    group.encode(&mut payload);
+    let mut out = Vec::with_capacity(66);
+    Header { list: true, payload_length: payload.len() }.encode(&mut out);
+    out.extend_from_slice(&payload);
+    Address::from_slice(&keccak256(out)[12..])
+}

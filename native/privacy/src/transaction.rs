@@ -1,0 +1,232 @@
+//! The private transaction: a list of twelve items, signed over all but its signature.
+
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy_rlp::{Decodable, Encodable, Header};
+use ophion_enclave::group_id;
+use ophion_primitives::errors::{Error, Result};
+use ophion_primitives::keys;
+use rayon::prelude::*;
+
+pub const RESTRICTED: &[u8] = b"restricted";
+
+/// For whom a transaction is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recipients {
+    /// privateFor: keys of enclaves; the group follows from them.
+    Keys(Vec<Bytes>),
+    /// privacyGroupId: a group made beforehand.
+    Group(Bytes),
+}
+
+/// What is signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsigned {
+    pub nonce: u64,
+    pub gas_price: u128,
+    pub gas_limit: u64,
+    pub to: Option<Address>,
+    pub value: U256,
+    pub data: Bytes,
+    pub private_from: Bytes,
+    pub recipients: Recipients,
+    pub restriction: Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivateTx {
+    pub fields: Unsigned,
+    pub v: U256,
+    pub r: U256,
+    pub s: U256,
+}
+
+fn wrong(what: &str, cause: impl std::fmt::Display) -> Error {
+    Error::Decode(format!("private transaction: {what}: {cause}"))
+}
+
+fn take<T: Decodable>(rest: &mut &[u8], what: &str) -> Result<T> {
+    T::decode(rest).map_err(|cause| wrong(what, cause))
+}
+
+fn put_list(payload: &[u8], out: &mut Vec<u8>) {
+    Header { list: true, payload_length: payload.len() }.encode(out);
+    out.extend_from_slice(payload);
+}
+
+impl Recipients {
+    fn decode(rest: &mut &[u8]) -> Result<Self> {
+        let what = "privateFor or privacyGroupId";
+        if rest.first().is_some_and(|first| *first >= 0xc0) {
+            let mut keys = Header::decode_bytes(rest, true).map_err(|cause| wrong(what, cause))?;
+            let mut found = Vec::new();
+            while !keys.is_empty() {
+                found.push(take(&mut keys, what)?);
+            }
+            return Ok(Recipients::Keys(found));
+        }
+        take(rest, what).map(Recipients::Group)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Recipients::Group(id) => id.encode(out),
+            Recipients::Keys(keys) => {
+                let mut payload = Vec::new();
+                keys.iter().for_each(|key| key.encode(&mut payload));
+                put_list(&payload, out);
+            }
+        }
+    }
+}
+
+impl Unsigned {
+    fn encode_head(&self, out: &mut Vec<u8>) {
+        self.nonce.encode(out);
+        self.gas_price.encode(out);
+        self.gas_limit.encode(out);
+        self.to.as_ref().map_or(&[][..], |to| to.as_slice()).encode(out);
+        self.value.encode(out);
+        self.data.encode(out);
+    }
+
+    fn encode_tail(&self, out: &mut Vec<u8>) {
+        self.private_from.encode(out);
+        self.recipients.encode(out);
+        self.restriction.encode(out);
+    }
+
+    /// What is signed: the triple of the chain id lies between data and privateFrom.
+    pub fn signing_hash(&self, chain_id: Option<u64>) -> B256 {
+        let mut payload = Vec::with_capacity(256 + self.data.len());
+        self.encode_head(&mut payload);
+        if let Some(chain_id) = chain_id {
+            chain_id.encode(&mut payload);
+            payload.extend_from_slice(&[0x80, 0x80]);
+        }
+        self.encode_tail(&mut payload);
+        let mut out = Vec::with_capacity(payload.len() + 9);
+        put_list(&payload, &mut out);
+        keccak256(out)
+    }
+
+    pub fn sign(self, secret: &[u8], chain_id: Option<u64>) -> Result<PrivateTx> {
+        let signature = keys::sign(&keys::secret_key(secret)?, self.signing_hash(chain_id).0);
+        let parity = U256::from(signature[64]);
+        let v = match chain_id {
+            Some(chain_id) => U256::from(chain_id) * U256::from(2) + U256::from(35) + parity,
+            None => U256::from(27) + parity,
+        };
+        let (r, s) = (U256::from_be_slice(&signature[..32]), U256::from_be_slice(&signature[32..64]));
+        Ok(PrivateTx { fields: self, v, r, s })
+    }
+
+    /// The group that it belongs to; None where it names one that is not 32 bytes long.
+    pub fn group(&self) -> Option<B256> {
+        match &self.recipients {
+            Recipients::Group(id) => B256::try_from(&id[..]).ok(),
+            Recipients::Keys(keys) => {
+                let members: Vec<&[u8]> = keys.iter().chain([&self.private_from]).map(|key| &key[..]).collect();
+                Some(group_id(&members, None).into())
+            }
+        }
+    }
+}
+
+impl PrivateTx {
+    pub fn decode(raw: &[u8]) -> Result<Self> {
+        let mut rest = raw;
+        let mut items = Header::decode_bytes(&mut rest, true).map_err(|cause| wrong("the list", cause))?;
+        if !rest.is_empty() {
+            return Err(wrong("the list", format!("{} bytes too many", rest.len())));
+        }
+        let items = &mut items;
+        let (nonce, gas_price, gas_limit) = (take(items, "nonce")?, take(items, "gasPrice")?, take(items, "gasLimit")?);
+        let to: Bytes = take(items, "to")?;
+        let to = match to.len() {
+            0 => None,
+            20 => Some(Address::from_slice(&to)),
+            length => return Err(wrong("to", format!("20 bytes expected, got {length}"))),
+        };
+        let (value, data) = (take(items, "value")?, take(items, "data")?);
+        let (v, r, s) = (take(items, "v")?, take(items, "r")?, take(items, "s")?);
+        let private_from = take(items, "privateFrom")?;
+        let recipients = Recipients::decode(items)?;
+        let restriction = take(items, "restriction")?;
+        if !items.is_empty() {
+            return Err(wrong("the list", "more than twelve items"));
+        }
+        let fields = Unsigned { nonce, gas_price, gas_limit, to, value, data, private_from, recipients, restriction };
+        let found = PrivateTx { fields, v, r, s };
+        found.parity()?;
+        Ok(found)
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(320 + self.fields.data.len());
+        self.fields.encode_head(&mut payload);
+        self.v.encode(&mut payload);
+        self.r.encode(&mut payload);
+        self.s.encode(&mut payload);
+        self.fields.encode_tail(&mut payload);
+        let mut out = Vec::with_capacity(payload.len() + 9);
+        put_list(&payload, &mut out);
+        out
+    }
+
+    /// 27 and 28 name no chain; from 37 on there is one.
+    fn parity(&self) -> Result<(Option<u64>, bool)> {
+        let v = u128::try_from(self.v).map_err(|_| wrong("v", "too large"))?;
+        match v {
+            27 | 28 => Ok((None, v == 28)),
+            37.. => {
+                let chain_id = u64::try_from((v - 35) / 2).map_err(|_| wrong("v", "too large"))?;
+                Ok((Some(chain_id), (v - 35) % 2 == 1))
+            }
+            _ => Err(wrong("v", format!("{v} is none"))),
+        }
+    }
+
+    pub fn chain_id(&self) -> Option<u64> {
+        self.parity().ok().and_then(|(chain_id, _)| chain_id)
+    }
+
+    /// Of the whole list. Users know a transaction by the hash of its marker instead.
+    pub fn hash(&self) -> B256 {
+        keccak256(self.encode())
+    }
+
+    pub fn recover(&self) -> Result<Address> {
+        let (chain_id, parity) = self.parity()?;
+        let mut r_s = [0u8; 64];
+        r_s[..32].copy_from_slice(&self.r.to_be_bytes::<32>());
+        r_s[32..].copy_from_slice(&self.s.to_be_bytes::<32>());
+        keys::recover_signer(&self.fields.signing_hash(chain_id), &r_s, parity)
+    }
+}
+
+/// A private transaction, and who signed it.
+#[derive(Clone)]
+pub struct Decoded {
+    pub tx: PrivateTx,
+    pub hash: B256,
+    pub sender: Option<Address>,
+}
+
+/// So few are read one after the other: waking the other cores costs as much.
+const FEW: usize = 4;
+
+pub fn decode(raw: &[u8]) -> Result<Decoded> {
+    let tx = PrivateTx::decode(raw)?;
+    let hash = keccak256(raw);
+    let sender = ophion_storage::chain::senders::sender_of(hash, || tx.recover()).ok();
+    Ok(Decoded { tx, hash, sender })
+}
+
+/// Many at once, in their order.
+pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
+    let one = |raw: &R| decode(raw.as_ref());
+    if raws.len() <= FEW { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() }
+}
+
+#[cfg(test)]
+mod tests;

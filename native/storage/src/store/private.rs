@@ -1,0 +1,427 @@
+//! What private transactions leave: states of groups, results, and which markers have been passed.
+//!
+//! Everything is kept under the hash of a public block, so that a reorganisation has nothing to undo: what belongs to
+//! blocks that are not on the canonical chain is passed over when it is read.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, Log, LogData};
+use heed::{RoTxn, RwTxn};
+use ophion_primitives::bytes::{Reader, put_bytes, put_varint};
+use ophion_primitives::errors::{Error, Result};
+
+use super::database::{Database, NodeWriter};
+use super::records::{Nodes, number};
+use super::snapshot::Snapshot;
+use super::tables::{Tables, meta};
+use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
+
+/// How a private transaction ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrivateStatus {
+    Failed = 0,
+    Succeeded = 1,
+    /// It could not be run at all: a wrong nonce, signature or group.
+    Invalid = 2,
+}
+
+/// What became of a private transaction.
+#[derive(Clone, Debug)]
+pub struct PrivateReceipt {
+    pub status: PrivateStatus,
+    pub group: B256,
+    /// Of the group, after it.
+    pub root: B256,
+    pub payload_key: B256,
+    /// Position of the marker in its block.
+    pub index: u32,
+    /// Hash of the private transaction itself; zero when it could not be read.
+    pub hash: B256,
+    pub sender: Address,
+    pub to: Option<Address>,
+    pub created: Option<Address>,
+    pub private_from: Bytes,
+    /// None where a group was named.
+    pub private_for: Option<Vec<Bytes>>,
+    pub output: Bytes,
+    /// What a reverted transaction gave back.
+    pub revert_data: Bytes,
+    /// Why it failed or could not be run, in words.
+    pub reason: String,
+    pub logs: Vec<Log>,
+}
+
+/// States of one group in one block: after each of its transactions.
+pub struct GroupStates {
+    pub group: B256,
+    pub block: B256,
+    pub number: u64,
+    /// Marker, and the root after it.
+    pub roots: Vec<(B256, B256)>,
+    /// The state that the last one left.
+    pub trie: Trie<Account>,
+}
+
+/// A marker on the chain, whoever it was meant for.
+pub struct Marker {
+    pub payload_key: B256,
+    pub number: u64,
+    pub index: u32,
+    pub block: B256,
+    pub hash: B256,
+}
+
+/// Everything that one step of the follower writes.
+#[derive(Default)]
+pub struct PrivateWrites {
+    pub states: Vec<GroupStates>,
+    pub receipts: Vec<(B256, B256, PrivateReceipt)>,
+    pub markers: Vec<Marker>,
+    pub codes: Vec<(B256, Bytes)>,
+    /// The block up to which everything has been run now; None leaves it as it is.
+    pub followed: Option<(B256, u64)>,
+    /// Payloads that came late and have been dealt with.
+    pub settled: Vec<B256>,
+}
+
+impl PrivateReceipt {
+    pub fn store(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256 + self.output.len());
+        out.push(self.status as u8);
+        for hash in [&self.group, &self.root, &self.payload_key, &self.hash] {
+            out.extend_from_slice(hash.as_slice());
+        }
+        put_varint(u64::from(self.index), &mut out);
+        out.extend_from_slice(self.sender.as_slice());
+        for address in [&self.to, &self.created] {
+            out.push(u8::from(address.is_some()));
+            out.extend_from_slice(address.as_ref().map_or(&[][..], |address| address.as_slice()));
+        }
+        put_bytes(&self.private_from, &mut out);
+        out.push(u8::from(self.private_for.is_some()));
+        if let Some(keys) = &self.private_for {
+            put_varint(keys.len() as u64, &mut out);
+            keys.iter().for_each(|key| put_bytes(key, &mut out));
+        }
+        put_bytes(&self.output, &mut out);
+        put_bytes(&self.revert_data, &mut out);
+        put_bytes(self.reason.as_bytes(), &mut out);
+        put_varint(self.logs.len() as u64, &mut out);
+        for log in &self.logs {
+            out.extend_from_slice(log.address.as_slice());
+            out.push(log.data.topics().len() as u8);
+            log.data.topics().iter().for_each(|topic| out.extend_from_slice(topic.as_slice()));
+            put_bytes(&log.data.data, &mut out);
+        }
+        out
+    }
+
+    pub fn restore(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader(bytes);
+        let status = match reader.byte()? {
+            0 => PrivateStatus::Failed,
+            1 => PrivateStatus::Succeeded,
+            2 => PrivateStatus::Invalid,
+            other => return Err(Error::damaged(format!("unknown status {other} of a private receipt"))),
+        };
+        let mut hashes = [B256::ZERO; 4];
+        for hash in &mut hashes {
+            *hash = B256::from_slice(reader.take(32)?);
+        }
+        let [group, root, payload_key, hash] = hashes;
+        let index = reader.varint()? as u32;
+        let sender = Address::from_slice(reader.take(20)?);
+        let to = optional_address(&mut reader)?;
+        let created = optional_address(&mut reader)?;
+        let private_from = Bytes::copy_from_slice(reader.bytes()?);
+        let private_for = match reader.byte()? {
+            0 => None,
+            _ => {
+                let count = reader.varint()?;
+                Some((0..count).map(|_| Ok(Bytes::copy_from_slice(reader.bytes()?))).collect::<Result<_>>()?)
+            }
+        };
+        let output = Bytes::copy_from_slice(reader.bytes()?);
+        let revert_data = Bytes::copy_from_slice(reader.bytes()?);
+        let reason = String::from_utf8_lossy(reader.bytes()?).into_owned();
+        let count = reader.varint()?;
+        let logs = (0..count).map(|_| restore_log(&mut reader)).collect::<Result<_>>()?;
+        Ok(PrivateReceipt {
+            status,
+            group,
+            root,
+            payload_key,
+            index,
+            hash,
+            sender,
+            to,
+            created,
+            private_from,
+            private_for,
+            output,
+            revert_data,
+            reason,
+            logs,
+        })
+    }
+}
+
+fn optional_address(reader: &mut Reader<'_>) -> Result<Option<Address>> {
+    match reader.byte()? {
+        0 => Ok(None),
+        _ => Ok(Some(Address::from_slice(reader.take(20)?))),
+    }
+}
+
+fn restore_log(reader: &mut Reader<'_>) -> Result<Log> {
+    let address = Address::from_slice(reader.take(20)?);
+    let topics = (0..reader.byte()?).map(|_| Ok(B256::from_slice(reader.take(32)?))).collect::<Result<Vec<_>>>()?;
+    let data = Bytes::copy_from_slice(reader.bytes()?);
+    let data = LogData::new(topics, data).ok_or_else(|| Error::damaged("a private log has too many topics"))?;
+    Ok(Log { address, data })
+}
+
+fn group_key(group: &B256, number: u64, block: &B256) -> [u8; 72] {
+    let mut key = [0u8; 72];
+    key[..32].copy_from_slice(group.as_slice());
+    key[32..40].copy_from_slice(&number.to_be_bytes());
+    key[40..].copy_from_slice(block.as_slice());
+    key
+}
+
+fn receipt_key(block: &B256, marker: &B256) -> [u8; 64] {
+    let mut key = [0u8; 64];
+    key[..32].copy_from_slice(block.as_slice());
+    key[32..].copy_from_slice(marker.as_slice());
+    key
+}
+
+impl Database {
+    /// Write a step of the follower, all or nothing.
+    pub fn commit_private(self: &Arc<Self>, writes: &PrivateWrites) -> Result<()> {
+        // Nodes get their ids before the write is sure: after a failure nothing may be built on them.
+        self.write_or_stop(|txn| self.write_private(txn, writes))
+    }
+
+    fn write_private(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
+        let tables = &self.tables;
+        let next = tables.meta.get(txn, meta::NEXT_PRIVATE_NODE)?.map_or(1, number);
+        let mut saver = NodeWriter::new(tables.private_nodes, next);
+        for states in &writes.states {
+            let id = states.trie.root.as_ref().map_or(Ok(0), |root| save_root(root, &mut saver))?;
+            let mut record = Vec::with_capacity(8 + states.roots.len() * 64);
+            record.extend_from_slice(&id.to_be_bytes());
+            for (marker, root) in &states.roots {
+                record.extend_from_slice(marker.as_slice());
+                record.extend_from_slice(root.as_slice());
+            }
+            let key = group_key(&states.group, states.number, &states.block);
+            tables.private_groups.put(txn, &key, &record)?;
+        }
+        tables.meta.put(txn, meta::NEXT_PRIVATE_NODE, &saver.next.to_be_bytes())?;
+        saver.flush(txn)?;
+        for (hash, code) in &writes.codes {
+            tables.private_code.put(txn, hash.as_slice(), code)?;
+        }
+        for (block, marker, receipt) in &writes.receipts {
+            tables.private_receipts.put(txn, &receipt_key(block, marker), &receipt.store())?;
+        }
+        for marker in &writes.markers {
+            let mut key = marker.payload_key.to_vec();
+            key.extend_from_slice(&marker.number.to_be_bytes());
+            key.extend_from_slice(&marker.index.to_be_bytes());
+            let value = [marker.block.as_slice(), marker.hash.as_slice()].concat();
+            tables.private_markers.put(txn, &key, &value)?;
+        }
+        for key in &writes.settled {
+            tables.private_late.delete(txn, key.as_slice())?;
+        }
+        if let Some((hash, at)) = &writes.followed {
+            let mark = [hash.as_slice(), &at.to_be_bytes()].concat();
+            tables.meta.put(txn, meta::FOLLOWED, &mark)?;
+        }
+        Ok(())
+    }
+
+    /// Note payloads that have turned up, so that the follower looks at them again.
+    pub fn note_late(self: &Arc<Self>, keys: &[B256]) -> Result<()> {
+        self.write_alone(|txn, _| keys.iter().try_for_each(|key| note_late(&self.tables, txn, key).map(drop)))
+    }
+
+    /// Forget every private state and result, so that all of it is made anew. Payloads stay where they are.
+    pub fn clear_private(self: &Arc<Self>) -> Result<()> {
+        self.write_alone(|txn, _| {
+            let Tables { private_nodes, private_code, private_groups, private_receipts, .. } = &self.tables;
+            let Tables { private_markers, private_late, .. } = &self.tables;
+            for table in [private_nodes, private_code, private_groups, private_receipts, private_markers, private_late]
+            {
+                table.clear(txn)?;
+            }
+            self.tables.meta.delete(txn, meta::FOLLOWED)?;
+            Ok(())
+        })
+    }
+}
+
+/// The state of a group in some block.
+pub struct GroupState {
+    pub block: B256,
+    pub number: u64,
+    pub root: B256,
+    pub trie: Trie<Account>,
+}
+
+impl Snapshot {
+    /// Where the nodes of private tries lie.
+    pub(crate) fn private_nodes(&self) -> Nodes<'_> {
+        Nodes { table: self.tables().private_nodes, txn: self.txn() }
+    }
+
+    /// The block up to which private transactions have been run.
+    pub fn followed(&self) -> Result<Option<(B256, u64)>> {
+        let mark = self.tables().meta.get(self.txn(), meta::FOLLOWED)?;
+        Ok(mark.map(|mark| (B256::from_slice(&mark[..32]), number(&mark[32..]))))
+    }
+
+    /// The latest state of a group in the canonical blocks up to a number; None while there is none.
+    pub fn group_state(&self, group: &B256, up_to: u64) -> Result<Option<GroupState>> {
+        let mut key = group_key(group, up_to, &B256::repeat_byte(0xff));
+        let mut found = self.tables().private_groups.up_to(self.txn(), &key)?;
+        while let Some((at, record)) = found {
+            let Some((block, block_number)) = split_group_key(at, group) else { return Ok(None) };
+            if self.canonical_hash(block_number)? == Some(block) {
+                return group_state(block, block_number, record).map(Some);
+            }
+            key = group_key(group, block_number, &block);
+            found = self.tables().private_groups.below(self.txn(), &key)?;
+        }
+        Ok(None)
+    }
+
+    /// Marker and root of each transaction of a group in a block.
+    pub fn group_roots(&self, group: &B256, at: u64, block: &B256) -> Result<Vec<(B256, B256)>> {
+        let record = self.tables().private_groups.get(self.txn(), &group_key(group, at, block))?;
+        Ok(record.map(roots_of).unwrap_or_default())
+    }
+
+    /// The canonical blocks from a number on in which a group has transactions.
+    pub fn group_blocks(&self, group: &B256, from: u64, most: usize) -> Result<Vec<(u64, B256)>> {
+        let mut found = Vec::new();
+        for entry in self.tables().private_groups.from(self.txn(), &group_key(group, from, &B256::ZERO))? {
+            let Some((block, at)) = split_group_key(entry?.0, group) else { break };
+            if self.canonical_hash(at)? == Some(block) {
+                found.push((at, block));
+                if found.len() == most {
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Every group that has a state, from an id on.
+    pub fn groups_from(&self, start: &B256, most: usize) -> Result<Vec<B256>> {
+        let mut found: Vec<B256> = Vec::new();
+        let mut at = group_key(start, 0, &B256::ZERO);
+        while found.len() < most {
+            let Some(entry) = self.tables().private_groups.from(self.txn(), &at)?.next() else { break };
+            let group = B256::from_slice(&entry?.0[..32]);
+            found.push(group);
+            at = group_key(&group, u64::MAX, &B256::repeat_byte(0xff));
+        }
+        Ok(found)
+    }
+
+    pub fn private_receipt(&self, block: &B256, marker: &B256) -> Result<Option<PrivateReceipt>> {
+        let record = self.tables().private_receipts.get(self.txn(), &receipt_key(block, marker))?;
+        record.map(PrivateReceipt::restore).transpose()
+    }
+
+    /// Where on the canonical chain markers with this payload stand: number, index, block and hash of each.
+    pub fn markers_of(&self, payload_key: &B256) -> Result<Vec<Marker>> {
+        let mut found = Vec::new();
+        for entry in self.tables().private_markers.prefix(self.txn(), payload_key.as_slice())? {
+            let (key, value) = entry?;
+            let (Some(place), Some((block, hash))) = (key.get(32..44), value.split_at_checked(32)) else {
+                return Err(Error::damaged("a marker cannot be read"));
+            };
+            let block = B256::from_slice(block);
+            let at = number(&place[..8]);
+            if self.canonical_hash(at)? == Some(block) {
+                let index = u32::from_be_bytes(place[8..].try_into().expect("four bytes"));
+                found.push(Marker {
+                    payload_key: *payload_key,
+                    number: at,
+                    index,
+                    block,
+                    hash: B256::try_from(hash).map_err(|_| Error::damaged("a marker has no hash"))?,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Payloads of canonical markers that have no result here, from a key on; and the key to go on from.
+    pub fn unread(&self, start: &[u8], most: usize) -> Result<(Vec<B256>, Option<Vec<u8>>)> {
+        let mut found = Vec::new();
+        // no key is empty, and LMDB looks for none that is
+        for entry in self.tables().private_markers.from(self.txn(), start.max(&[0]))? {
+            let (key, value) = entry?;
+            if found.len() == most {
+                return Ok((found, Some(key.to_vec())));
+            }
+            let (Some(place), Some(payload), Some((block, marker))) =
+                (key.get(32..44), key.get(..32), value.split_at_checked(32))
+            else {
+                return Err(Error::damaged("a marker cannot be read"));
+            };
+            let block = B256::from_slice(block);
+            let is_read = self.tables().private_receipts.get(self.txn(), value)?.is_some() || marker.len() != 32;
+            if !is_read && self.canonical_hash(number(&place[..8]))? == Some(block) {
+                found.push(B256::from_slice(payload));
+            }
+        }
+        Ok((found, None))
+    }
+
+    /// Payloads that came after their markers had been passed.
+    pub fn late(&self, most: usize) -> Result<Vec<B256>> {
+        // no key is empty, and LMDB looks for none that is
+        let entries = self.tables().private_late.from(self.txn(), &[0])?;
+        entries.take(most).map(|entry| Ok(B256::from_slice(&entry?.0[..32]))).collect()
+    }
+
+    pub(crate) fn private_code(&self, hash: &B256) -> Result<Option<&[u8]>> {
+        self.tables().private_code.get(self.txn(), hash.as_slice())
+    }
+}
+
+fn split_group_key(key: &[u8], group: &B256) -> Option<(B256, u64)> {
+    (key.len() == 72 && key[..32] == group[..]).then(|| (B256::from_slice(&key[40..]), number(&key[32..40])))
+}
+
+fn roots_of(record: &[u8]) -> Vec<(B256, B256)> {
+    let pairs = record.get(8..).unwrap_or_default().chunks_exact(64);
+    pairs.map(|pair| (B256::from_slice(&pair[..32]), B256::from_slice(&pair[32..]))).collect()
+}
+
+fn group_state(block: B256, at: u64, record: &[u8]) -> Result<GroupState> {
+    let root = roots_of(record).last().map(|(_, root)| *root);
+    let root = root.ok_or_else(|| Error::damaged(format!("a group has no state in block {block}")))?;
+    let stored = (root != EMPTY_ROOT).then(|| Child::Stored { hash: root, id: number(&record[..8]) });
+    let trie = Trie { root: stored };
+    Ok(GroupState { block, number: at, root, trie })
+}
+
+/// Mark a payload that has just arrived, when its marker has been passed already; whether it was so.
+pub fn note_late(tables: &Tables, txn: &mut RwTxn<'_>, payload_key: &B256) -> Result<bool> {
+    let is_passed = has_marker(tables, txn, payload_key)?;
+    if is_passed {
+        tables.private_late.put(txn, payload_key.as_slice(), &[])?;
+    }
+    Ok(is_passed)
+}
+
+fn has_marker(tables: &Tables, txn: &RoTxn<'_>, payload_key: &B256) -> Result<bool> {
+    Ok(tables.private_markers.prefix(txn, payload_key.as_slice())?.next().transpose()?.is_some())
+}

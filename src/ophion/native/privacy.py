@@ -1,0 +1,25 @@
+"""Private transactions: their form, their markers, and what running them leaves."""
+
+from ophion._native import (
+    PrivateBatch,
+    PrivateLedger,
+    PrivateReceiptRecord,
+    PrivateTransaction,
+    decode_private_transaction,
+    decode_private_transactions,
+    private_contract_address,
+    sign_markers,
+    sign_private_transaction,
+)
+
+__all__ = [
+    "PrivateBatch",
+    "PrivateLedger",
+    "PrivateReceiptRecord",
+    "PrivateTransaction",
+    "decode_private_transaction",
+    "decode_private_transactions",
+    "private_contract_address",
+    "sign_markers",
+    "sign_private_transaction",
+]

@@ -1,0 +1,37 @@
+"""From a core, its options and an enclave to private transactions."""
+
+from __future__ import annotations
+
+from ophion.enclave.contract import Enclave
+from ophion.native.crypto import PrivateKey
+from ophion.node.build import Core
+from ophion.node.config import NodeConfig
+from ophion.node.keyfile import load_key
+from ophion.primitives.types import Address
+from ophion.privacy.follower import Follower
+from ophion.privacy.markers import Markers
+from ophion.privacy.service import Privacy
+from ophion.privacy.submission import Submission
+from ophion.runtime.clock import Entropy
+from ophion.runtime.lanes import Lanes
+
+
+def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
+    """Private transactions on this chain, by this enclave."""
+    chosen, queries = config.privacy, core.queries
+    follower = Follower(core.chain, enclave, lanes, chosen.precompile, chosen.always_increments)
+
+    def account_nonce(address: Address) -> int:
+        return queries.head_state.nonce(address)
+
+    def private_nonce(group: bytes, account: Address) -> int:
+        return follower.ledger.nonce(group, account, queries.head_number)
+
+    markers = Markers(core.pool, lanes, entropy, chosen.precompile, _marker_key(config), account_nonce)
+    submission = Submission(enclave, markers, lanes, core.chain.spec.chain_id, private_nonce)
+    return Privacy(enclave, follower, submission, queries, core.pool, chosen.precompile, chosen.multi_tenancy)
+
+
+def _marker_key(config: NodeConfig) -> PrivateKey | None:
+    path = config.privacy.marker_key_file
+    return None if path is None else load_key(path)

@@ -1,0 +1,365 @@
+"""The follower: private transactions executed behind the canonical chain.
+
+One task walks from the block it reached last to the head: it looks for markers, asks the enclave for their payloads,
+runs them (beside the loop, without the writer) and writes states, receipts and its own mark together. Nothing is undone
+in a reorganisation: everything is kept under the hash of its block, and the walk begins again at the common one.
+
+An enclave outside that is away stops this task, not the chain: it tries again until there is an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias, TypedDict
+
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainEvent
+from ophion.chain.queries import BlockView
+from ophion.enclave.contract import Enclave, EnclaveAway, Received
+from ophion.native.privacy import PrivateBatch, PrivateLedger
+from ophion.native.tracing import TraceStream
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address, Hash32
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.topic import Topic
+
+log = logging.getLogger(__name__)
+
+_BLOCKS_AT_ONCE: Final = 128
+_MARKERS_AT_ONCE: Final = 4096
+_RETRY_S: Final = 1.0
+_GROUPS_KEPT: Final = 4096
+_LATE_AT_ONCE: Final = 1024
+_ALL_BLOCKS: Final = 1 << 62
+
+Payload: TypeAlias = tuple[bytes, int, bytes, bytes, bytes, bytes, list[bytes] | None]
+"""Marker, index, key, group, sender's key, RLP, members of the group."""
+
+
+class _Rules(TypedDict):
+    chain_id: int
+    always_increments: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerPlace:
+    """A marker on the canonical chain."""
+
+    payload_key: bytes
+    number: int
+    index: int
+    block: Hash32
+    hash: Hash32
+
+    def row(self) -> tuple[bytes, int, int, bytes, bytes]:
+        """As the extension takes it."""
+        return (self.payload_key, self.number, self.index, self.block, self.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A private transaction that has been run (or undone), by its marker."""
+
+    group: bytes
+    place: MarkerPlace
+    is_removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The follower has come on: what this node takes part in, in the order of the chain."""
+
+    executed: tuple[Executed, ...]
+    head: Hash32
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the follower has done since the start."""
+
+    markers: int = 0
+    executed: int = 0
+    late: int = 0
+    retries: int = 0
+
+
+class Follower:
+    """Follows the canonical chain with private states."""
+
+    name = "private transactions"
+
+    def __init__(
+        self,
+        chain: Chain,
+        enclave: Enclave,
+        lanes: Lanes,
+        precompile: Address,
+        always_increments: bool = False,
+    ) -> None:
+        self.ledger = PrivateLedger(chain.store)
+        self.events: Topic[Followed] = Topic()
+        self.counts = Counts()
+        self.is_waiting_for_enclave = False
+        self._chain = chain
+        self._enclave = enclave
+        self._lanes = lanes
+        self._precompile = precompile
+        self._always_increments = always_increments
+        self._members: dict[bytes, tuple[bytes, ...]] = {}
+        self._wake = asyncio.Event()
+        self._moved: asyncio.Future[None] | None = None
+        """Done with the next step, where somebody waits for it."""
+        self._mark = self.ledger.followed() or (chain.genesis.hash, 0)
+        self._written = self._mark
+        chain.events.listen(self._on_chain_event)
+        enclave.on_late = self._on_late
+
+    # --- what others ask ------------------------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """The block that has been reached."""
+        return self._mark[1]
+
+    @property
+    def is_at_head(self) -> bool:
+        """Whether everything of the canonical chain has been run."""
+        return self._mark[0] == self._chain.head.hash
+
+    async def reach_head(self, limit_s: float) -> bool:
+        """Wait until the head of this moment has been followed; False when it takes longer."""
+        wanted, loop = self._chain.head.number, asyncio.get_running_loop()
+        deadline = loop.time() + limit_s
+        while not self._has_reached(wanted):
+            left = deadline - loop.time()
+            if left <= 0:
+                return False
+            if self._moved is None:
+                self._moved = loop.create_future()
+            # requests begin outside of any task, where `asyncio.timeout` does not work
+            await asyncio.wait({self._moved}, timeout=left)
+        return True
+
+    def _has_reached(self, number: int) -> bool:
+        hash, reached = self._mark
+        return self.is_at_head or (reached >= number and self._chain.store.canonical_hash(reached) == hash)
+
+    # --- the walk -------------------------------------------------------------------------------
+
+    def _on_chain_event(self, event: ChainEvent) -> None:
+        self._wake.set()
+
+    def _on_late(self, keys: Sequence[bytes]) -> None:
+        self._wake.set()
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Follow until cancelled."""
+        ready()
+        while True:
+            self._wake.clear()
+            while not self.is_at_head:
+                await self._step()
+            await self._settle_late()
+            if not self._wake.is_set():
+                await self._wake.wait()
+
+    async def _step(self) -> None:
+        """From the mark to the head, or as far as one batch goes."""
+        removed = self._go_back()
+        blocks, markers = await self._lanes.private.run(self._scan)
+        if not blocks:
+            return
+        executed: list[Executed] = []
+        if markers:
+            batch = PrivateBatch(self._chain.store)
+            batch.note_markers([place.row() for place in markers])
+            for block in blocks:
+                executed += await self._run_block(batch, block, [one for one in markers if one.block == block.hash])
+            last = blocks[-1]
+            await self._write(batch, (last.hash, last.number))
+        else:
+            self._mark = (blocks[-1].hash, blocks[-1].number)
+            if self._mark[1] >= self._written[1] + _BLOCKS_AT_ONCE:
+                await self._write(PrivateBatch(self._chain.store), self._mark)
+        self.counts.markers += len(markers)
+        self.counts.executed += len(executed)
+        self._publish((*removed, *executed))
+
+    def _publish(self, executed: tuple[Executed, ...]) -> None:
+        if self._moved is not None:
+            self._moved.set_result(None)
+            self._moved = None
+        if self.events.has_listeners:
+            self.events.publish(Followed(executed, self._mark[0]))
+
+    def _go_back(self) -> list[Executed]:
+        """Back to the canonical chain, where it has left the block that was reached."""
+        undone: list[Executed] = []
+        hash, number = self._mark
+        while number > 0 and self._chain.store.canonical_hash(number) != hash:
+            if self.events.has_listeners:
+                undone += reversed(self._executed_in(hash, number))
+            header = self._chain.header(hash)
+            assert header is not None, "a block that was followed is in the database"
+            hash, number = header.header.parent_hash, number - 1
+        self._mark = (hash, number)
+        return undone
+
+    def _executed_in(self, block: Hash32, number: int) -> list[Executed]:
+        found = []
+        for place in self._markers_in(block, number):
+            receipt = self.ledger.receipt(block, place.hash)
+            if receipt is not None:
+                found.append(Executed(receipt.group, place, is_removed=True))
+        return found
+
+    def _markers_in(self, block: Hash32, number: int) -> list[MarkerPlace]:
+        return [MarkerPlace(*row) for row in self.ledger.markers_in(block, number, self._precompile)]
+
+    def _scan(self) -> tuple[list[HashedHeader], list[MarkerPlace]]:
+        """The next blocks and their markers; in the lane."""
+        blocks: list[HashedHeader] = []
+        markers: list[MarkerPlace] = []
+        head = self._chain.head.number
+        for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
+            header = self._chain.canonical(number)
+            if header is None:  # a reorganisation is on its way: the next step sees it
+                break
+            if blocks and header.header.parent_hash != blocks[-1].hash:
+                break
+            blocks.append(header)
+            markers += self._markers_in(header.hash, number)
+            if len(markers) >= _MARKERS_AT_ONCE:
+                break
+        return blocks, markers
+
+    async def _run_block(
+        self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPlace], only: bytes | None = None
+    ) -> list[Executed]:
+        """Run what this node can read of a block; `only` of one group where one is named."""
+        payloads = await self._payloads(places, only)
+        if payloads:
+            view = BlockView(self._chain, block.header, block.hash)
+            await self._lanes.private.run(
+                lambda: batch.run_block(view.state, view.env, block.hash, payloads, **self._rules())
+            )
+        by_hash = {place.hash: place for place in places}
+        return [Executed(payload[3], by_hash[payload[0]]) for payload in payloads]
+
+    def _rules(self) -> _Rules:
+        return {"chain_id": self._chain.spec.chain_id, "always_increments": self._always_increments}
+
+    async def _payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
+        """What this node can read of these markers, as the extension takes it."""
+        payloads: list[Payload] = []
+        if not places:
+            return payloads
+        received = await self._receive([place.payload_key for place in places])
+        for place, found in zip(places, received, strict=True):
+            if found is not None and only in (None, found.group_id):
+                group, key = found.group_id, place.payload_key
+                members = await self._members_of(group)
+                payloads.append((place.hash, place.index, key, group, found.sender, found.payload, members))
+        return payloads
+
+    async def trace(self, place: MarkerPlace, group: bytes, limit_s: float) -> Callable[[], TraceStream]:
+        """What starts a trace of a transaction that has been executed."""
+        places = [one for one in self._markers_in(place.block, place.number) if one.index <= place.index]
+        payloads = await self._payloads(places, group)
+        header = self._chain.header(place.block)
+        assert header is not None, "the block of a marker is in the database"
+        view = BlockView(self._chain, header.header, header.hash)
+        batch = PrivateBatch(self._chain.store)
+        return lambda: batch.trace(view.state, view.env, header.hash, payloads, limit_s, **self._rules())
+
+    async def _receive(self, keys: list[bytes]) -> list[Received | None]:
+        while True:
+            try:
+                received = await self._enclave.receive_many(keys)
+            except EnclaveAway as error:
+                if not self.is_waiting_for_enclave:
+                    log.warning("private transactions wait for the enclave: %s", error)
+                self.is_waiting_for_enclave = True
+                self.counts.retries += 1
+                await asyncio.sleep(_RETRY_S)
+                continue
+            if self.is_waiting_for_enclave:
+                log.info("the enclave answers again")
+                self.is_waiting_for_enclave = False
+            return received
+
+    async def _members_of(self, group_id: bytes) -> list[bytes] | None:
+        known = self._members.get(group_id)
+        if known is None:
+            group = await self._enclave.group(group_id)
+            if group is None:
+                return None
+            if len(self._members) >= _GROUPS_KEPT:
+                self._members.clear()
+            known = self._members[group_id] = group.members
+        return list(known)
+
+    async def _write(
+        self, batch: PrivateBatch, followed: tuple[Hash32, int] | None, settled: Sequence[bytes] = ()
+    ) -> None:
+        await self._lanes.write.run(lambda: batch.commit(self._chain.store, followed, list(settled)))
+        if followed is not None:
+            self._mark = self._written = followed
+
+    # --- what came late -------------------------------------------------------------------------
+
+    async def _settle_late(self) -> None:
+        """Execute payloads that arrived after their markers, and everything of their groups since."""
+        while keys := self.ledger.late(_LATE_AT_ONCE):
+            places = [MarkerPlace(*row) for key in keys for row in self.ledger.markers_of(key)]
+            places = [one for one in places if one.number <= self._mark[1] and not self._has_receipt(one)]
+            received = await self._receive([place.payload_key for place in places])
+            first: dict[bytes, int] = {}
+            for place, found in zip(places, received, strict=True):
+                if found is not None:
+                    first[found.group_id] = min(place.number, first.get(found.group_id, place.number))
+            late_blocks = {place.number for place in places}
+            batch = PrivateBatch(self._chain.store)
+            executed = []
+            for group, number in first.items():
+                executed += await self._run_again(batch, group, number, late_blocks)
+            await self._write(batch, None, keys)
+            late = {place.hash for place in places}
+            self.counts.late += len(late)
+            self._publish(tuple(one for one in executed if one.place.hash in late))
+
+    async def look_again(self) -> int:
+        """Ask the enclave for every payload that could not be read so far; how many can be now."""
+        found, start = 0, b""
+        while True:
+            keys, after = await self._lanes.private.run(partial(self.ledger.unread, start, _LATE_AT_ONCE))
+            received = await self._receive(keys) if keys else []
+            turned_up = [key for key, one in zip(keys, received, strict=True) if one is not None]
+            if turned_up:
+                await self._lanes.write.run(partial(self.ledger.note_late, turned_up))
+                self._wake.set()
+            found += len(turned_up)
+            if after is None:
+                return found
+            start = after
+
+    def _has_receipt(self, place: MarkerPlace) -> bool:
+        return self.ledger.receipt(place.block, place.hash) is not None
+
+    async def _run_again(
+        self, batch: PrivateBatch, group: bytes, first: int, also: Set[int] = frozenset()
+    ) -> list[Executed]:
+        """Run a group from a block on: wherever it had transactions, and in these blocks."""
+        batch.rewind(group, first)
+        known = {number for number, _ in self.ledger.blocks(group, first, _ALL_BLOCKS)}
+        executed = []
+        for number in sorted(known | {one for one in also if one >= first}):
+            header = self._chain.canonical(number)
+            if header is None or number > self._mark[1]:
+                break
+            executed += await self._run_block(batch, header, self._markers_in(header.hash, number), only=group)
+        return executed

@@ -1,0 +1,93 @@
+"""Markers: who signs them, and with which nonce.
+
+A fresh key for each marker tells nobody who sent it, and costs no order: its nonce is always 0. It has no funds either,
+so it works where gas is free. A key of the node has funds and an order; its nonces are given out here, one after
+another, and asked of the pool again after a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.native.crypto import PrivateKey
+from ophion.native.privacy import sign_markers
+from ophion.pool.events import Admission, Admitted, Origin
+from ophion.pool.pool import TxPool
+from ophion.primitives.types import Address, Hash32
+from ophion.runtime.batching import Batches
+from ophion.runtime.clock import Entropy
+from ophion.runtime.lanes import Lanes
+
+_SECRET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerWish:
+    """What a marker takes from its private transaction."""
+
+    payload_key: bytes
+    gas_price: int
+    gas_limit: int
+
+
+class Markers:
+    """Makes markers and puts them into the pool."""
+
+    def __init__(
+        self,
+        pool: TxPool,
+        lanes: Lanes,
+        entropy: Entropy,
+        precompile: Address,
+        key: PrivateKey | None,
+        account_nonce: Callable[[Address], int],
+    ) -> None:
+        """`account_nonce`: the nonce of an account at the head."""
+        self._pool = pool
+        self._entropy = entropy
+        self._precompile = precompile
+        self._key = key
+        self._account_nonce = account_nonce
+        self._next: int | None = None
+        self._signing: Batches[MarkerWish, bytes] = Batches(lanes.read, self._sign_random)
+
+    async def send(self, wish: MarkerWish) -> Hash32:
+        """The hash of a marker that the pool has taken; raises what the pool has against it."""
+        if self._key is None:
+            raw = await self._signing.do(wish)
+            return _hash_of(await self._pool.submit((raw,), Origin.LOCAL))
+        nonce = self._next_nonce(self._key.address)
+        raw = self._signed([(self._key.secret(), nonce, wish)])[0]
+        try:
+            # the pool sees them in the order of their nonces: nothing is awaited in between
+            admissions = await self._pool.submit((raw,), Origin.LOCAL)
+        except BaseException:
+            self._next = None
+            raise
+        if not isinstance(admissions[0], Admitted):
+            self._next = None
+        return _hash_of(admissions)
+
+    def _next_nonce(self, address: Address) -> int:
+        known = self._pool.next_nonce(address)
+        if known is None:
+            known = self._account_nonce(address)
+        nonce = known if self._next is None else max(known, self._next)
+        self._next = nonce + 1
+        return nonce
+
+    def _sign_random(self, wishes: Sequence[MarkerWish]) -> Sequence[bytes]:
+        return self._signed([(self._entropy.token(_SECRET_BYTES), 0, wish) for wish in wishes])
+
+    def _signed(self, wanted: Sequence[tuple[bytes, int, MarkerWish]]) -> list[bytes]:
+        rows = [(secret, nonce, one.gas_price, one.gas_limit, one.payload_key) for secret, nonce, one in wanted]
+        return sign_markers(self._precompile, rows)
+
+
+def _hash_of(admissions: list[Admission]) -> Hash32:
+    (admission,) = admissions
+    if isinstance(admission, Admitted):
+        return admission.hash
+    raise admission.error

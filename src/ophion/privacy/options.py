@@ -1,0 +1,68 @@
+"""Options of private transactions; those of the enclave are in `ophion.enclave`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ophion.primitives.types import Address
+from ophion.runtime.options import between, option
+
+DEFAULT_PRECOMPILE = 126
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyConfig:
+    """Private transactions."""
+
+    enabled: bool = option("--privacy-enabled", default=False, help="Send and execute private transactions.")
+    precompiled_address: int = option(
+        "--privacy-precompiled-address",
+        default=DEFAULT_PRECOMPILE,
+        check=between(10, 65535),
+        needs="--privacy-enabled",
+        help="Number of the precompiled contract that marker transactions call.",
+    )
+    marker_key_file: Path | None = option(
+        "--privacy-marker-transaction-signing-key-file",
+        default=None,
+        needs="--privacy-enabled",
+        help="Key that signs marker transactions; a random one each otherwise.",
+    )
+    multi_tenancy: bool = option(
+        "--privacy-multi-tenancy-enabled",
+        default=False,
+        needs="--privacy-enabled",
+        help="Several owners of enclave keys share this node: the token says who asks.",
+    )
+    always_increments: bool = option(
+        "--privacy-nonce-always-increments",
+        default=False,
+        needs="--privacy-enabled",
+        help="A private transaction that fails uses its nonce up; the same on all members.",
+    )
+    flexible: bool = option(
+        "--privacy-flexible-groups-enabled",
+        "--privacy-onchain-groups-enabled",
+        default=False,
+        needs="--privacy-enabled",
+        hidden=True,
+        help="Groups whose members a contract keeps.",
+    )
+    migration: bool = option(
+        "--privacy-enable-database-migration",
+        default=False,
+        needs="--privacy-enabled",
+        hidden=True,
+        help="Accepted for old command lines; there is nothing to migrate.",
+    )
+
+    @property
+    def precompile(self) -> Address:
+        """The address that markers call."""
+        return self.precompiled_address.to_bytes(20, "big")
+
+    def problems(self) -> Iterator[str]:
+        if self.flexible:
+            yield "--privacy-flexible-groups-enabled: flexible groups are not part of this version of Ophion."

@@ -1,0 +1,83 @@
+"""Receipts, logs and private transactions as the interface shows them (privacy.md 9, 10)."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
+from ophion.primitives.hexcodec import data, quantity
+from ophion.privacy.follower import MarkerPlace
+
+
+def base64_text(key: bytes) -> str:
+    """Keys and ids of groups as people write them."""
+    return b64encode(key).decode()
+
+
+def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str, Any]:
+    """What became of a private transaction: the members of both eras."""
+    found: dict[str, Any] = {
+        "contractAddress": None if record.created is None else data(record.created),
+        "from": data(record.sender),
+        "to": None if record.to is None else data(record.to),
+        "output": data(record.output),
+        "logs": log_objects(record, place),
+        "blockHash": data(place.block),
+        "blockNumber": quantity(place.number),
+        "transactionHash": data(place.hash),
+        "transactionIndex": quantity(place.index),
+        "commitmentHash": data(place.hash),
+        "status": quantity(record.status),
+        "privateFrom": base64_text(record.private_from),
+        "privacyGroupId": base64_text(record.group),
+        "logsBloom": data(record.logs_bloom),
+    }
+    if record.private_for is not None:
+        found["privateFor"] = [base64_text(key) for key in record.private_for]
+    if record.revert_data:
+        found["revertReason"] = data(record.revert_data)
+    return found
+
+
+def log_objects(record: PrivateReceiptRecord, place: MarkerPlace, is_removed: bool = False) -> list[dict[str, Any]]:
+    """The logs of a private transaction, counted inside it, at the place of its marker."""
+    return [
+        {
+            "address": data(address),
+            "topics": [data(topic) for topic in topics],
+            "data": data(content),
+            "blockHash": data(place.block),
+            "blockNumber": quantity(place.number),
+            "transactionHash": data(place.hash),
+            "transactionIndex": quantity(place.index),
+            "logIndex": quantity(index),
+            "removed": is_removed,
+        }
+        for index, (address, topics, content) in enumerate(record.logs)
+    ]
+
+
+def transaction_object(transaction: PrivateTransaction) -> dict[str, Any]:
+    """A private transaction with its own hash, and for whom it is."""
+    v, r, s = transaction.signature
+    sender = transaction.sender
+    found: dict[str, Any] = {
+        "from": None if sender is None else data(sender),
+        "gas": quantity(transaction.gas_limit),
+        "gasPrice": quantity(transaction.gas_price),
+        "hash": data(transaction.hash),
+        "input": data(transaction.data),
+        "nonce": quantity(transaction.nonce),
+        "to": None if transaction.to is None else data(transaction.to),
+        "value": quantity(transaction.value),
+        "v": quantity(v),
+        "r": quantity(r),
+        "s": quantity(s),
+        "privateFrom": base64_text(transaction.private_from),
+    }
+    if transaction.private_for is not None:
+        found["privateFor"] = [base64_text(key) for key in transaction.private_for]
+    else:
+        found["privacyGroupId"] = base64_text(transaction.privacy_group_id or b"")
+    return found | {"restriction": transaction.restriction.decode("ascii", "replace")}

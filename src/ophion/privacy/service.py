@@ -1,0 +1,220 @@
+"""`Privacy`: what the interface may ask of private transactions."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ophion.chain.queries import BlockView, Queries
+from ophion.enclave.contract import KEY_SIZE, Enclave, Group, Received
+from ophion.enclave.group_ids import legacy_id
+from ophion.errors import PrivacyRefused
+from ophion.native.executor import State
+from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction, decode_private_transaction
+from ophion.pool.pool import TxPool
+from ophion.primitives.hexcodec import data, quantity
+from ophion.primitives.revert_reason import revert_reason
+from ophion.primitives.types import Address, Hash32
+from ophion.privacy.follower import Follower, MarkerPlace
+from ophion.privacy.results import base64_text
+from ophion.privacy.submission import Submission
+from ophion.privacy.tenants import Tenants
+
+FOLLOW_LIMIT_S: Final = 5.0
+"""How long a question waits for private states to reach the head."""
+_SHOWN_GROUPS: Final = 256
+_STATUS: Final = {0: "failed", 1: "executed", 2: "invalid"}
+
+
+class Privacy:
+    """Private transactions of one node."""
+
+    def __init__(
+        self,
+        enclave: Enclave,
+        follower: Follower,
+        submission: Submission,
+        queries: Queries,
+        pool: TxPool,
+        precompile: Address,
+        is_shared: bool = False,
+    ) -> None:
+        self.enclave = enclave
+        self.follower = follower
+        self.ledger = follower.ledger
+        self.precompile = precompile
+        self.tenants = Tenants(enclave, is_shared)
+        self._submission = submission
+        self._queries = queries
+        self._pool = pool
+
+    # --- sending --------------------------------------------------------------------------------
+
+    async def send(self, raw: bytes) -> Hash32:
+        """Check, distribute and mark a private transaction; the hash of its marker."""
+        return await self._submission.send(raw, self.tenants.keys())
+
+    async def distribute(self, raw: bytes) -> bytes:
+        """Check and distribute alone; the key of the payload."""
+        return await self._submission.distribute(raw, self.tenants.keys())
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    async def settled(self) -> None:
+        """Wait until private states have reached the head of this moment; not for ever."""
+        await self.follower.reach_head(FOLLOW_LIMIT_S)
+
+    async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPlace] | None:
+        """What became of a transaction; None when its marker is not mined, or it is not for whoever asks."""
+        await self.settled()
+        place = self._place(marker)
+        if place is None:
+            return None
+        record = self.ledger.receipt(place.block, marker)
+        if record is None or not await self.tenants.may_see(record):
+            return None
+        return record, MarkerPlace(record.payload_key, place.number, place.index, place.block, marker)
+
+    async def transaction(self, marker: Hash32) -> PrivateTransaction | None:
+        """The private transaction behind a mined marker, as far as this node can read it."""
+        found = await self.receipt(marker)
+        if found is None:
+            return None
+        (received,) = await self.enclave.receive_many([found[0].payload_key])
+        return None if received is None else decode_private_transaction(received.payload)
+
+    def _place(self, marker: Hash32) -> MarkerPlace | None:
+        found = self._queries.transaction_position(marker)
+        return None if found is None else MarkerPlace(b"", found[1], found[2], found[0], marker)
+
+    async def nonce(self, group: bytes, account: Address) -> int:
+        """Private transactions of an account in a group that have been executed."""
+        await self.tenants.check_group(group)
+        await self.settled()
+        return self.ledger.nonce(group, account, self._queries.head_number)
+
+    def legacy_group(self, private_from: bytes, private_for: Sequence[bytes]) -> bytes:
+        """The group of a sender and his recipients."""
+        return legacy_id([private_from, *private_for])
+
+    # --- states ---------------------------------------------------------------------------------
+
+    async def state(self, group: bytes, view: BlockView) -> State:
+        """The state of a group after a block, upon the public one."""
+        await self.tenants.check_group(group)
+        await self.settled()
+        return self.ledger.state(group, view.header.number, view.state)
+
+    async def root(self, group: bytes, number: int) -> Hash32:
+        """Root of a group's state after a canonical block."""
+        await self.tenants.check_group(group)
+        await self.settled()
+        return self.ledger.root(group, number)
+
+    # --- groups ---------------------------------------------------------------------------------
+
+    async def create_group(self, members: Sequence[bytes], name: str, description: str) -> Group:
+        """Make a group; this node, or the tenant who asks, must be a member."""
+        return await self.enclave.create_group(members, self._self_among(members), name, description)
+
+    async def delete_group(self, group: bytes) -> bytes:
+        """Mark a group as deleted."""
+        await self.tenants.check_group(group)
+        known = await self.enclave.group(group)
+        return await self.enclave.delete_group(group, self._self_among(() if known is None else known.members))
+
+    async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
+        """Groups of exactly these members."""
+        key = self.tenants.key()
+        return [] if key is not None and key not in members else await self.enclave.find_groups(members)
+
+    def _self_among(self, members: Sequence[bytes]) -> bytes:
+        """The own key that acts in a group of these members."""
+        keys = self.tenants.keys()
+        return next((key for key in keys if key in members), keys[0])
+
+    # --- what went on, for people ---------------------------------------------------------------
+
+    async def explain(self, marker: Hash32) -> dict[str, Any]:
+        """What this node knows of a private transaction, in one word and in words."""
+        await self.settled()
+        place = self._place(marker)
+        if place is None:
+            is_waiting = self._pool.get(marker) is not None
+            state, words = ("pending", "its marker waits in the pool") if is_waiting else ("unknown", "no such marker")
+            return {"state": state, "reason": words}
+        found: dict[str, Any] = {"blockNumber": quantity(place.number), "blockHash": data(place.block)}
+        record = self.ledger.receipt(place.block, marker)
+        if record is not None and await self.tenants.may_see(record):
+            return found | self._explained(record)
+        key = self._payload_key(place)
+        if key is None:
+            return found | {"state": "not a marker", "reason": "the transaction does not call the privacy precompile"}
+        found["payloadKey"] = data(key)
+        if record is not None:
+            return found | {"state": "not ours", "reason": "this tenant is not a participant"}
+        return found | await self._without_result(key)
+
+    async def _without_result(self, key: bytes) -> dict[str, Any]:
+        received: Received | None = (await self.enclave.receive_many([key]))[0]
+        if received is not None:
+            return {"state": "waiting", "reason": "its payload is here and will be executed"}
+        if not self.follower.is_at_head:
+            return {"state": "waiting", "reason": f"private states have reached block {self.follower.number}"}
+        status = self.enclave.status()
+        return {
+            "state": "no payload",
+            "reason": "this node is not a participant, or the payload has not arrived; priv_catchUp asks for it",
+            "askFrom": sorted(status.get("peers", {})),
+        }
+
+    def _explained(self, record: PrivateReceiptRecord) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "state": _STATUS[record.status],
+            "payloadKey": data(record.payload_key),
+            "privacyGroupId": base64_text(record.group),
+            "stateRoot": data(record.root),
+        }
+        if record.reason:
+            words = revert_reason(record.revert_data) if record.revert_data else None
+            found["reason"] = record.reason if words is None else f"{record.reason}: {words}"
+        return found
+
+    def _payload_key(self, place: MarkerPlace) -> bytes | None:
+        rows = self.ledger.markers_in(place.block, place.number, self.precompile)
+        return next((row[0] for row in rows if row[4] == place.hash), None)
+
+    async def catch_up(self, group: bytes | None) -> int:
+        """Ask the other members for payloads that are missing; how many came. They are executed by themselves."""
+        if group is not None:
+            await self.tenants.check_group(group)
+        fetched = await self.enclave.fetch_missing(group)
+        found = await self.follower.look_again()
+        await self.settled()
+        return max(fetched, found)
+
+    async def status(self) -> dict[str, Any]:
+        """Keys, peers, groups, outbox, and how far execution has come."""
+        number = self._queries.head_number
+        ids = self.ledger.groups(bytes(KEY_SIZE), _SHOWN_GROUPS)
+        follower = self.follower
+        return self.enclave.status() | {
+            "followed": quantity(follower.number),
+            "head": quantity(number),
+            "waitsForEnclave": follower.is_waiting_for_enclave,
+            "executed": follower.counts.executed,
+            "late": follower.counts.late,
+            "states": {base64_text(one): data(self.ledger.root(one, number)) for one in ids},
+        }
+
+
+def key_of(text: object, what: str) -> bytes:
+    """A key or a group's id from its base64 text."""
+    try:
+        key = b64decode(text, validate=True) if isinstance(text, str) else b""
+    except ValueError:
+        key = b""
+    if len(key) != KEY_SIZE:
+        raise PrivacyRefused(f"{what}: base64 of {KEY_SIZE} bytes is expected")
+    return key

@@ -1,0 +1,103 @@
+"""Private transactions on their way out: checked first, then distributed, then marked (privacy.md 3).
+
+The order is that of the reference but for one thing: nothing is handed to anybody before everything that can be wrong
+with a transaction has been looked at, so a refused one leaves no payload behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ophion.enclave.contract import Enclave, Group
+from ophion.errors import PoolRejected, PrivacyRefused
+from ophion.native.failures import NativeError
+from ophion.native.privacy import PrivateTransaction, decode_private_transactions
+from ophion.primitives.types import Address, Hash32
+from ophion.privacy.markers import Markers, MarkerWish
+from ophion.runtime.batching import Batches
+from ophion.runtime.lanes import Lanes
+
+UNDECODABLE: Final = "Unable to decode the private signed raw transaction"
+NO_ETHER: Final = "We cannot transfer ether in private transaction yet."
+WRONG_TYPE: Final = "Unimplemented private transaction type"
+NOT_OUR_KEY: Final = "Private from does not match enclave public key"
+NO_GROUP: Final = "Offchain Privacy group does not exist."
+NONCE_TOO_LOW: Final = "Private transaction nonce too low"
+_RESTRICTED: Final = b"restricted"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A private transaction that may be sent."""
+
+    transaction: PrivateTransaction
+    group: bytes
+
+
+class Submission:
+    """Takes private transactions of this node's clients."""
+
+    def __init__(
+        self,
+        enclave: Enclave,
+        markers: Markers,
+        lanes: Lanes,
+        chain_id: int,
+        private_nonce: Callable[[bytes, Address], int],
+    ) -> None:
+        """`private_nonce`: of an account in a group, as far as the follower has come."""
+        self._enclave = enclave
+        self._markers = markers
+        self._chain_id = chain_id
+        self._private_nonce = private_nonce
+        self._decoding: Batches[bytes, PrivateTransaction] = Batches(lanes.read, decode_private_transactions)
+
+    async def send(self, raw: bytes, keys: tuple[bytes, ...]) -> Hash32:
+        """Check, distribute and mark a transaction; the hash of the marker. `keys` may be named as privateFrom."""
+        checked = await self.check(raw, keys)
+        payload_key = await self._distribute(checked)
+        transaction = checked.transaction
+        return await self._markers.send(MarkerWish(payload_key, transaction.gas_price, transaction.gas_limit))
+
+    async def distribute(self, raw: bytes, keys: tuple[bytes, ...]) -> bytes:
+        """Check and distribute alone: whoever asks makes the marker himself."""
+        return await self._distribute(await self.check(raw, keys))
+
+    async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> Checked:
+        """Everything that can be said before anybody else hears of it."""
+        try:
+            transaction = await self._decoding.do(raw)
+        except NativeError:
+            raise PrivacyRefused(UNDECODABLE) from None
+        if transaction.value:
+            raise PrivacyRefused(NO_ETHER)
+        if transaction.restriction != _RESTRICTED:
+            raise PrivacyRefused(WRONG_TYPE)
+        if transaction.private_from not in keys:
+            raise PrivacyRefused(NOT_OUR_KEY)
+        group = transaction.group
+        if group is None:
+            raise PrivacyRefused(NO_GROUP)
+        if transaction.private_for is None:
+            self._check_group(await self._enclave.group(group), transaction.private_from)
+        if transaction.chain_id is not None and transaction.chain_id != self._chain_id:
+            raise PoolRejected("private-chain-id", "Wrong Chain ID in transaction signature")
+        sender = transaction.sender
+        if sender is None:
+            raise PoolRejected("invalid-signature", "Invalid signature")
+        if transaction.nonce < self._private_nonce(group, sender):
+            raise PrivacyRefused(NONCE_TOO_LOW)
+        return Checked(transaction, group)
+
+    def _check_group(self, group: Group | None, sender: bytes) -> None:
+        if group is None or not group.active or sender not in group.members:
+            raise PrivacyRefused(NO_GROUP)
+
+    async def _distribute(self, checked: Checked) -> bytes:
+        transaction = checked.transaction
+        sender, to = transaction.private_from, transaction.private_for
+        if to is None:
+            return await self._enclave.send(transaction.raw, sender, group_id=checked.group)
+        return await self._enclave.send(transaction.raw, sender, to=to or [sender])

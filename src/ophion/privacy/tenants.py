@@ -1,0 +1,62 @@
+"""Several owners of enclave keys on one node: whoever asks is the owner of the key that the token names.
+
+Without `--privacy-multi-tenancy-enabled` whoever may use the methods sees all that this node sees.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Final
+
+from ophion.enclave.contract import Enclave
+from ophion.errors import PrivacyRefused
+from ophion.native.privacy import PrivateReceiptRecord
+from ophion.runtime.subject import TENANT
+
+NO_KEY: Final = "The token names no privacy public key of this node"
+NOT_A_MEMBER: Final = "Privacy group must contain the enclave public key"
+
+
+class Tenants:
+    """What of this node's private world belongs to whoever asks."""
+
+    def __init__(self, enclave: Enclave, is_shared: bool) -> None:
+        self.is_shared = is_shared
+        self._enclave = enclave
+
+    def key(self) -> bytes | None:
+        """The key of whoever asks; None where all of them are his."""
+        if not self.is_shared:
+            return None
+        named = TENANT.get()
+        try:
+            key = b64decode(named or "", validate=True)
+        except ValueError:
+            key = b""
+        if key not in self._enclave.keys:
+            raise PrivacyRefused(NO_KEY)
+        return key
+
+    def keys(self) -> tuple[bytes, ...]:
+        """The keys in whose name transactions may be sent; the first is the default."""
+        key = self.key()
+        return self._enclave.keys if key is None else (key,)
+
+    async def check_group(self, group_id: bytes) -> None:
+        """Refuse what is asked about a group that is not his; a group that nobody has used is everybody's."""
+        key = self.key()
+        if key is None:
+            return
+        group = await self._enclave.group(group_id)
+        if group is not None and key not in group.members:
+            raise PrivacyRefused(NOT_A_MEMBER)
+
+    async def may_see(self, record: PrivateReceiptRecord) -> bool:
+        """Whether a result is for whoever asks."""
+        key = self.key()
+        if key is None or key == record.private_from:
+            return True
+        if record.private_for is not None:
+            return key in record.private_for
+        group = await self._enclave.group(record.group)
+        return group is not None and key in group.members

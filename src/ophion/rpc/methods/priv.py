@@ -1,0 +1,169 @@
+"""priv_*: private states and logs, by group (privacy.md 9, 10)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+from ophion.chain.queries import BlockView
+from ophion.primitives.hexcodec import HexError, parse_number
+from ophion.primitives.types import BlockTag
+from ophion.rpc.errors import BLOCK_NOT_FOUND, INVALID_REQUEST, PRIVACY_OFF, invalid_params
+from ophion.rpc.language.private_types import GroupIdParam
+from ophion.rpc.language.registry import WEBSOCKET, Caller, client_of, method
+from ophion.rpc.language.wire_types import (
+    AddressParam,
+    BlockId,
+    BlockParam,
+    Boolean,
+    Data,
+    HashParam,
+    HashResult,
+    Quantity,
+    Text,
+    TextParam,
+    Wire,
+    encode_json,
+)
+from ophion.rpc.methods.eea import private
+from ophion.rpc.questions import private_logs
+from ophion.rpc.questions.blocks import view_at
+from ophion.rpc.questions.call_object import CallParam
+from ophion.rpc.questions.calls import run_call
+from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.log_query import LogQueryParam
+from ophion.rpc.questions.private_filters import PrivateFilters
+from ophion.rpc.questions.private_logs import PrivateSearchParam, of_group
+from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
+from ophion.rpc.questions.subscriptions import Subscriber
+from ophion.rpc.questions.tracing import TraceResult, streamed
+
+AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
+PrivateLogsJson = Annotated[
+    list[dict[str, Any]], Wire("logs", "logs of private transactions", {"type": "array"}, encode=encode_json)
+]
+
+
+async def _view(ctx: RpcContext, block: BlockId) -> BlockView:
+    """The block that is meant; what is pending has no private state, so the head stands for it."""
+    await private(ctx).settled()
+    view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
+    if view is None:
+        raise BLOCK_NOT_FOUND()
+    return view
+
+
+@method("priv_call", needs={"privacy"}, without=PRIVACY_OFF)
+async def priv_call(ctx: RpcContext, group: GroupIdParam, call: CallParam, block: BlockParam = BlockTag.LATEST) -> Data:
+    """Run a call on the state of a group after a block and give what it returns; nothing is kept.
+
+    `to` is needed. A revert is error 3 with the revert data.
+    """
+    if call.to is None:
+        raise invalid_params("to: missing")
+    view = await _view(ctx, block)
+    state = await private(ctx).state(group, view)
+    output = run_call(ctx, state, view.free_env, view.header.gas_limit, call, None)
+    return output if isinstance(output, bytes) else await output
+
+
+@method("priv_getCode", needs={"privacy"}, without=PRIVACY_OFF)
+async def get_code(
+    ctx: RpcContext, group: GroupIdParam, address: AddressParam, block: BlockParam = BlockTag.LATEST
+) -> Data:
+    """Code of a contract in the state of a group after a block."""
+    view = await _view(ctx, block)
+    return (await private(ctx).state(group, view)).code(address)
+
+
+@method("priv_debugGetStateRoot", needs={"privacy"}, without=PRIVACY_OFF)
+async def get_state_root(ctx: RpcContext, group: GroupIdParam, block: BlockParam = BlockTag.LATEST) -> HashResult:
+    """Root of a group's state after a block: members that agree have the same."""
+    return await private(ctx).root(group, (await _view(ctx, block)).header.number)
+
+
+@method("priv_traceTransaction", needs={"privacy"}, without=PRIVACY_OFF)
+async def trace_transaction(ctx: RpcContext, hash: HashParam) -> TraceResult | None:
+    """The flat trace of a private transaction, by the hash of its marker; null where there is no receipt."""
+    privacy = private(ctx)
+    found = await privacy.receipt(hash)
+    if found is None:
+        return None
+    record, place = found
+    return await streamed(ctx, await privacy.follower.trace(place, record.group, ctx.limits.timeout_s))
+
+
+# --- logs ----------------------------------------------------------------------------------------
+
+
+def _filters(ctx: RpcContext) -> PrivateFilters:
+    assert ctx.private_filters is not None
+    return ctx.private_filters
+
+
+def _subscriptions(ctx: RpcContext) -> PrivateSubscriptions:
+    assert ctx.private_subscriptions is not None
+    return ctx.private_subscriptions
+
+
+@method("priv_getLogs", needs={"privacy"}, without=PRIVACY_OFF)
+async def get_logs(ctx: RpcContext, group: GroupIdParam, filter: PrivateSearchParam) -> PrivateLogsJson:
+    """Logs of a group's private transactions in a range of blocks; of all blocks where no range is given."""
+    privacy = private(ctx)
+    await privacy.tenants.check_group(group)
+    await privacy.settled()
+    return await private_logs.search(ctx, of_group(filter, group))
+
+
+@method("priv_newFilter", needs={"privacy"}, without=PRIVACY_OFF)
+async def new_filter(ctx: RpcContext, caller: Caller, group: GroupIdParam, filter: LogQueryParam) -> Text:
+    """Install a filter for logs of a group that arrive from now on; its id."""
+    privacy = private(ctx)
+    await privacy.tenants.check_group(group)
+    await privacy.settled()
+    return _filters(ctx).install(group, filter, client_of(caller))
+
+
+@method("priv_uninstallFilter", needs={"privacy"}, without=PRIVACY_OFF)
+async def uninstall_filter(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> Boolean:
+    """Remove a filter of a group; whether there was one."""
+    await private(ctx).tenants.check_group(group)
+    return _filters(ctx).uninstall(group, filter_id)
+
+
+@method("priv_getFilterChanges", needs={"privacy"}, without=PRIVACY_OFF)
+async def get_filter_changes(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
+    """Logs that a filter has found since it was last asked."""
+    privacy = private(ctx)
+    await privacy.tenants.check_group(group)
+    await privacy.settled()
+    return _filters(ctx).changes(group, filter_id)
+
+
+@method("priv_getFilterLogs", needs={"privacy"}, without=PRIVACY_OFF)
+async def get_filter_logs(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
+    """Every log that a filter's range, addresses and topics match, asked before or not."""
+    privacy = private(ctx)
+    await privacy.tenants.check_group(group)
+    await privacy.settled()
+    return await private_logs.search(ctx, _filters(ctx).query(group, filter_id))
+
+
+@method("priv_subscribe", needs={"privacy"}, transports={WEBSOCKET}, without=PRIVACY_OFF)
+async def subscribe(
+    ctx: RpcContext, caller: Caller, group: GroupIdParam, kind: AnyParam = None, options: AnyParam = None
+) -> Quantity:
+    """Be told of the logs of a group on this connection; the id of the subscription. The one kind is `logs`."""
+    await private(ctx).tenants.check_group(group)
+    return _subscriptions(ctx).subscribe(cast(Subscriber, caller), group, kind, options)
+
+
+@method("priv_unsubscribe", needs={"privacy"}, transports={WEBSOCKET}, without=PRIVACY_OFF)
+def unsubscribe(ctx: RpcContext, caller: Caller, group: GroupIdParam, subscription: AnyParam = None) -> Boolean:
+    """End a subscription of this connection."""
+    try:
+        subscription_id = parse_number(subscription, 63) if type(subscription) is str else None
+    except HexError:
+        subscription_id = None
+    if subscription_id is None:
+        raise INVALID_REQUEST("subscription: an id is expected")
+    return _subscriptions(ctx).unsubscribe(caller, group, subscription_id)

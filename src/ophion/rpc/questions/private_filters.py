@@ -1,0 +1,63 @@
+"""Polling filters on private logs: as those on public ones, each bound to its group.
+
+They follow the follower, not the chain: a block is told of when its private transactions have been executed. One that
+is executed again, because a payload came late, is told of again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ophion.native.privacy import PrivateLedger
+from ophion.privacy.follower import Followed
+from ophion.rpc.errors import FILTER_NOT_FOUND
+from ophion.rpc.questions.filters import ChainChange, FilterKind, Filters, LogChanges
+from ophion.rpc.questions.log_query import LogQuery
+from ophion.rpc.questions.private_logs import PrivateQuery, block_logs, of_group
+
+
+class PrivateFilters:
+    """All installed filters on private logs."""
+
+    def __init__(self, filters: Filters, ledger: PrivateLedger) -> None:
+        self._filters = filters
+        self._ledger = ledger
+
+    def on_followed(self, event: Followed) -> None:
+        """Listener of the follower."""
+        last = None
+        for one in event.executed:
+            change = ChainChange(one.place.block, one.place.number, one.is_removed)
+            if change != last:
+                self._filters.note(change)
+            last = change
+
+    def install(self, group: bytes, query: LogQuery, client: str) -> str:
+        """A new filter on the logs of a group."""
+        return self._filters.install(FilterKind.LOGS, of_group(query, group), client)
+
+    def uninstall(self, group: bytes, filter_id: str) -> bool:
+        """Whether there was such a filter of this group."""
+        query = self._known(filter_id)
+        return query is not None and query.group == group and self._filters.uninstall(filter_id)
+
+    def query(self, group: bytes, filter_id: str) -> PrivateQuery:
+        """What a filter of this group looks for."""
+        query = self._known(filter_id)
+        if query is None or query.group != group:
+            raise FILTER_NOT_FOUND()
+        return query
+
+    def changes(self, group: bytes, filter_id: str) -> list[dict[str, Any]]:
+        """Logs since it was last asked."""
+        query = self.query(group, filter_id)
+        changes = self._filters.changes(filter_id)
+        assert isinstance(changes, LogChanges)
+        found = []
+        for one in changes.blocks:
+            found += block_logs(self._ledger, query, one.hash, one.number, one.is_removed)
+        return found
+
+    def _known(self, filter_id: str) -> PrivateQuery | None:
+        query = self._filters.find(filter_id)
+        return query if isinstance(query, PrivateQuery) else None

@@ -1,0 +1,120 @@
+"""Private logs that are pushed over WebSocket: `priv_subscribe(group, "logs", filter)` (privacy.md 9).
+
+As `Subscriptions`, behind the follower: what is told has been executed. A connection that does not read is cut off by
+itself; should this service fall behind its queue, subscribers are disconnected rather than left with a gap.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from ophion.errors import RpcError
+from ophion.native.privacy import PrivateLedger
+from ophion.privacy.follower import Followed
+from ophion.privacy.results import base64_text
+from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
+from ophion.rpc.language.registry import Caller
+from ophion.rpc.questions.allowances import MEBIBYTE, Allowances
+from ophion.rpc.questions.log_query import decode_log_query
+from ophion.rpc.questions.private_logs import PrivateQuery, marker_logs, of_group
+from ophion.rpc.questions.subscriptions import Subscriber
+from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
+
+logger = logging.getLogger(__name__)
+
+_QUEUE: Final = 4096
+_MOST: Final = 16_384
+_MOST_BYTES: Final = 8 * MEBIBYTE
+_SHARE: Final = 4
+_LOGS: Final = "logs"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Subscription:
+    id: int
+    caller: Subscriber
+    query: PrivateQuery
+    client: str
+
+    def send(self, log: bytes) -> None:
+        self.caller.notify(
+            b'{"jsonrpc":"2.0","method":"priv_subscription","params":{"subscription":"%#x","privacyGroupId":"%b",'
+            b'"result":%b}}' % (self.id, base64_text(self.query.group).encode(), log)
+        )
+
+
+class PrivateSubscriptions:
+    """All subscriptions to private logs."""
+
+    name = "private subscriptions"
+
+    def __init__(self, ledger: PrivateLedger, events: Topic[Followed]) -> None:
+        self._ledger = ledger
+        self._events = events
+        self._by_id: dict[int, _Subscription] = {}
+        self._last_id = 0
+        self._allowances = Allowances(_MOST, _MOST // _SHARE, _MOST_BYTES, _MOST_BYTES // _SHARE)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def subscribe(self, caller: Subscriber, group: bytes, kind: object, options: object) -> int:
+        """A new subscription of this connection; its id."""
+        if kind != _LOGS:
+            raise INVALID_REQUEST("kind: logs is expected")
+        try:
+            query = of_group(decode_log_query(options or {}), group)
+        except RpcError as error:
+            raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
+        client = caller.client
+        if not (self._allowances.has_room(query.weight) and self._allowances.has_room_for(client, query.weight)):
+            raise TOO_MANY_SUBSCRIPTIONS()
+        self._allowances.keep(client, query.weight)
+        self._last_id += 1
+        self._by_id[self._last_id] = _Subscription(self._last_id, caller, query, client)
+        return self._last_id
+
+    def unsubscribe(self, caller: Caller, group: bytes, subscription_id: int) -> bool:
+        """End a subscription; one of another connection or group is as unknown as none."""
+        found = self._by_id.get(subscription_id)
+        if found is None or found.caller is not caller or found.query.group != group:
+            raise SUBSCRIPTION_NOT_FOUND()
+        self._remove(found)
+        return True
+
+    def drop(self, caller: Caller) -> None:
+        """The connection is gone."""
+        for found in [one for one in self._by_id.values() if one.caller is caller]:
+            self._remove(found)
+
+    def _remove(self, found: _Subscription) -> None:
+        del self._by_id[found.id]
+        self._allowances.drop(found.client, found.query.weight)
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Follow the follower until cancelled."""
+        ready()
+        while True:
+            events = self._events.subscribe(self.name, _QUEUE, WhenFull.DISCONNECT)
+            try:
+                async for event in events:
+                    if self._by_id:
+                        self._send(event)
+            except SubscriptionLagged as error:
+                logger.warning("subscribers are disconnected: %s", error)
+                for one in tuple(self._by_id.values()):
+                    one.caller.close()
+                    self._remove(one)
+            finally:
+                events.close()
+
+    def _send(self, event: Followed) -> None:
+        for executed in event.executed:
+            for one in [one for one in self._by_id.values() if one.query.group == executed.group]:
+                for log in marker_logs(self._ledger, one.query, executed.place, executed.is_removed):
+                    one.send(orjson.dumps(log))

@@ -1,0 +1,65 @@
+"""Small pieces of work done together: whatever arrives while a batch runs makes up the next one.
+
+A single piece starts at once and waits for nobody; under load the pieces gather by themselves, and the cost of handing
+work to a thread and back is shared by all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from ophion.runtime.lanes import Lane, LaneFull
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Batches(Generic[A, B]):
+    """One kind of work, in a lane."""
+
+    def __init__(self, lane: Lane, work: Callable[[Sequence[A]], Sequence[B]], most: int = 512) -> None:
+        """`work` gives one result for each piece; an exception among them is raised to whoever brought the piece."""
+        self._lane = lane
+        self._work = work
+        self._most = most
+        self._waiting: list[tuple[A, asyncio.Future[B]]] = []
+        self._is_running = False
+
+    async def do(self, piece: A) -> B:
+        """The result of this piece."""
+        waiter: asyncio.Future[B] = asyncio.get_running_loop().create_future()
+        self._waiting.append((piece, waiter))
+        if not self._is_running:
+            self._begin()
+        return await waiter
+
+    def _begin(self) -> None:
+        some, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+        self._is_running = bool(some)
+        if not some:
+            return
+        pieces, waiters = [piece for piece, _ in some], [waiter for _, waiter in some]
+        try:
+            job = self._lane.submit(lambda: self._work(pieces))
+        except LaneFull as error:
+            self._is_running = False
+            for waiter in waiters:
+                waiter.set_exception(error)
+            return
+        job.add_done_callback(lambda done: self._end(done, waiters))
+
+    def _end(self, done: asyncio.Future[Sequence[B]], waiters: list[asyncio.Future[B]]) -> None:
+        self._begin()
+        failure = asyncio.CancelledError() if done.cancelled() else done.exception()
+        results: Sequence[B | BaseException] = [failure] * len(waiters) if failure is not None else done.result()
+        for waiter, result in zip(waiters, results, strict=True):
+            if waiter.done():
+                continue
+            if isinstance(result, asyncio.CancelledError):
+                waiter.cancel()
+            elif isinstance(result, BaseException):
+                waiter.set_exception(result)
+            else:
+                waiter.set_result(result)

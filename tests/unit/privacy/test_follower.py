@@ -1,0 +1,126 @@
+"""The follower: in step with the chain wherever it goes, and back to where a payload came late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ophion.chain.events import ChainBlock
+from ophion.enclave.contract import EnclaveAway, Received
+from ophion.enclave.group_ids import legacy_id
+from ophion.native.privacy import private_contract_address
+from ophion.privacy import follower as module
+from ophion.testing.core import open_core, until
+from ophion.testing.private import set_number, text
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.rpc.private_interface import FOR, FROM, PrivateInterface, open_private
+
+GROUP = legacy_id([FROM, FOR])
+CONTRACT = private_contract_address(DEV_KEYS[0].address, 0, GROUP)
+GET = {"to": "0x" + CONTRACT.hex(), "data": "0x6d4ce63c"}
+
+
+def root(private: PrivateInterface) -> str:
+    found: str = private.ask("priv_debugGetStateRoot", text(GROUP), "latest")
+    return found
+
+
+def test_a_payload_that_comes_late_is_executed_at_its_place(tmp_path: Path) -> None:
+    with open_private(tmp_path) as private:
+        markers = [private.send()]
+        markers += [private.send(set_number(n), nonce=n, to=CONTRACT) for n in (1, 2, 3)]
+        expected = root(private)
+        keys = [private.ask("eth_getTransactionByHash", marker)["input"] for marker in markers]
+        store = private.node.chain.store
+        payloads = {key: store.row("payloads", bytes.fromhex(key[2:])) for key in keys}
+    # the same chain on a node that has lost the second payload, and everything private
+    with open_private(tmp_path) as private:
+        store = private.node.chain.store
+        late = bytes.fromhex(keys[1][2:])
+        store.write_rows([("payloads", late, None)])
+        private.privacy.ledger.clear()
+    with open_private(tmp_path) as private:
+        assert root(private) != expected
+        statuses = [private.ask("priv_getTransactionReceipt", marker) for marker in markers]
+        assert [one and one["status"] for one in statuses] == ["0x1", None, "0x2", "0x2"]
+        assert private.ask("priv_explain", markers[1])["state"] == "no payload"
+        private.node.chain.store.write_rows([("payloads", late, payloads[keys[1]])])
+        assert private.privacy.ledger.late(10) == [late], "noted by the database itself, so it survives a crash"
+    with open_private(tmp_path) as private:
+        private.run(until(lambda: not private.privacy.ledger.late(1)))
+        assert root(private) == expected
+        assert [private.ask("priv_getTransactionReceipt", one)["status"] for one in markers] == ["0x1"] * 4
+        assert int(private.ask("priv_call", text(GROUP), GET), 16) == 3
+        assert private.privacy.ledger.late(10) == []
+
+
+def test_a_rebuilt_node_has_the_same_state(tmp_path: Path) -> None:
+    with open_private(tmp_path) as private:
+        marker = private.send()
+        private.send(set_number(8), nonce=1, to=CONTRACT)
+        expected, receipt = root(private), private.ask("priv_getTransactionReceipt", marker)
+        private.privacy.ledger.clear()
+        assert private.privacy.ledger.followed() is None
+    with open_private(tmp_path) as private:
+        assert root(private) == expected
+        assert private.ask("priv_getTransactionReceipt", marker) == receipt
+
+
+def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_S", 0.01)
+    monkeypatch.setattr("ophion.privacy.service.FOLLOW_LIMIT_S", 0.05)
+    with open_private(tmp_path) as private:
+        receive = private.enclave.receive_many
+
+        async def away(keys: list[bytes]) -> list[Received | None]:
+            raise EnclaveAway("nobody listens")
+
+        monkeypatch.setattr(private.enclave, "receive_many", away)
+        marker = private.send()
+        private.seal()
+        assert private.ask("eth_blockNumber") == "0x2", "blocks go on"
+        assert private.ask("priv_getTransactionReceipt", marker) is None
+        assert private.ask("priv_status")["waitsForEnclave"] is True
+        monkeypatch.setattr(private.enclave, "receive_many", receive)
+        monkeypatch.setattr("ophion.privacy.service.FOLLOW_LIMIT_S", 10.0)
+        assert private.ask("priv_getTransactionReceipt", marker)["status"] == "0x1"
+        assert private.ask("priv_status")["waitsForEnclave"] is False
+
+
+def test_blocks_without_markers_cost_no_write(tmp_path: Path) -> None:
+    with open_private(tmp_path) as private:
+        for nonce in range(3):
+            private.run(private.node.mine(legacy_transaction(DEV_KEYS[2], nonce)))
+        private.run(private.privacy.settled())
+        assert private.privacy.follower.number == 3
+        assert private.privacy.ledger.followed() is None
+
+
+def test_a_reorganisation_is_followed_and_undoes_nothing_that_stays(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    with open_private(tmp_path / "here") as private, open_core(tmp_path / "there") as other:
+        filter_id = private.ask("priv_newFilter", text(GROUP), {})
+        markers = [private.send(), private.send(set_number(5), nonce=1, to=CONTRACT)]
+        expected = root(private)
+        assert private.ask("priv_getTransactionReceipt", markers[0])["blockNumber"] == "0x1"
+        raws = [bytes.fromhex(private.ask("eth_getRawTransactionByHash", marker)[2:]) for marker in markers]
+        # the other branch has the first marker later, and the second not at all
+        blocks = [private.run(other.mine()), private.run(other.mine(raws[0])), private.run(other.mine())]
+        for header, _ in blocks:
+            body = other.chain.store.body(header.hash)
+            assert body is not None
+            private.run(private.node.core.importer.import_block(ChainBlock(header, body)))
+        assert private.ask("eth_blockNumber") == "0x3"
+        assert private.ask("priv_getTransactionReceipt", markers[0])["blockNumber"] == "0x2"
+        assert private.ask("priv_getTransactionReceipt", markers[1]) is None
+        assert int(private.ask("priv_call", text(GROUP), GET), 16) == 0
+        assert private.ask("priv_getTransactionCount", "0x" + DEV_KEYS[0].address.hex(), text(GROUP)) == "0x1"
+        assert private.ask("priv_getCode", text(GROUP), GET["to"], "0x1") == "0x"
+        assert private.ask("priv_getFilterChanges", text(GROUP), filter_id) == []
+        private.run(private.node.seal(10.0))  # the second marker is back in the pool, and is mined again
+        assert root(private) == expected
+        assert private.ask("priv_getTransactionReceipt", markers[1])["blockNumber"] == "0x4"
+        assert int(private.ask("priv_call", text(GROUP), GET), 16) == 5

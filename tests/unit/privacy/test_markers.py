@@ -1,0 +1,55 @@
+"""Markers: nonces of the node's own key in their order, fresh keys otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ophion.errors import PoolRejected
+from ophion.privacy.markers import Markers, MarkerWish
+from ophion.runtime.clock import SystemEntropy
+from ophion.runtime.lanes import InlineLanes
+from ophion.testing.core import TestCore, open_core
+from ophion.testing.signing import DEV_KEYS
+
+PRECOMPILE = (126).to_bytes(20, "big")
+
+
+def markers_of(node: TestCore, has_key: bool) -> Markers:
+    key = DEV_KEYS[2] if has_key else None
+    return Markers(
+        node.pool, InlineLanes(), SystemEntropy(), PRECOMPILE, key, lambda one: node.queries.head_state.nonce(one)
+    )
+
+
+def wish(number: int, gas_limit: int = 60_000, gas_price: int = 10**9) -> MarkerWish:
+    return MarkerWish(number.to_bytes(32, "big"), gas_price, gas_limit)
+
+
+def test_the_nodes_own_key_gives_nonces_one_after_another(tmp_path: Path) -> None:
+    async def main(node: TestCore) -> None:
+        markers = markers_of(node, has_key=True)
+        await asyncio.gather(*(markers.send(wish(number)) for number in range(20)))
+        waiting = sorted(node.pool.transactions(), key=lambda item: item.nonce)
+        assert [item.nonce for item in waiting] == list(range(20))
+        assert {item.sender for item in waiting} == {DEV_KEYS[2].address}
+        await node.seal()
+        with pytest.raises(PoolRejected, match="Intrinsic gas"):
+            await markers.send(wish(99, gas_limit=21_000))
+        await markers.send(wish(100))
+        (last,) = node.pool.transactions()
+        assert last.nonce == 20, "a refused marker leaves no gap"
+
+    with open_core(tmp_path) as node:
+        asyncio.run(main(node))
+
+
+def test_random_keys_are_used_once_and_cannot_pay(tmp_path: Path) -> None:
+    async def main(node: TestCore) -> None:
+        with pytest.raises(PoolRejected, match="Upfront cost"):
+            await markers_of(node, has_key=False).send(wish(1))
+
+    with open_core(tmp_path) as node:
+        asyncio.run(main(node))

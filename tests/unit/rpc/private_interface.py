@@ -1,0 +1,121 @@
+"""The interface of a node in process that has private transactions: its enclave holds the published test keys."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ophion.enclave.inside import InnerEnclave
+from ophion.native.crypto import PrivateKey
+from ophion.native.enclave import EnclaveKeyring
+from ophion.native.privacy import sign_private_transaction
+from ophion.node.config import NodeConfig
+from ophion.node.privacy import build_privacy
+from ophion.privacy.options import PrivacyConfig
+from ophion.privacy.service import Privacy
+from ophion.producer.control import MinerConfig
+from ophion.rpc.language.registry import HTTP
+from ophion.rpc.questions.context import RpcLimits
+from ophion.rpc.questions.filters import Filters
+from ophion.rpc.questions.private_filters import PrivateFilters
+from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
+from ophion.runtime.clock import SystemEntropy
+from ophion.runtime.lanes import InlineLanes
+from ophion.testing.core import COINBASE, TestCore, open_core
+from ophion.testing.private import ENCLAVE_KEYS, ENCLAVE_SECRETS, NUMBER_CONTRACT
+from ophion.testing.signing import DEV_KEYS
+from tests.unit.rpc.interface import GROUPS, Interface
+
+CHAIN_ID = 1337
+FROM, FOR, THIRD = ENCLAVE_KEYS
+PRIVACY = PrivacyConfig(enabled=True)
+
+
+class PrivateInterface(Interface):
+    """A node whose enclave holds the keys of both participants."""
+
+    privacy: Privacy
+
+    def __init__(self, node: TestCore, loop: asyncio.AbstractEventLoop, config: NodeConfig, keys: int) -> None:
+        super().__init__(node, RpcLimits(), loop)
+        lanes, entropy = InlineLanes(), SystemEntropy()
+        self.enclave = InnerEnclave(node.chain.store, EnclaveKeyring(ENCLAVE_SECRETS[:keys]), lanes, entropy)
+        self.privacy = build_privacy(config, node.core, self.enclave, lanes, entropy)
+        follower = self.privacy.follower
+        filters = PrivateFilters(Filters(node.clock, entropy), self.privacy.ledger)
+        follower.events.listen(filters.on_followed)
+        self.subscriptions = PrivateSubscriptions(self.privacy.ledger, follower.events)
+        self.context = replace(
+            self.context,
+            privacy=self.privacy,
+            private_filters=filters,
+            private_subscriptions=self.subscriptions,
+        )
+        self.dispatcher = self.dispatcher_for(HTTP, (*GROUPS, "eea"))
+        self.nonce = 0
+
+    def signed(self, data: bytes = NUMBER_CONTRACT, **members: Any) -> str:
+        """A private transaction of the first dev account, ready to be sent."""
+        key: PrivateKey = members.pop("key", DEV_KEYS[0])
+        usual: dict[str, Any] = {
+            "nonce": 0,
+            "gas_price": 10**9,
+            "gas_limit": 100_000,
+            "to": None,
+            "private_from": FROM,
+            "chain_id": self.node.chain.spec.chain_id,
+        }
+        if "privacy_group_id" not in members:
+            usual["private_for"] = [FOR]
+        return "0x" + sign_private_transaction(key.secret(), data=data, **(usual | members)).hex()
+
+    def seal(self) -> None:
+        """A block of what the pool holds."""
+        self.run(self.node.seal())
+
+    def send(self, data: bytes = NUMBER_CONTRACT, **members: Any) -> str:
+        """Send and mine; the hash of the marker."""
+        marker: str = self.ask("eea_sendRawTransaction", self.signed(data, **members))
+        self.seal()
+        return marker
+
+
+@contextmanager
+def open_private(
+    path: Path, privacy: PrivacyConfig = PRIVACY, keys: int = 2, marker_key: PrivateKey | None = DEV_KEYS[1]
+) -> Iterator[PrivateInterface]:
+    """The interface of the node in this directory; opening it again is a restart."""
+    if marker_key is not None:
+        file = path / "marker.key"
+        file.write_text(marker_key.secret().hex())
+        privacy = replace(privacy, marker_key_file=file)
+    config = NodeConfig(miner=MinerConfig(coinbase=COINBASE), privacy=privacy)
+    gc.collect()  # whatever still holds the database keeps it open, and a restart opens it again
+    loop = asyncio.new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        with open_core(path, config) as node:
+            found = PrivateInterface(node, loop, config, keys)
+            tasks = [
+                loop.create_task(service.run(lambda: None))
+                for service in (found.enclave, found.privacy.follower, found.subscriptions)
+            ]
+            try:
+                yield found
+            finally:
+                loop.run_until_complete(_stop(tasks))
+                vars(found).clear()
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
