@@ -17,7 +17,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.node.security_options import AuthConfig, TlsConfig
-from ophion.peers.eth.versions import offered
+from ophion.peers.eth.offer import offered_numbers
 from ophion.primitives.enode import Enode
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
@@ -174,7 +174,7 @@ def build_interface(
         node_id=node_key.public_key,
         network_id=network_id,
         genesis_hash=core.chain.genesis.hash,
-        protocol_version=offered(core.chain.engine.finality is Finality.IMMEDIATE)[-1].number,
+        protocol_version=offered_numbers(core.chain.engine.finality is Finality.IMMEDIATE)[-1],
     )
     listening: dict[str, PortService] = {}
 

@@ -2,7 +2,7 @@
 
     protocol      the versions offered, the status told and judged, messages handed to whoever deals with them
     peer, peers   one connection that speaks eth; all of those whose status is good
-    versions      what differs between eth/68 and eth/69, as a table
+    versions      what differs between eth/68 and eth/69, as a table; offer: their numbers
     messages      the messages as typed values; fields: reading them strictly
     fork_id       whether two nodes follow the same rules
 

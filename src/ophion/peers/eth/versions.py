@@ -21,6 +21,7 @@ from ophion.peers.eth.messages import (
     decode_bare_hashes,
     encode_bare_hashes,
 )
+from ophion.peers.eth.offer import offered_numbers
 from ophion.peers.rlpx.capability import Capability
 from ophion.primitives import rlp
 
@@ -141,4 +142,4 @@ VERSIONS: Final = {version.number: version for version in (ETH_66, ETH_68, ETH_6
 
 def offered(is_final: bool) -> tuple[EthVersion, ...]:
     """The versions for a network; `is_final` where no block is ever replaced."""
-    return (ETH_66, ETH_68, ETH_69) if is_final else (ETH_66, ETH_68)
+    return tuple(VERSIONS[number] for number in offered_numbers(is_final))
