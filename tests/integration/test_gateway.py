@@ -289,6 +289,26 @@ def test_a_node_that_is_down_is_named_in_the_language_of_its_clients() -> None:
         assert b"node is down" in (refused.value.response.body or b"")
 
 
+def test_however_many_look_nodes_are_asked_once() -> None:
+    asked: list[bytes] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            asked.append((await request_of(reader))[0])
+            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"status":"UP"}')
+
+    with Upstream(note) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        clients = [gateway.client() for _ in range(40)]
+        for client in clients:
+            client.request("GET", "/nodes.json")
+        found = [json.loads(client.getresponse().read()) for client in clients]
+        assert all(one["nodes"][0]["up"] for one in found)
+        assert 1 <= len(asked) <= 5
+        assert asked[0].startswith(b"GET /liveness HTTP/1.1\r\nHost: 127.0.0.1:")
+        for client in clients:
+            client.close()
+
+
 @pytest.mark.parametrize(
     ("said", "status", "words"),
     [
@@ -453,6 +473,26 @@ def test_an_answer_that_nobody_reads_is_not_fetched() -> None:
         while piece := answer.read(MEGABYTE):
             size += len(piece)
         assert size == 100 * MEGABYTE
+
+
+def test_long_answers_that_nobody_reads_are_counted() -> None:
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (100 * MEGABYTE))
+        while True:
+            writer.write(b"x" * (MEGABYTE // 16))
+            await writer.drain()
+
+    with Upstream(flood) as node, Gateway(site(json_rpc=node.port), budget=Budget(MEGABYTE)) as gateway:
+        clients = [gateway.client() for _ in range(8)]
+        for client in clients:
+            client.request("POST", "/jsonrpc", b"{}")
+        deadline = time.monotonic() + 20
+        while not gateway.commons.budget.cut_off and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert 0 < gateway.commons.budget.cut_off < 8, "some go, so that others can stay"
+        for client in clients:
+            client.close()
 
 
 def opened(gateway: Gateway) -> socket.socket:
