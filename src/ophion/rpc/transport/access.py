@@ -45,8 +45,8 @@ class OriginList:
         patterns = [_pattern(origin) for origin in named if "*" in origin]
         self._pattern = re.compile("|".join(patterns)) if patterns else None
 
-    def allows(self, origin: bytes) -> bool:
-        """Whether an `Origin` header is welcome; nothing is when no origins are configured."""
+    def allows(self, origin: bytes, host: bytes | None = None) -> bool:
+        """Whether an `Origin` header is welcome; nothing is when no origins are configured. `host` is for pages."""
         if self._allows_any:
             return True
         text = origin.decode("latin-1").lower()

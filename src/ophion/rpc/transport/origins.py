@@ -22,9 +22,21 @@ class PageOrigins(OriginList):
         self._hosts = [name.lower() for name in hosts if name not in ANY and name != NONE]
         self._port = port
 
-    def allows(self, origin: bytes) -> bool:
-        """Whether an `Origin` header is welcome."""
-        return super().allows(origin) or self._is_own(origin.decode("latin-1").lower())
+    def allows(self, origin: bytes, host: bytes | None = None) -> bool:
+        """Whether an `Origin` header is welcome in a request that is addressed to `host`."""
+        if super().allows(origin):
+            return True
+        text = origin.decode("latin-1").lower()
+        return self._is_own(text) or self._is_where_asked(text, (host or b"").decode("latin-1").lower())
+
+    def _is_where_asked(self, origin: str, host: str) -> bool:
+        """Whether a page asks where it came from, at whatever port: it may have been mapped.
+
+        Where any name is allowed, somebody may point his own at this machine. He cannot do that with an address.
+        """
+        name = host.rpartition(":")[0] or host
+        is_address = name.startswith("[") or name.replace(".", "").isdigit()
+        return origin == f"{self._scheme}://{host}" and (is_address or name in self._hosts)
 
     def _is_own(self, origin: str) -> bool:
         port = self._port()

@@ -39,3 +39,23 @@ def test_any_host_makes_no_other_page_an_own_one() -> None:
     assert origins.allows(b"http://localhost:8547")
     assert not origins.allows(b"http://*:8547")
     assert not origins.allows(b"http://evil.example:8547")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "host", "origin", "is_welcome"),
+    [
+        (["localhost"], b"localhost:9000", b"http://localhost:9000", True),
+        (["localhost"], b"localhost:9000", b"http://localhost:9001", False),
+        (["localhost"], b"localhost:9000", b"https://localhost:9000", False),
+        (["node.example"], b"Node.example", b"http://node.example", True),
+        (["localhost"], b"evil.example", b"http://evil.example", False),
+        (["*"], b"192.0.2.7:9000", b"http://192.0.2.7:9000", True),
+        (["*"], b"[2001:db8::1]:9000", b"http://[2001:db8::1]:9000", True),
+        (["*"], b"evil.example:8547", b"http://evil.example:8547", False),
+        (["*"], None, b"http://", False),
+    ],
+)
+def test_a_page_may_ask_where_it_came_from(
+    hosts: list[str], host: bytes | None, origin: bytes, is_welcome: bool
+) -> None:
+    assert PageOrigins([], hosts, lambda: 8547).allows(origin, host) is is_welcome

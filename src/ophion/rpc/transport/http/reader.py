@@ -172,7 +172,7 @@ class RequestReader:
         origin = headers.get(b"origin")
         if not policy.hosts.allows(headers.get(b"host")):
             self.refusal = getattr(policy.application, "host_refused", _HOST_REFUSED)
-        elif origin is not None and not policy.origins.allows(origin):
+        elif origin is not None and not policy.origins.allows(origin, headers.get(b"host")):
             self.refusal = _ORIGIN_REFUSED
         elif origin is not None:
             self.extra = b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\n" % origin
