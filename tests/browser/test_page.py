@@ -102,6 +102,18 @@ def test_nothing_is_wider_than_the_window(page: Browser, node: NodeProcess) -> N
     page.click("#theme")
 
 
+def test_addresses_that_lead_nowhere(page: Browser) -> None:
+    told = {
+        "#/block": "Block 0", "#/block/99": "There is no block 99", "#/block/abc": "could not be shown",
+        "#/tx": "That is no transaction", "#/tx/0x12": "That is no transaction", "#/address": "That is no address",
+        "#/address/0xzz": "That is no address", "#/nothing": "Head", "#/%": "Head", "#/search/%zz": "Nothing found",
+        "#/playground/no_such": "eth_getBlockByNumber", "#/blocks/99": "Blocks",
+    }  # fmt: skip
+    for address, words in told.items():
+        page.go(address)
+        page.reads(words)
+
+
 # --- live ----------------------------------------------------------------------------------------
 
 

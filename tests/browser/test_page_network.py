@@ -135,17 +135,18 @@ def test_a_flood_is_sampled(page: Browser, network: TestNetwork) -> None:
         ".observe(document.querySelector('.tile .figure'), { childList: true, characterData: true, subtree: true })"
     )
     flood = Flood(network.nodes[4], LOAD_S)
-    before, begun, first = page.metrics(), time.monotonic(), network.height(4)
+    before, begun, first = page.cost(), time.monotonic(), network.height(4)
     asked = len(page.asked)
     flood.start()
     flood.join()
-    passed, after, blocks = time.monotonic() - begun, page.metrics(), network.height(4) - first
-    share = (after["TaskDuration"] - before["TaskDuration"]) / passed
+    passed, after, blocks = time.monotonic() - begun, page.cost(), network.height(4) - first
+    share = (after[0] - before[0]) / passed
     print(
-        f"{flood.sent / passed:.0f} tx/s sent in {blocks} blocks: {100 * share:.1f} % of a core in the page, "
-        f"{after['JSHeapUsedSize'] / 1e6:.1f} MB of scripts, {after['Nodes']:.0f} nodes"
+        f"{flood.sent / passed:.0f} tx/s sent in {blocks} blocks: "
+        f"{100 * share:.1f} % of a core and {after[1] / 1e6:.0f} MB for the page"
     )
     assert flood.sent > 500
+    assert after[1] < 200e6
     page.until("parseFloat(document.querySelectorAll('.tile .figure')[2].textContent.replace(/,/g, '')) > 10")
     assert page.value("changes") <= 2.5 * passed + 5
     assert page.value("document.querySelectorAll('*').length") < 1500
@@ -161,6 +162,8 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
     page.reads("4 of 5", "validator2 does not answer: the node is not running.")
     page.until("document.querySelector('.network .node.down text')?.textContent === 'validator2'")
     assert page.value("document.getElementById('live').dataset.state") == "live"
+    # it may have been asked in the moment of its end, which browsers write down; afterwards it is left alone
+    page.complaints[:] = [one for one in page.complaints if "502" not in one or "/validator2/" not in one]
     page.go("#/consensus")
     page.reads("missing")
     for view in ("#/", "#/blocks", "#/playground", "#/graphql"):

@@ -32,7 +32,7 @@ let leave = null, turn = 0;
 async function route(event) {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   if (path === "main") return;
-  const [name, ...rest] = path.split("/").map(decodeURIComponent), mine = ++turn;
+  const [name, ...rest] = path.split("/").map(decoded), mine = ++turn;
   const [title, load] = VIEWS[name] || VIEWS[""];
   leave?.();
   leave = null;
@@ -58,6 +58,15 @@ async function route(event) {
   }
   root.removeAttribute("aria-busy");
   mine === turn ? (leave = done) : done?.();
+}
+
+/** A part of a path; people mistype those too. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /* --- the frame --------------------------------------------------------------------------------- */

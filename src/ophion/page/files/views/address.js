@@ -12,7 +12,7 @@ import { slotName, trimmed } from "./transaction.js";
 
 const ROWS = 10, MOST = 20, SLOTS = 50, BACK = 1000, ZERO = "0x" + "0".repeat(64);
 
-export async function show(root, [given]) {
+export async function show(root, [given = ""]) {
   const address = given.toLowerCase();
   if (!/^0x[0-9a-f]{40}$/.test(address)) {
     put(root, h("h1", "That is no address"), card("Addresses", h("p", "An address is 0x and 40 hexadecimal digits.")));

@@ -8,7 +8,7 @@ import { bar } from "./blocks.js";
 
 const ROWS = 25;
 
-export async function show(root, [wanted], query) {
+export async function show(root, [wanted = "latest"], query) {
   const block = await (wanted.length === 66 ? call("eth_getBlockByHash", [wanted, false]) : call("eth_getBlockByNumber", [/^\d+$/.test(wanted) ? toHex(wanted) : wanted, false]));
   if (!block) {
     const newest = toNumber(await call("eth_blockNumber"));

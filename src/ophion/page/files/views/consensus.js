@@ -1,7 +1,7 @@
 /* Who makes blocks, how this round stands, and votes on who shall. */
 
 import { card, facts, h, put, say, table } from "../lib/dom.js";
-import { addressLink, blockLink, count, names, seconds, toNumber } from "../lib/format.js";
+import { addressLink, blockLink, count, names, seconds, short, toNumber } from "../lib/format.js";
 import { live, onChange } from "../lib/live.js";
 import { network, onNodes, readConsensus, readRound, validators, watchNodes } from "../lib/nodes.js";
 import { attempt, call } from "../lib/rpc.js";
@@ -11,6 +11,7 @@ const METHODS = {
   ibft: { votes: "ibft_getPendingVotes", propose: "ibft_proposeValidatorVote", discard: "ibft_discardValidatorVote", metrics: "ibft_getSignerMetrics" },
   clique: { votes: "clique_proposals", propose: "clique_propose", discard: "clique_discard", metrics: "clique_getSignerMetrics" },
 };
+const ROUND_MS = 650;
 const TITLES = { qbft: "QBFT", ibft: "IBFT 2.0", clique: "Clique" };
 
 export async function show(root) {
@@ -36,7 +37,12 @@ export async function show(root) {
   const ends = [onChange(draw), onNodes(draw)];
   watchNodes();
   await draw();
-  return () => ends.forEach((end) => end());
+  // phases of a round are shorter than blocks
+  const clock = setInterval(() => { if (!document.hidden && !isBusy) drawRound(round).catch(() => null); }, ROUND_MS);
+  return () => {
+    clearInterval(clock);
+    ends.forEach((end) => end());
+  };
 }
 
 function alone(root) {
@@ -75,7 +81,7 @@ async function drawMembers(place, methods) {
   const figures = new Map((metrics || []).map((one) => [one.address.toLowerCase(), one])), views = new Map((network.round?.members || []).map((one) => [one.address.toLowerCase(), one]));
   put(place, table("Validators", ["Validator", "Node", ["Blocks of the last 100", "right"], ["Last block", "right"], "Last sign of life", "State"], addresses.map((address) => {
     const figure = figures.get(address), view = views.get(address), node = network.nodes.find((one) => one.address === address), last = figure ? toNumber(figure.lastProposedBlockNumber) : 0;
-    return [h("a.hash", { href: `#/address/${address}` }, address), node?.name || "", [figure ? count(toNumber(figure.proposedBlockCount)) : "–", "right"], [last ? blockLink(last) : "none", "right"], sign(view, node, last), statePill(address, view, node)];
+    return [h("a.hash", { href: `#/address/${address}`, title: address }, h("span.wide", address), h("span.narrow", short(address, 8, 4))), node?.name || "", [figure ? count(toNumber(figure.proposedBlockCount)) : "–", "right"], [last ? blockLink(last) : "none", "right"], sign(view, node, last), statePill(address, view, node)];
   }), "There are none."));
 }
 

@@ -28,7 +28,7 @@ export function show(root) {
       card("Network", picture.element),
       h("div.stack", card("What the doctor says", doctor), h("div.tiles.small", nodesUp.element, peers.element, pool.element, disk.element, memory.element, version.element))),
     card("Nodes", all),
-    h("div.columns", h("section.card", h("header", h("h2", "Newest blocks"), h("a", { href: "#/blocks" }, "all")), blocks), card("Transactions of the newest block", transactions)));
+    h("div.columns", h("section.card", h("header", h("h2", "Newest blocks"), h("a", { href: "#/blocks" }, "all")), blocks), card("Latest transactions", transactions)));
 
   let listed = null, shownHead = null;
   const figures = () => {
@@ -40,7 +40,8 @@ export function show(root) {
     say(time.note, late !== null ? `here ${seconds(late)} after its time` : period === null ? "too few blocks yet" : `over the last ${Math.min(30, live.blocks.length)} blocks`);
     const past = [...live.blocks].reverse();
     amounts.draw(past.map((one) => one.txs || 0));
-    intervals.draw(past.slice(1).map((one, at) => (past[at].timestamp ? (one.timestamp - past[at].timestamp) / Math.max(1, one.number - past[at].number) : 0)));
+    const pauses = past.slice(1).map((one, at) => (past[at].timestamp ? (one.timestamp - past[at].timestamp) / Math.max(1, one.number - past[at].number) : 0));
+    intervals.draw(pauses, Math.max(1, 2 * [...pauses].sort((a, b) => a - b)[pauses.length >> 1] || 0));
     const now = ratesOver(20);
     say(txs.value, rate(now.txs));
     say(txs.note, `most ${brief(charts[0].draw(live.spans))} in two minutes`);
@@ -121,6 +122,6 @@ function blockTable(blocks) {
 }
 
 function transactionTable(transactions) {
-  return table("Transactions of the newest block", ["Transaction", "From", "To", ["Value", "right"]], transactions.map((one) => [
+  return table("Latest transactions", ["Transaction", "From", "To", ["Value", "right"]], transactions.map((one) => [
     txLink(one.hash), addressLink(one.from), one.to ? addressLink(one.to) : h("span.soft", "new contract"), [ether(one.value), "right"]]));
 }

@@ -11,7 +11,11 @@ import { statusPill } from "./block.js";
 
 const MOST_LOGS = 100, MOST_CALLS = 500, MOST_CHANGES = 200;
 
-export async function show(root, [hash]) {
+export async function show(root, [hash = ""]) {
+  if (!/^0x[0-9a-f]{64}$/i.test(hash)) {
+    put(root, h("h1", "That is no transaction"), card("Transactions", h("p", "The hash of a transaction is 0x and 64 hexadecimal digits.")));
+    return null;
+  }
   let end = null;
   const draw = async () => {
     const [one, receipt] = await Promise.all([call("eth_getTransactionByHash", [hash]), call("eth_getTransactionReceipt", [hash])]);
