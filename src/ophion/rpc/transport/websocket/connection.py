@@ -292,7 +292,7 @@ class WebSocketConnection(asyncio.Protocol):
             HttpLimits(max_body_bytes=MOST_BYTES),
             PlainHeads(),
             lambda opened: True,
-            lambda closed: self._policy.closed(self),
+            self._left_http,
             commons=self._policy.commons,
         )
         first, self._rest = self._rest, b""
@@ -301,6 +301,10 @@ class WebSocketConnection(asyncio.Protocol):
         self._transport.set_protocol(self._http)
         self._http.connection_made(self._transport)
         self._http.data_received(first)
+
+    def _left_http(self, closed: HttpConnection) -> None:
+        self._http = None  # which knows this object, and would keep both
+        self._policy.closed(self)
 
     def _refuse(self, response: Response) -> None:
         self._is_open, self._is_closed = False, True

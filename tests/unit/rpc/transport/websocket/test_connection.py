@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +28,7 @@ from wsproto.events import (
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.budget import Budget
 from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
@@ -437,3 +441,44 @@ def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
         assert client.transport.take() == b""
 
     run(story, commons=Commons())
+
+
+class Changing(MemoryTransport):
+    """A transport whose protocol can be another one."""
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """The test calls it itself."""
+
+
+class Logins:
+    """What a login goes to."""
+
+    plain = None
+
+    def respond(self, request: Any) -> Response:
+        return Response(401)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def test_a_connection_that_came_to_log_in_is_not_kept_until_garbage_is_collected() -> None:
+    async def main() -> weakref.ref[WebSocketConnection]:
+        client = Client(Context())
+        policy = replace(client.server._policy, login=Logins())
+        server, transport = WebSocketConnection(policy), Changing()
+        server.connection_made(transport)
+        server.data_received(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        assert transport.take().startswith(b"HTTP/1.1 401")
+        http = server._http
+        assert http is not None
+        http.connection_lost(None)
+        assert client.closed == [server]
+        client.closed.clear()
+        return weakref.ref(server)
+
+    gc.disable()
+    try:
+        assert asyncio.run(main())() is None
+    finally:
+        gc.enable()
