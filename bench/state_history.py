@@ -1,8 +1,9 @@
-"""A chain of transfers to new accounts, imported with every state and with those of the last blocks: size and time.
+"""A chain of transfers to new accounts, made with every state kept and with those of the last blocks: size and time.
 
-    python bench/state_history.py [--transfers 200000] [--in-block 100] [--history 128] [--work DIRECTORY]
+    python bench/state_history.py [--transfers 200000] [--in-block 50] [--history 128] [--work DIRECTORY]
 
-Blocks are made once and kept in DIRECTORY (default: a temporary one). Both databases are checked afterwards.
+Blocks are made and committed one by one, as a validator does. DIRECTORY (default: a temporary one) keeps what was made;
+both databases are checked afterwards.
 """
 
 from __future__ import annotations
@@ -28,61 +29,48 @@ def ophion(*arguments: str) -> str:
     return done.stdout
 
 
-def make(work: Path, transfers: int, in_block: int) -> Path:
-    """The file of blocks."""
-    blocks, description = work / "blocks.rlp", work / "description.json"
-    if blocks.exists():
-        return blocks
+def describe(work: Path, transfers: int, in_block: int) -> Path:
+    """Every transfer by the same account, to another one each."""
     key = "0x" + ORIGINAL_ACCOUNTS[1].private_key.hex()
     one = {"gasLimit": "0x5208", "gasPrice": "0x3e8", "value": "0x1", "secretKey": key}
-    numbers = iter(range(transfers))
-    made = []
-    while rest := [number for _, number in zip(range(in_block), numbers, strict=False)]:
-        made.append(
-            {"transactions": [{**one, "to": "0x" + keccak256(number.to_bytes(8, "big"))[:20].hex()} for number in rest]}
-        )
-    description.write_text(json.dumps({"blocks": made}))
-    data = f"--data-path={work / 'made'}"
-    ophion("blocks", "import", "--format=JSON", f"--from={description}", "--network=dev", data)
-    ophion("blocks", "export", f"--to={blocks}", data)
-    return blocks
+    receivers = ["0x" + keccak256(number.to_bytes(8, "big"))[:20].hex() for number in range(transfers)]
+    blocks = [
+        {"transactions": [{**one, "to": receiver} for receiver in receivers[start : start + in_block]]}
+        for start in range(0, transfers, in_block)
+    ]
+    description = work / "description.json"
+    description.write_text(json.dumps({"blocks": blocks}))
+    return description
 
 
-def measured(name: str, work: Path, blocks: Path, *options: str) -> tuple[float, int, int]:
-    """Seconds, bytes of the file, bytes in use."""
-    data = work / name
+def measured(data: Path, description: Path, *options: str) -> tuple[float, int]:
+    """Seconds, and bytes of the file."""
     began = time.perf_counter()
-    ophion("blocks", "import", f"--from={blocks}", "--network=dev", f"--data-path={data}", *options)
+    path = f"--data-path={data}"
+    ophion("blocks", "import", "--format=JSON", f"--from={description}", "--network=dev", path, *options)
     seconds = time.perf_counter() - began
-    print(ophion("storage", "usage", f"--data-path={data}"))
-    print(ophion("storage", "check", f"--data-path={data}"))
-    file = data / "database" / "data.mdb"
-    size = file.stat().st_blocks * 512
-    copy = work / f"{name}-compact"
-    subprocess.run(["rm", "-rf", str(copy)], check=True)
-    ophion("storage", "backup", f"--data-path={data}", f"--to={copy}", "--max-rate=0", "--check=false")
-    return seconds, size, (copy / "database" / "data.mdb").stat().st_size
+    print(ophion("storage", "usage", path))
+    print(ophion("storage", "check", path), flush=True)
+    return seconds, (data / "database" / "data.mdb").stat().st_blocks * 512
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--transfers", type=int, default=200_000)
-    parser.add_argument("--in-block", type=int, default=100)
+    parser.add_argument("--in-block", type=int, default=50)
     parser.add_argument("--history", type=int, default=128)
     parser.add_argument("--work", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
         work.mkdir(parents=True, exist_ok=True)
-        blocks = make(work, options.transfers, options.in_block)
-        rows = [
-            ("all", measured("all", work, blocks)),
-            (str(options.history), measured("some", work, blocks, f"--state-history={options.history}")),
-        ]
-    print(f"{'states':>8}  {'seconds':>8}  {'file MB':>8}  {'in use MB':>9}")
-    for name, (seconds, size, used) in rows:
-        print(f"{name:>8}  {seconds:>8.1f}  {size / 1e6:>8.1f}  {used / 1e6:>9.1f}")
-    print(f"file {rows[1][1][1] / rows[0][1][1]:.1%} of all states, in use {rows[1][1][2] / rows[0][1][2]:.1%}")
+        description = describe(work, options.transfers, options.in_block)
+        every = measured(work / "all", description)
+        some = measured(work / "some", description, f"--state-history={options.history}")
+        ophion("blocks", "export", f"--to={work / 'blocks.rlp'}", f"--data-path={work / 'all'}")
+    for name, (seconds, size) in (("all states", every), (f"{options.history} states", some)):
+        print(f"{name}: {seconds:.1f} s, {size / 1e6:.1f} MB")
+    print(f"{some[1] / every[1]:.1%}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """What looking after a node costs it: imports beside a backup, and answers while states are dropped.
 
-    python bench/upkeep.py WORK [--rounds 3]
+    python bench/upkeep.py WORK [--rounds 2] [--seconds 15]
 
 WORK is the directory that `bench/state_history.py --work=WORK` has left behind. Its blocks are imported alone and with
 backups of the same database being made, in turns; then a node with all their states answers `eth_getBalance` while it
-makes blocks of new transfers, alone and with `--state-history=128`, which drops all but the last states meanwhile.
+makes blocks of new transfers, alone and with `--state-history=128`, which drops all but the last states meanwhile. With
+`--rounds 0` only the latter.
 """
 
 from __future__ import annotations
@@ -77,6 +78,9 @@ def answers(work: Path, seconds: float, *options: str) -> tuple[list[float], int
             took.append((time.perf_counter() - now) * 1000)
             time.sleep(0.002)
         writer.join()
+        until = time.perf_counter() + 60
+        while options and "old states dropped" not in node.output() and time.perf_counter() < until:
+            time.sleep(0.1)
         dropped = [line for line in node.output().splitlines() if "old states dropped" in line]
     return took, sent, dropped[-1].partition("dropped ")[2] if dropped else "none"
 
@@ -93,8 +97,9 @@ def main() -> None:
         seconds, made = imported(options.work, True)
         beside.append(seconds)
         backups += made
-    first, second = statistics.median(alone), statistics.median(beside)
-    print(f"import alone {first:.1f} s, beside {backups} backups {second:.1f} s: {second / first - 1:+.0%}")
+    if alone:
+        first, second = statistics.median(alone), statistics.median(beside)
+        print(f"import alone {first:.1f} s, beside {backups} backups {second:.1f} s: {second / first - 1:+.0%}")
     for name, flags in (("all states", ()), ("dropping", ("--state-history=128",)), ("all states", ())):
         took, sent, dropped = answers(options.work, options.seconds, *flags)
         p50, p99 = (statistics.quantiles(took, n=100)[place] for place in (49, 98))

@@ -27,10 +27,12 @@ _LEAST: Final = 20_000
 """Nodes that must have been written since the last round; some megabytes."""
 _SHARE: Final = 4
 """Or one for so many that stayed: garbage never grows to more than this share of the state."""
-_STATES_A_STEP: Final = 2_000
-_READ_A_STEP: Final = 4_000
-_SWEPT_A_STEP: Final = 2_000
-"""Each step takes some milliseconds, for which a block may have to wait."""
+_STATES_A_STEP: Final = 1_000
+_READ_A_STEP: Final = 1_000
+_SWEPT_A_STEP: Final = 500
+"""Each step takes a millisecond or two, for which a block may have to wait."""
+_REST: Final = 4
+"""How many times as long as a step the pause after it is: four fifths of a core, and of the writer, are for others."""
 
 
 class Step:
@@ -118,13 +120,13 @@ class StatePruner:
             blocks.close()
 
     async def _round(self) -> None:
-        """One round, which leaves at least half the time to everybody else."""
+        """One round, which leaves most of the time to everybody else."""
         try:
             for step in self._rounds.steps(self._chain.head.number):
                 lane = self._lanes.write if step.writes else self._lanes.prune
                 began = self._clock.monotonic()
                 await lane.run(step.take)
-                await asyncio.sleep(self._clock.monotonic() - began)
+                await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
             # the chain does not depend on it: whatever is wrong stops the next commit, or is named by the check
             log.error("old states were not dropped error=%s; run `ophion storage check`", error)

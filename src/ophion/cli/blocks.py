@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -77,15 +78,23 @@ def import_blocks(options: ImportOptions, session: Session) -> int:
     engine = engine_for(genesis.spec, verifies_work=not options.skip_pow)
     with DataDirectory.open(data.data_path) as directory:
         chain = Chain.open(directory.store(), genesis, engine)
+        upkeep = _upkeep(chain, session.part(StorageConfig).states_kept)
         if options.format is BlockFormat.JSON:
-            _make(options, chain)
+            _make(options, chain, upkeep)
             return 0
-        kept = session.part(StorageConfig).states_kept
-        _run(options, chain, session.part(AccessConfig).revert_reason_enabled, kept)
+        _run(options, chain, session.part(AccessConfig).revert_reason_enabled, upkeep)
     return 0
 
 
-def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool, states_kept: int | None) -> None:
+def _upkeep(chain: Chain, states_kept: int | None) -> Callable[[], None] | None:
+    """What is to be done after each commit, where not every state is kept."""
+    if states_kept is None:
+        return None
+    rounds = PruningRounds(chain.store, states_kept)
+    return lambda: rounds.catch_up(chain.head.number)
+
+
+def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool, upkeep: Callable[[], None] | None) -> None:
     clock = SystemClock()
     progress = Progress("Bytes", sum(file.stat().st_size for file in options.files), line_s=_LINE_EVERY_S)
     seen = ImportProgress()
@@ -98,9 +107,7 @@ def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool, states_k
     last = None if options.end_block is None else options.end_block - 1
     core = ImportCore(chain, clock, keeps_revert_data)
     read_contracts(chain, core.state_after)
-    rounds = None if states_kept is None else PruningRounds(chain.store, states_kept)
-    on_commit = None if rounds is None else lambda: rounds.catch_up(chain.head.number)
-    work = BlockFileImport(core, clock, show, options.start_block, last, on_commit)
+    work = BlockFileImport(core, clock, show, options.start_block, last, upkeep)
     try:
         seen = work.run(options.files)
     except KeyboardInterrupt:
@@ -113,12 +120,12 @@ def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool, states_k
     _report(seen, progress.elapsed(), chain)
 
 
-def _make(options: ImportOptions, chain: Chain) -> None:
+def _make(options: ImportOptions, chain: Chain, upkeep: Callable[[], None] | None) -> None:
     """Blocks from descriptions; each file goes on where the one before it ended."""
     from ophion.producer.block_script import BlockScript  # a tool for tests: others do not pay for it
 
     clock = SystemClock()
-    script = BlockScript(ImportCore(chain, clock), clock, with_work=not options.skip_pow)
+    script = BlockScript(ImportCore(chain, clock), clock, not options.skip_pow, upkeep)
     began, done = clock.monotonic(), ImportProgress()
     for file in options.files:
         done = script.run(file.read_bytes())

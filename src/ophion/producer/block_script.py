@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -44,7 +44,9 @@ _UNPROTECTED: Final = 27
 class BlockScript:
     """Makes the blocks of descriptions and imports them."""
 
-    def __init__(self, core: ImportCore, clock: Clock, with_work: bool = True) -> None:
+    def __init__(
+        self, core: ImportCore, clock: Clock, with_work: bool = True, on_commit: Callable[[], None] | None = None
+    ) -> None:
         spec = core.chain.spec
         if spec.engine is not EngineKind.ETHASH or spec.terminal_total_difficulty is not None:
             raise CommandError(f"Unable to create block using current consensus engine: {core.chain.engine.name}")
@@ -52,6 +54,7 @@ class BlockScript:
         self._clock = clock
         self._builder = Builder(core.chain, keeps_revert_data=False)
         self._needs_work = with_work and not spec.is_dev
+        self._on_commit = on_commit
         self._made: list[HashedHeader] = []
         self._progress = ImportProgress()
 
@@ -80,6 +83,8 @@ class BlockScript:
         change = self._core.commit()
         if change is not None:
             self._core.chain.advance(change, {})
+            if self._on_commit is not None:
+                self._on_commit()
         self._made.append(header)
         self._progress.blocks += 1
         self._progress.transactions += len(transactions)

@@ -12,6 +12,7 @@ import pytest
 from ophion.chain import pruning
 from ophion.chain.pruning import PruningRounds, StatePruner
 from ophion.errors import MissingStateError
+from ophion.native.crypto import keccak256
 from ophion.native.failures import MissingState
 from ophion.native.store import Store, open_store
 from ophion.runtime.clock import SystemClock
@@ -84,6 +85,28 @@ def test_old_states_go_and_the_others_stay(tmp_path: Path, most: int) -> None:
     after = grown(world, 1, blocks[-1])
     world.extend(*after)
     assert world.store.latest().nonce(ADDRESSES[1]) == 41
+    assert world.store.check(10) == []
+
+
+def test_what_stays_is_packed(tmp_path: Path) -> None:
+    """Leaves stay, the larger branches above them go: in full pages an entry takes less room than before."""
+
+    def bytes_each() -> float:
+        [(entries, size)] = [(entries, size) for name, entries, size in world.store.usage() if name == "nodes"]
+        return size / entries
+
+    world = World(tmp_path / "db")
+    parent = world.genesis
+    for number in range(200):
+        raws = [
+            signed(KEYS[0], number * 10 + offset, keccak256(account(number * 10 + offset))[:20], 1)
+            for offset in range(10)
+        ]
+        parent = world.block(parent, raws)
+        world.extend(parent)
+    before = bytes_each()
+    pruned(world.store, 2, 500)
+    assert bytes_each() < before
     assert world.store.check(10) == []
 
 

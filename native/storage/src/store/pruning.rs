@@ -100,10 +100,10 @@ impl Pruning {
         };
         let mut freed = 0;
         let next = self.database.write_alone(|txn, tables| {
-            tables.nodes.sweep(txn, &self.sweep_from, &self.bound.to_be_bytes(), most, |id, _| {
+            tables.nodes.repack(txn, &self.sweep_from, &self.bound.to_be_bytes(), most, |id| {
                 let stays = marks.contains(number(id));
                 freed += u64::from(!stays);
-                Ok(stays)
+                stays
             })
         })?;
         self.freed += freed;
