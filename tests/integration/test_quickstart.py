@@ -12,6 +12,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -29,6 +30,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.quickstart.lock import Running, holder
 from ophion.testing.process import COMMAND
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.conftest import ROOT
 from tests.integration.command import environment
 
 IS_LONG = os.environ.get("OPHION_QUICKSTART") == "long"
@@ -343,6 +345,25 @@ def test_other_networks(tmp_path: Path, options: tuple[str, ...]) -> None:
             until(lambda: call(url, "eth_getTransactionReceipt", known) is not None, "a listed account may send")
             assert call(url, "eth_getTransactionReceipt", stranger) is None
             assert len(call(url, "perm_getNodesWhitelist")) == 5
+    finally:
+        quickstart(path, "remove")
+
+
+def test_members_have_private_transactions_and_others_do_not_see_them(tmp_path: Path) -> None:
+    path = tmp_path / "network"
+    try:
+        shown = succeeded(
+            path, "up", "-d", "--port=0", "--block-period=1", "--validators=1", "--privacy", "--permissions"
+        )
+        address = running(path).address
+        urls = [f"http://{address}/member{number}/jsonrpc" for number in (1, 2, 3)]
+        for url in urls:
+            assert call(url, "priv_status")["keys"][0] in shown
+        example = ROOT / "examples" / "privacy" / "client.py"
+        said = subprocess.run([sys.executable, str(example), *urls], capture_output=True, text=True, timeout=120)
+        assert said.returncode == 0, said.stdout + said.stderr
+        assert "A set 123: A reads 123, B reads 123, C reads 0x" in said.stdout
+        assert "A and B have the same state" in said.stdout
     finally:
         quickstart(path, "remove")
 

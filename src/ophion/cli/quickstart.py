@@ -82,7 +82,9 @@ class UpOptions(RunOptions):
     permissions: bool = option(
         "--permissions", default=False, help="Only listed nodes connect, and only listed accounts send transactions."
     )
-    privacy: bool = option("--privacy", default=False, help="Private transactions between members.")
+    privacy: bool = option(
+        "--privacy", default=False, help="Three members with private transactions between them; gas is free then."
+    )
     print_commands: bool = option(
         "--print-commands", default=False, help="Make the files, show the command of each process, and start nothing."
     )
@@ -91,7 +93,9 @@ class UpOptions(RunOptions):
     def plan(self) -> Plan:
         usual = 1 if self.consensus is Consensus.DEV else 4
         count = usual if self.validators is None else self.validators
-        return Plan(self.consensus, count, self.period_s, self.port, self.free_gas, self.permissions, self.privacy)
+        # a marker costs what its private transaction offers, which is usually nothing (operations.md 15.1)
+        is_free = self.free_gas or self.privacy
+        return Plan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
 
     def problems(self) -> Iterator[str]:
         yield from self.plan.problems()
