@@ -125,6 +125,7 @@ def test_what_was_planted_is_found_nowhere_but_at_the_members(story: Story) -> N
     assert len(planted) == 32
     marker = story.set(int.from_bytes(planted, "big"))
     wait_for(lambda: story.c.node.rpc("eth_getTransactionReceipt", marker) is not None, LIMIT_S, "the block at C")
+    story.agree()
     assert bytes.fromhex(story.get(1)[2:]) == planted
     needles = [planted, planted.hex().encode(), b64encode(planted)[:40], NUMBER_CONTRACT[40:80]]
     for node in story.network.nodes:
@@ -215,7 +216,7 @@ def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
         nonce = int(b.node.rpc("priv_getTransactionCount", "0x" + b.key.address.hex(), text(group)), 16)
         network.kill(1)
         with pytest.raises(RpcFailure, match="-50100 Error communicating with enclave"):
-            a.send(set_number(1), to=contract, private_for=(b.enclave_key,), nonce=2)
+            a.send(set_number(1), to=contract, private_for=(b.enclave_key,), nonce=3)
         marker = b.send(set_number(7), to=contract, private_for=(a.enclave_key,), nonce=nonce)
         assert b.receipt(marker)["status"] == "0x1"
         network.grow(2, LIMIT_S, (0, 2))
