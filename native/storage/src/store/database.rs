@@ -158,7 +158,8 @@ impl Database {
     /// that they free cannot be used again before this ends.
     pub fn copy(&self, target: BorrowedFd<'_>) -> Result<()> {
         // SAFETY: the descriptor is open for as long as it is borrowed, and LMDB only writes to it.
-        Ok(unsafe { self.env.copy_to_fd(target.as_raw_fd(), CompactionOption::Enabled)? })
+        unsafe { self.env.copy_to_fd(target.as_raw_fd(), CompactionOption::Enabled) }?;
+        Ok(())
     }
 
     fn write(
