@@ -114,7 +114,7 @@ class Browser:
     def cost(self) -> tuple[float, int]:
         """Seconds of CPU and bytes of memory of the process that runs the page, as the system counts them (Linux).
 
-        Chromium keeps others of its kind in reserve: it is the one that has worked most.
+        Chromium keeps others of its kind, which do nothing: seconds are those of all, bytes those of the largest.
         """
         parents = {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
         found = [(0.0, 0)]
@@ -127,7 +127,7 @@ class Browser:
                 memory = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]
                 seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
                 found.append((seconds, int(memory) * 1024))
-        return max(found)
+        return sum(seconds for seconds, _ in found), max(held for _, held in found)
 
     # --- doing -----------------------------------------------------------------------------------
 

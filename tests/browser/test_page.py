@@ -202,9 +202,10 @@ def test_bad_files_are_refused(page: Browser) -> None:
 
 
 def test_anything_is_found(page: Browser, node: NodeProcess) -> None:
+    send(node, "0x" + "22" * 20)
     block = node.rpc("eth_getBlockByNumber", "0x1", False)
     wanted = {
-        "1": "#/block/1", "0x1": "#/block/1", block["hash"]: f"#/block/{block['hash']}",
+        "1": "#/block/1", block["hash"]: f"#/block/{block['hash']}", "0x1": "#/block/1",
         block["transactions"][0]: f"#/tx/{block['transactions'][0]}", "latest": "#/block/latest",
         "0x" + "22" * 20: "#/address/0x" + "22" * 20, "eth_call": "#/playground/eth_call",
         "0x" + "33" * 32: "#/search/0x" + "33" * 32, "<b>x</b>": "#/search/%3Cb%3Ex%3C%2Fb%3E",
@@ -216,7 +217,7 @@ def test_anything_is_found(page: Browser, node: NodeProcess) -> None:
         assert page.value("document.activeElement.id") == "wanted"
         page.type(text)
         page.press("Enter")
-        page.until(f"location.hash === {json.dumps(target)}")
+        page.until(f"location.hash === {json.dumps(target)} && document.activeElement.id === 'main'")
         page.until("!document.querySelector('.view[aria-busy]')")
     assert "<b>x</b>" in page.text("#main")
 

@@ -189,6 +189,22 @@ def test_the_node_of_the_page_goes_and_comes_back(base: str, browser: Browser, n
     assert not [one for one in browser.complaints if "Failed to load" not in one and "WebSocket" not in one]
 
 
+def test_signers_of_clique_take_turns(browser: Browser, tmp_path: Path) -> None:
+    options = ("--rpc-http-api=ADMIN,CLIQUE,DEBUG,ETH,NET,TXPOOL,WEB3", *OPTIONS[1:])
+    with TestNetwork(tmp_path, "clique", validators=2, followers=0, options=options) as network:
+        nodes = tuple(site_node(index, network.nodes[index]) for index in range(2))
+        with Gateway(Site("clique", "clique", nodes), page=PageFiles().answer) as gateway:
+            browser.look()
+            browser.open(f"http://127.0.0.1:{gateway.port}/", "!!document.querySelector('.network .node.lit')")
+            browser.reads("2 of 2", "by its seal")
+            for name in NAMES[:2]:
+                browser.until(f"document.querySelector('.network .node.lit text')?.textContent === '{name}'")
+            browser.go("#/consensus")
+            text = browser.reads("Clique", "Signers", "Proposer", "the signer in turn", "Nobody votes on anything.")
+            assert "Quorum" not in text
+            assert browser.complaints == []
+
+
 if os.environ.get("OPHION_PICTURES"):
 
     def test_pictures(page: Browser) -> None:

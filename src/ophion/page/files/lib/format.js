@@ -101,5 +101,10 @@ export function addressLink(address, long) {
   return h("a.hash", { href: `#/address/${address}`, title: name ? `${name}, ${address}` : address }, name && !long ? h("b", name) : long ? address : short(address));
 }
 
+/** Who made a block; under Clique the header names nobody, only its seal does. */
+export function makerLink(address, long) {
+  return /^0x0+$/.test(address) ? h("span.soft", { title: "The header names nobody; its signer is known by the seal." }, "by its seal") : addressLink(address, long);
+}
+
 /** Names of addresses: nodes of this network, contracts whose ABI says where they are. */
 export const names = new Map();

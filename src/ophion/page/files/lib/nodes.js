@@ -93,10 +93,22 @@ async function look() {
 
 /** The state of consensus as a validator sees it, or else this node; who only follows knows no proposer. */
 export async function readRound() {
-  if (network.consensus !== "qbft" && network.consensus !== "ibft") return null;
+  if (network.consensus === "clique") return readTurn();
+  if (!network.consensus) return null;
   const validator = network.nodes.find((node) => node.role === "validator" && !node.problem && node.up !== false);
   const told = await Promise.all([...new Set([validator?.path ?? "", ""])].map((path) => attempt(`${network.consensus}_getStatus`, [], path).catch(() => null)));
   network.round = told.find((one) => one?.proposer) || told.find(Boolean) || null;
+  return network.round;
+}
+
+/** Under Clique signers take turns in the order of their addresses; another may sign when the one in turn is late. */
+async function readTurn() {
+  try {
+    const [signers, head] = await Promise.all([validators(), call("eth_blockNumber")]), height = toNumber(head) + 1;
+    network.round = { height, round: null, phase: "the signer in turn is waited for first", proposer: signers.sort()[height % signers.length], validators: signers, quorum: 0, members: [], explanation: [] };
+  } catch {
+    network.round = null;
+  }
   return network.round;
 }
 

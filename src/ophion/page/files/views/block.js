@@ -1,7 +1,7 @@
 /* One block and its transactions, a page of them at a time. */
 
 import { card, copyable, facts, h, put, table } from "../lib/dom.js";
-import { addressLink, ago, blockLink, bytes, count, date, ether, printable, toHex, toNumber, txLink } from "../lib/format.js";
+import { addressLink, ago, blockLink, bytes, count, date, ether, makerLink, printable, toHex, toNumber, txLink } from "../lib/format.js";
 import { decodeInput } from "../lib/abis.js";
 import { attempt, call } from "../lib/rpc.js";
 import { bar } from "./blocks.js";
@@ -30,7 +30,7 @@ function summary(block) {
   const time = toNumber(block.timestamp), used = toNumber(block.gasUsed), limit = toNumber(block.gasLimit), extra = printable(block.extraData);
   return facts([
     ["Time", date(time), h("span.soft", ` ${ago(time)}`)],
-    ["Made by", addressLink(block.miner, true)],
+    ["Made by", makerLink(block.miner, true)],
     ["Gas used", bar(used / (limit || 1)), `${count(used)} of ${count(limit)}`],
     block.baseFeePerGas ? ["Base fee", ether(block.baseFeePerGas)] : null,
     ["Size", bytes(toNumber(block.size))],

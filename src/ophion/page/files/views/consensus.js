@@ -1,7 +1,7 @@
 /* Who makes blocks, how this round stands, and votes on who shall. */
 
 import { card, facts, h, put, say, table } from "../lib/dom.js";
-import { addressLink, blockLink, count, names, seconds, short, toNumber } from "../lib/format.js";
+import { addressLink, blockLink, count, makerLink, names, seconds, short, toNumber } from "../lib/format.js";
 import { live, onChange } from "../lib/live.js";
 import { network, onNodes, readConsensus, readRound, validators, watchNodes } from "../lib/nodes.js";
 import { attempt, call } from "../lib/rpc.js";
@@ -12,22 +12,23 @@ const METHODS = {
   clique: { votes: "clique_proposals", propose: "clique_propose", discard: "clique_discard", metrics: "clique_getSignerMetrics" },
 };
 const ROUND_MS = 650;
+let members = 0;
 const TITLES = { qbft: "QBFT", ibft: "IBFT 2.0", clique: "Clique" };
 
 export async function show(root) {
   if (!network.consensus) await readConsensus();
   if (!network.consensus) return alone(root);
-  const methods = METHODS[network.consensus], round = h("div"), members = h("div"), votes = h("div");
+  const methods = METHODS[network.consensus], round = h("div"), list = h("div"), votes = h("div");
   const form = voteForm(methods, () => drawVotes(votes, methods));
   put(root, h("div.title", h("h1", "Consensus"), h("span.pill", TITLES[network.consensus])),
     h("div.columns", card("This round", round), card("Votes under way", votes)),
-    card("Validators", members), card("Vote", form.element));
+    card(network.consensus === "clique" ? "Signers" : "Validators", list), card("Vote", form.element));
   let isBusy = false;
   const draw = async () => {
     if (isBusy) return;
     isBusy = true;
     try {
-      await Promise.all([drawRound(round), drawMembers(members, methods), drawVotes(votes, methods)]);
+      await Promise.all([drawRound(round), drawMembers(list, methods), drawVotes(votes, methods)]);
     } catch (error) {
       say(round, `No answer: ${error.message}`);
     }
@@ -58,12 +59,12 @@ function alone(root) {
 async function drawRound(place) {
   const status = await readRound();
   if (!status) {
-    put(place, facts([["Next block", count((live.head?.number ?? -1) + 1)], ["Newest by", live.head ? addressLink(live.head.miner) : "–"]]));
+    put(place, facts([["Next block", count((live.head?.number ?? -1) + 1)], ["Newest by", live.head ? makerLink(live.head.miner) : "–"]]));
     return;
   }
   put(place, facts([
-    ["Height", status.height === null ? "–" : count(status.height)], ["Round", status.round === null ? "not begun" : String(status.round)], ["Phase", status.phase],
-    ["Proposer", status.proposer ? addressLink(status.proposer) : "–"], ["Quorum", `${status.quorum} of ${status.validators.length}`],
+    ["Height", status.height === null ? "–" : count(status.height)], status.quorum ? ["Round", status.round === null ? "not begun" : String(status.round)] : null, ["Phase", status.phase],
+    ["Proposer", status.proposer ? addressLink(status.proposer) : "–"], status.quorum ? ["Quorum", `${status.quorum} of ${status.validators.length}`] : null,
   ]), h("div.ballots", ballot("Prepares", status.prepares), ballot("Commits", status.commits), status.round > 0 ? ballot("Round changes", status.roundChanges) : null),
   status.explanation?.length ? h("ul.findings", status.explanation.map((text) => h("li", { "data-mood": status.quorumReachable === false ? "bad" : "" }, text))) : null);
 }
@@ -78,6 +79,7 @@ function ballot(title, told) {
 
 async function drawMembers(place, methods) {
   const [addresses, metrics] = await Promise.all([validators(), attempt(methods.metrics)]);
+  members = addresses.length;
   const figures = new Map((metrics || []).map((one) => [one.address.toLowerCase(), one])), views = new Map((network.round?.members || []).map((one) => [one.address.toLowerCase(), one]));
   put(place, table("Validators", ["Validator", "Node", ["Blocks of the last 100", "right"], ["Last block", "right"], "Last sign of life", "State"], addresses.map((address) => {
     const figure = figures.get(address), view = views.get(address), node = network.nodes.find((one) => one.address === address), last = figure ? toNumber(figure.lastProposedBlockNumber) : 0;
@@ -113,7 +115,7 @@ async function drawVotes(place, methods) {
     const key = `${adds ? "add" : "remove"} ${address}`;
     byAddress.set(key, [...(byAddress.get(key) || []), nodes[at]]);
   }));
-  const needed = Math.floor((network.round?.validators.length || nodes.length) / 2) + 1;
+  const needed = Math.floor((members || nodes.length) / 2) + 1;
   return put(place, table("Votes under way", ["Vote", "By", h("span.hidden", "Actions")], [...byAddress].map(([key, by]) => {
     const [word, address] = key.split(" ");
     const drop = async () => {

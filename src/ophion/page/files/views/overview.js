@@ -1,7 +1,7 @@
 /* How the network is, at one glance. */
 
 import { card, h, put, say, table } from "../lib/dom.js";
-import { addressLink, ago, blockLink, brief, bytes, count, ether, rate, seconds, toNumber, txLink } from "../lib/format.js";
+import { addressLink, ago, blockLink, brief, bytes, count, ether, makerLink, rate, seconds, toNumber, txLink } from "../lib/format.js";
 import { blockTime, lateness, live, onChange, ratesOver } from "../lib/live.js";
 import { network, onNodes, own, readRound, watchNodes } from "../lib/nodes.js";
 import { bars, chart } from "../lib/chart.js";
@@ -118,7 +118,7 @@ function nodeTable(nodes) {
 function blockTable(blocks) {
   return table("Newest blocks", ["Block", "Time", ["Transactions", "right"], ["Full", "right"], "Made by"], blocks.map((block) => [
     blockLink(block.number), ago(block.timestamp), [block.txs === null ? "…" : count(block.txs), "right"],
-    [`${block.gasLimit ? ((block.gasUsed / block.gasLimit) * 100).toFixed(0) : 0} %`, "right"], addressLink(block.miner)]));
+    [`${block.gasLimit ? ((block.gasUsed / block.gasLimit) * 100).toFixed(0) : 0} %`, "right"], makerLink(block.miner)]));
 }
 
 function transactionTable(transactions) {
