@@ -325,30 +325,47 @@ class Execution:
         """(succeeded, gas used, output of a reverted transaction) for each transaction"""
 
 @final
-class Built:
-    execution: Execution
-    body: Body
+class Taken:
+    """What became of candidates, by their positions."""
+
     included: list[int]
-    """Positions of the candidates that made it into the block, in order."""
+    """In the block now, in this order."""
     skipped: list[tuple[int, str]]
     """(position, reason) of candidates that can never be included as things stand."""
+    early: list[int]
+    """Earlier nonces of their senders are missing."""
+    unfit: list[int]
+    """This block has no room for them."""
+    unfinished: int | None
+    """Was still running at the deadline; it has left no trace."""
+    seen: int
+    """How many were looked at before gas or time came to an end."""
+    is_full: bool
+    """Not even the smallest transaction fits any more."""
+
+@final
+class OpenBlock:
+    """A block while it grows: transactions run as they come, and it can be sealed at any moment, once.
+
+    For one thread at a time. A failure of the database ends it.
+    """
+
+    def __init__(self, state: State, env: BlockEnv, keep_revert_data: bool, /) -> None: ...
+    def take(self, candidates: Sequence[Transaction], deadline_s: float, /) -> Taken:
+        """Run candidates in the given order until gas or the deadline comes to an end."""
+
+    def settle(self) -> None:
+        """Hash what has changed so far, so that less is left for `seal`."""
+
+    def seal(
+        self, withdrawals: Sequence[Withdrawal] | None, rewards: Sequence[tuple[bytes, int]], /
+    ) -> tuple[Body, Execution]:
+        """End the block."""
 
 def execute(
     state: State, env: BlockEnv, body: Body, rewards: Sequence[tuple[bytes, int]], keep_revert_data: bool, /
 ) -> Execution:
     """Run a block on a parent state. InvalidBody names the transaction that breaks a rule."""
-
-def build(
-    state: State,
-    env: BlockEnv,
-    candidates: Sequence[Transaction],
-    withdrawals: Sequence[Withdrawal] | None,
-    rewards: Sequence[tuple[bytes, int]],
-    keep_revert_data: bool,
-    deadline_s: float,
-    /,
-) -> Built:
-    """Fill a block from candidates in the given order until gas or the deadline ends it."""
 
 def genesis_state(
     store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /

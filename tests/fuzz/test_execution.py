@@ -19,8 +19,8 @@ from ophion.native.executor import (
     BlockEnv,
     CallRequest,
     ChainRules,
+    OpenBlock,
     State,
-    build,
     call,
     create_access_list,
     estimate_gas,
@@ -125,13 +125,20 @@ def test_blocks(
 
 
 @target(300)
-@given(networks, environments, st.lists(st.sampled_from(TRANSACTIONS), max_size=4), withdrawals)
-def test_built_blocks(network: dict[str, Any], environment: dict[str, Any], raws: list[bytes], withdrawn: Any) -> None:
+@given(networks, environments, st.lists(st.sampled_from(TRANSACTIONS), max_size=4), withdrawals, st.integers(0, 4))
+def test_grown_blocks(
+    network: dict[str, Any], environment: dict[str, Any], raws: list[bytes], withdrawn: Any, split: int
+) -> None:
     candidates = [one for one in decode_transactions(raws) if isinstance(one, Transaction)]
     try:
         env = BlockEnv(rules=ChainRules(**network), **environment)
-        built = build(world(), env, candidates, withdrawn, (), False, 1.0)
-        assert len(built.included) == built.body.transaction_count
+        block = OpenBlock(world(), env, False)
+        included = 0
+        for part in (candidates[:split], candidates[split:]):
+            included += len(block.take(part, 1.0).included)
+            block.settle()
+        body, _ = block.seal(withdrawn, ())
+        assert included == body.transaction_count
     except REFUSED as error:
         assert str(error)
 

@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_trie::Nibbles;
 use ophion_execution::evm::env::BlockEnv;
 use ophion_primitives::errors::Result;
-use ophion_storage::state::{Layer, StateData};
+use ophion_storage::state::{Layer, Layers, StateData};
 use ophion_storage::store::{Database, GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus, PrivateWrites};
 use ophion_storage::trie::{Account, EMPTY_ROOT, Trie};
 
@@ -43,14 +43,14 @@ struct Live {
 pub struct Batch {
     db: Arc<Database>,
     groups: B256Map<Live>,
-    codes: Option<Arc<Layer>>,
+    codes: Layers,
     pub writes: PrivateWrites,
 }
 
 impl Batch {
     /// On what is written; `groups` are states that have stayed in memory.
     pub fn new(db: Arc<Database>) -> Self {
-        Batch { db, groups: B256Map::default(), codes: None, writes: PrivateWrites::default() }
+        Batch { db, groups: B256Map::default(), codes: Layers::default(), writes: PrivateWrites::default() }
     }
 
     /// Begin a group again with the state that it had before a block.
@@ -169,13 +169,13 @@ impl Batch {
 
     /// Code that is not written yet is found by the transactions after it.
     fn keep_codes(&mut self, codes: &[(B256, revm::state::Bytecode)]) {
-        let mut all = self.codes.as_ref().map_or_else(B256Map::default, |layer| layer.codes.clone());
+        let mut all = self.codes.first().map_or_else(B256Map::default, |layer| layer.codes.clone());
         for (hash, code) in codes {
             all.insert(*hash, code.clone());
             self.writes.codes.push((*hash, code.original_bytes()));
         }
         let accounts = alloy_primitives::map::AddressMap::default();
-        self.codes = Some(Arc::new(Layer { accounts, codes: all, below: None, base: EMPTY_ROOT }));
+        self.codes = Arc::new([Arc::new(Layer { accounts, codes: all, base: EMPTY_ROOT })]);
     }
 }
 

@@ -1,22 +1,26 @@
 """From a draft header and candidates to a block that only lacks its seal.
 
-The engine prepares the header, Rust fills the block and executes it, and the results go into the header. The
-execution is kept beside the block, so that committing it later does not run anything twice; whoever drops it loses
-nothing.
+The engine prepares the header, Rust runs what goes into the block, and the results go into the header. A block may be
+filled at once (`fill`) or be left open and take transactions as they come (`open`, then `DraftBlock.take` and
+`DraftBlock.complete`). The execution is kept beside the block, so that committing it later does not run anything twice;
+whoever drops it loses nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ophion.chain.chain import Chain
 from ophion.chain.environment import block_env
 from ophion.consensus.engine import Wishes
-from ophion.native.executor import BlockEnv, Built, Execution, State, build
+from ophion.native.executor import BlockEnv, Execution, OpenBlock, State, Taken
 from ophion.native.transactions import Body, Transaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
+
+TOO_LONG: Final = "it runs longer than a block may take to build"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +32,8 @@ class BuiltBlock:
     body: Body
     execution: Execution
     env: BlockEnv
-    skipped: tuple[tuple[int, str], ...]
-    """Positions of candidates that no block can hold as things stand, and why."""
+    skipped: tuple[tuple[int, str], ...] = ()
+    """Positions of candidates that no block can hold as things stand, and why; of a block filled at once."""
 
     @property
     def state(self) -> State:
@@ -58,28 +62,58 @@ class Builder:
     ) -> BuiltBlock:
         """Execute candidates on the parent's state until gas or time is used up. Blocks: call it through a lane.
 
-        `beneficiary` earns the fees where that is not the coinbase of the header.
+        `beneficiary` earns the fees where that is not the coinbase of the header. What is running when time is up waits
+        for the next block, unless it had all the time there is: no block will ever hold it.
+        """
+        block = self.open(draft, state, beneficiary)
+        taken = block.take(candidates, deadline_s)
+        skipped = tuple(taken.skipped)
+        if taken.unfinished is not None and not taken.included:
+            skipped += ((taken.unfinished, TOO_LONG),)
+        return replace(block.complete(draft), skipped=skipped)
+
+    def open(
+        self, draft: Header, state: State, beneficiary: Address | None = None, block_hashes: bytes | None = None
+    ) -> DraftBlock:
+        """A block without transactions, to be filled by and by. Blocks: call it through a lane.
+
+        `block_hashes` are those of the ancestors, newest first, where the parent is not committed yet.
         """
         chain = self._chain
-        env = block_env(chain.spec, chain.rules, draft, draft.coinbase if beneficiary is None else beneficiary)
-        built = build(
-            state,
-            env,
-            candidates,
-            None if draft.withdrawals_root is None else (),
-            chain.engine.rewards(HashedHeader(draft, draft.parent_hash), ()),
-            self._keeps_revert_data,
-            deadline_s,
-        )
-        return BuiltBlock(_completed(draft, built), built.body, built.execution, env, tuple(built.skipped))
+        earner = draft.coinbase if beneficiary is None else beneficiary
+        env = block_env(chain.spec, chain.rules, draft, earner, block_hashes)
+        return DraftBlock(self._chain, env, OpenBlock(state, env, self._keeps_revert_data))
 
 
-def _completed(draft: Header, built: Built) -> Header:
-    execution = built.execution
+class DraftBlock:
+    """A block that takes transactions. Belongs to one thread at a time; every method blocks."""
+
+    def __init__(self, chain: Chain, env: BlockEnv, block: OpenBlock) -> None:
+        self._chain = chain
+        self._env = env
+        self._block = block
+
+    def take(self, candidates: Sequence[Transaction], deadline_s: float) -> Taken:
+        """Execute candidates after what the block holds already, until gas or time is used up."""
+        return self._block.take(candidates, deadline_s)
+
+    def settle(self) -> None:
+        """Hash what has changed so far, so that less remains for `complete`."""
+        self._block.settle()
+
+    def complete(self, draft: Header) -> BuiltBlock:
+        """The block under this header, which may differ from that of the beginning in what execution does not see."""
+        withdrawals = None if draft.withdrawals_root is None else ()
+        rewards = self._chain.engine.rewards(HashedHeader(draft, draft.parent_hash), ())
+        body, execution = self._block.seal(withdrawals, rewards)
+        return BuiltBlock(_completed(draft, body, execution), body, execution, self._env)
+
+
+def _completed(draft: Header, body: Body, execution: Execution) -> Header:
     return replace(
         draft,
         state_root=execution.state_root,
-        transactions_root=built.body.transactions_root,
+        transactions_root=body.transactions_root,
         receipts_root=execution.receipts_root,
         logs_bloom=execution.logs_bloom,
         gas_used=execution.gas_used,

@@ -204,6 +204,10 @@ class TxPool:
         """
         return self._queue.best(base_fee, self._floor.min_gas_price)
 
+    def run_from(self, item: PooledTransaction, base_fee: int) -> Iterator[PooledTransaction]:
+        """What may be built from a transaction on, of its sender alone, in nonce order; prices as for `best`."""
+        return self._queue.run_from(item, base_fee, self._floor.min_gas_price)
+
     @property
     def has_executable(self) -> bool:
         """Whether any transaction could be built now, its price aside."""

@@ -192,6 +192,18 @@ class Queue:
                 if tip >= least_tip:
                     heappush(heap, (-tip, item.sequence, item, queue))
 
+    def run_from(self, item: PooledTransaction, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
+        """A transaction and what follows it in its sender's run, as far as prices allow; nothing beyond a gap."""
+        queue = self.senders.get(item.sender)
+        if queue is None or not queue.start <= item.nonce < queue.end:
+            return
+        least_tip = max(least_price - base_fee, 0)
+        for nonce in range(item.nonce, queue.end):
+            item = queue.by_nonce[nonce]
+            if item.tip(base_fee) < least_tip:
+                return
+            yield item
+
     def evict(self) -> list[PooledTransaction]:
         """Take out what is over the limits, least wanted first."""
         evicted = self._evict_bytes() if self.bytes > self.limit_bytes else []

@@ -1,6 +1,7 @@
 """Making blocks: who starts and stops it, when the next block is due, and what seals it.
 
     assembly    from the pool to a block without its seal, and from a sealed block to the importer
+    growth      a block while its transactions arrive, executed ahead of the time it is due
     control     MiningControl: start, stop, coinbase and settings, external miners; runs the chosen way of sealing
     instant     development network: a block as soon as there is something to put in it, sealed without work
     interval    development network with --block-period: a block every so many seconds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from ophion.chain.builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain
@@ -14,23 +14,27 @@ from ophion.chain.importer import Importer
 from ophion.chain.validation import MAX_BLOCK_SIZE
 from ophion.chainspec.engines import HeaderForm
 from ophion.consensus.engine import Vote, Wishes
+from ophion.errors import OphionError
 from ophion.native.executor import State
+from ophion.native.failures import NativeError
 from ophion.native.transactions import Transaction
 from ophion.permissions.permissions import Permissions
 from ophion.pool.events import DropReason
 from ophion.pool.pool import TxPool
+from ophion.pool.queue import PooledTransaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
+from ophion.producer.growth import HEADER_ROOM, Filled, GrowingBlock, Plan, permitted
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lane, Lanes
 
 log = logging.getLogger(__name__)
 
 _MIN_TRANSACTION_GAS = 21_000
+_SLACK_S = 1
+"""By so much may a block that was grown ahead be older than the clock when it is due."""
 _CLOCK_TOLERANCE_S = 10.0
 _LEAD_NOTED_S = 10
-_HEADER_ROOM = 16_384
-"""Bytes of a block that are not transactions: header, withdrawals, heads of lists."""
 
 
 @dataclass(slots=True)
@@ -74,6 +78,66 @@ class Assembler:
         self._beneficiary = beneficiary
         self._permissions = permissions or Permissions()
         self._has_noted_lead = False
+        self._growing: GrowingBlock | None = None
+        self._unfinished: PooledTransaction | None = None
+
+    # --- ahead of its time ----------------------------------------------------------------------
+
+    def grow(self, parent: HashedHeader, state: State | None, wishes: Wishes, due: float, whole_s: float) -> None:
+        """Begin the block on `parent` now, to be assembled at `due` (monotonic time) with such wishes.
+
+        `state` is that after a parent which is still on its way to disk. Nothing happens where the block grows already,
+        or where its header cannot be known yet; assembling then takes longer, and is right all the same.
+        """
+        growing = self._growing
+        if growing is not None and growing.plan.parent.hash == parent.hash and not growing.is_closed:
+            return
+        self.stop_growing()
+        try:
+            draft = self._builder.draft(parent, wishes)
+            if state is None:
+                state = self.chain.store.state(parent.header.state_root)
+        except (OphionError, NativeError) as error:
+            log.debug("the next block is not begun ahead error=%s", error)
+            return
+        plan = Plan(parent, state, draft, self._earner(draft), due, whole_s)
+        self._growing = GrowingBlock(
+            plan,
+            self.chain,
+            self._builder,
+            self.pool,
+            self._permissions,
+            self._lanes.build,
+            self.clock,
+            self._unfinished,
+        )
+        self._unfinished = None
+
+    def stop_growing(self) -> None:
+        """Give up what has been begun."""
+        if self._growing is not None:
+            self._growing.close()
+            self._growing = None
+
+    async def _grown(self, parent: HashedHeader, wishes: Wishes) -> Filled | None:
+        """The block that has grown on this parent, if there is one that is as it is wished now."""
+        growing, self._growing = self._growing, None
+        if growing is None:
+            return None
+        planned = growing.plan.draft.timestamp
+        if growing.plan.parent.hash != parent.hash or wishes.timestamp > planned + _SLACK_S:
+            growing.close()
+            return None
+        # the second in which it was due, even where the next has begun since
+        draft = self._builder.draft(parent, replace(wishes, timestamp=planned))
+        filled = await growing.finish(draft, self._earner(draft))
+        self._unfinished = growing.unfinished
+        return filled
+
+    def _earner(self, draft: Header) -> Address:
+        return draft.coinbase if self._beneficiary is None else self._beneficiary(draft)
+
+    # --- now ------------------------------------------------------------------------------------
 
     async def assemble(self, deadline_s: float) -> BuiltBlock:
         """A block on the head with the best transactions of the pool; what cannot be built leaves the pool."""
@@ -81,9 +145,11 @@ class Assembler:
 
     async def assemble_on(self, parent: HashedHeader, wishes: Wishes, deadline_s: float) -> BuiltBlock:
         """As `assemble`, on a parent that may no longer be the head by the time the block is built."""
-        draft = self._builder.draft(parent, wishes)
-        state = self.chain.store.state(parent.header.state_root)
-        filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
+        filled = await self._grown(parent, wishes)
+        if filled is None:
+            draft = self._builder.draft(parent, wishes)
+            state = self.chain.store.state(parent.header.state_root)
+            filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
         # what does not fit a block on another parent may well fit one on the head
         if self.chain.head.hash == parent.hash:
             self._drop(filled.skipped, DropReason.INVALID)
@@ -161,10 +227,10 @@ class Assembler:
             header_form=settings.header_form,
         )
 
-    async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> _Filled:
+    async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> Filled:
         # no block holds more transactions than its gas pays for, so there is no point in offering more
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
-        room = MAX_BLOCK_SIZE - _HEADER_ROOM
+        room = MAX_BLOCK_SIZE - HEADER_ROOM
         candidates: list[Transaction] = []
         hashes: list[Hash32] = []
         for item in self.pool.best(draft.base_fee_per_gas or 0):
@@ -173,40 +239,17 @@ class Assembler:
                 break
             candidates.append(item.transaction)
             hashes.append(item.hash)
-        beneficiary = None if self._beneficiary is None else self._beneficiary(draft)
+        beneficiary = self._earner(draft)
 
-        def work() -> _Filled:
+        def work() -> Filled:
             refusals = self._permissions.refusals(parent, state, candidates)
-            chosen = _permitted(candidates, refusals)
+            chosen = permitted(candidates, refusals)
             offered = [candidates[position] for position in chosen]
             built = self._builder.fill(draft, state, offered, deadline_s, beneficiary)
-            return _Filled(
+            return Filled(
                 built,
                 {hashes[chosen[position]]: reason for position, reason in built.skipped},
                 {hashes[position]: reason for position, reason in refusals.items()},
             )
 
         return await lane.run(work)
-
-
-@dataclass(frozen=True, slots=True)
-class _Filled:
-    """A block, and why transactions that were offered are not in it."""
-
-    built: BuiltBlock
-    skipped: Mapping[Hash32, str]
-    refused: Mapping[Hash32, str]
-
-
-def _permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) -> Sequence[int]:
-    """Positions of what may be built: without what is refused, and without what its sender sent behind that."""
-    if not refusals:
-        return range(len(candidates))
-    stopped: set[Address] = set()
-    chosen = []
-    for position, transaction in enumerate(candidates):
-        if position in refusals:
-            stopped.add(transaction.sender)
-        elif transaction.sender not in stopped:
-            chosen.append(position)
-    return chosen

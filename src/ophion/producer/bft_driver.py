@@ -59,7 +59,7 @@ from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, StorageError, UnknownParent
 from ophion.native.crypto import keccak256
-from ophion.native.executor import Execution
+from ophion.native.executor import Execution, State
 from ophion.native.failures import translated
 from ophion.native.transactions import Body
 from ophion.primitives import rlp
@@ -259,6 +259,7 @@ class BftDriver:
             raise failures.exceptions[0] from None
         finally:
             ignore_chain()
+            self._assembler.stop_growing()
             self._tasks = None
             self._queue.clear()
             self._kept.clear()
@@ -284,6 +285,10 @@ class BftDriver:
         event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
         for effect in self._machine.handle(event, self._clock.now()):
             await self._carry_out(effect)
+        if isinstance(item, HashedHeader) and item.hash == self._chain.head.hash:
+            committee = self._machine.committee
+            if committee is not None and committee.proposer(0) == self._signer.address:
+                self._grow(item)
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """What the machine is told about a head; consensus rests on one whose validators cannot be known."""
@@ -385,6 +390,20 @@ class BftDriver:
         self._keep(block.hash, _Kept(order.height, built.body, built.execution, built, started_at))
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
+    def _grow(self, parent: HashedHeader, state: State | None = None) -> None:
+        """Begin our next proposal ahead; `state` is given where its parent is still on its way to disk."""
+        now = self._clock.now()
+        try:
+            timing = self.engine.timing(parent)
+            vote = self.engine.next_vote(parent, self._signer.address, self.proposals, self._chain)
+        except _REFUSALS:
+            return
+        due = timing.block_due(parent.timestamp, now)
+        if due > now:
+            wishes = self._assembler.wishes(int(due + 0.5), vote)
+            share_s = timing.period_s * _BUILD_SHARE
+            self._assembler.grow(parent, state, wishes, self._clock.monotonic() + due - now, share_s)
+
     async def _check(self, order: CheckProposal) -> None:
         proposal = order.proposal
         block, problem = proposal.block, None
@@ -403,6 +422,9 @@ class BftDriver:
         kept = self._kept.get(block.hash)
         header = self.engine.attach(Header.decode(rlp.split_list(block.encoded)[0]), order.seals)
         try:
+            if kept is not None and len(self.validators) == 1:
+                # alone, so the next block is ours too: it grows while this one is written
+                self._grow(self.engine.hashed(header), kept.execution.state)
             if kept is not None and kept.built is not None:
                 await self._assembler.commit(header, kept.built, kept.started_at)
             else:

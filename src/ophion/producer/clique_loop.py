@@ -6,7 +6,7 @@
         wait until parent + period, out of turn a random while longer ─▶ build, seal, commit
                   └─ another head in between: begin again, unless it is a block out of turn where the turn is ours
 
-The block is built when it is due and not before, so it holds what has arrived until then.
+A block in turn grows while its signer waits (growth.py); when it is due it takes what has arrived until then.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from ophion.chain.events import ChainEvent
 from ophion.chainspec.engines import CliqueParameters
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
-from ophion.consensus.engine import Vote
+from ophion.consensus.engine import Vote, Wishes
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import InvalidBlock
+from ophion.native.executor import State
 from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32, Signature
@@ -101,6 +102,7 @@ class CliqueSealer:
             while True:
                 await self._extend(self._chain.head)
         finally:
+            self._assembler.stop_growing()
             ignore_pool()
             ignore_chain()
 
@@ -122,7 +124,9 @@ class CliqueSealer:
             return
         self._assembler.check_clock(parent)
         due = max(float(parent.timestamp + turn.period_s), self._clock.now())
-        if not turn.is_in_turn:
+        if turn.is_in_turn:
+            self._grow(turn, None, due)
+        else:
             due += self._randomness.random() * turn.snapshot.limit * OUT_OF_TURN_DELAY_S
         is_ours = await self._wait_until(due, turn)
         while is_ours and not await self._make_block(turn):
@@ -156,21 +160,32 @@ class CliqueSealer:
         if not turn.may_be_empty and not pool.has_executable:
             return False
         started_at = self._clock.monotonic()
-        timestamp = max(turn.parent.timestamp + turn.period_s, int(self._clock.now()))
-        wishes = self._assembler.wishes(timestamp, self._vote(turn))
-        built = await self._assembler.assemble_on(
-            turn.parent, wishes, max(turn.period_s * _BUILD_SHARE, _LEAST_BUILD_S)
-        )
+        built = await self._assembler.assemble_on(turn.parent, self._wishes(turn, self._clock.now()), _build_time(turn))
         if not turn.may_be_empty and not built.body.transaction_count:
             return False
         if not self._is_overtaken(turn):
             await self._commit(built, started_at)
         return True
 
+    def _wishes(self, turn: _Turn, at: float) -> Wishes:
+        """What a block made at some time is to be."""
+        return self._assembler.wishes(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
+
+    def _grow(self, turn: _Turn, state: State | None, due: float) -> None:
+        """Begin the block of this turn ahead; `state` is given where its parent is still on its way to disk."""
+        wait_s = due - self._clock.now()
+        if wait_s > 0:
+            wishes = self._wishes(turn, due)
+            self._assembler.grow(turn.parent, state, wishes, self._clock.monotonic() + wait_s, _build_time(turn))
+
     async def _commit(self, built: BuiltBlock, started_at: float) -> None:
         seal = self._signer.sign(self._engine.signing_hash(built.header))
+        header = self._engine.attach(built.header, [seal])
+        following = self._turn(self._engine.hashed(header))
+        if following is not None and following.is_in_turn:
+            self._grow(following, built.state, float(header.timestamp + following.period_s))
         try:
-            await self._assembler.commit(self._engine.attach(built.header, [seal]), built, started_at)
+            await self._assembler.commit(header, built, started_at)
         except InvalidBlock as error:
             if not error.transient:
                 raise
@@ -221,6 +236,10 @@ class CliqueSealer:
                 await self._woken.wait()
         except TimeoutError:
             return
+
+
+def _build_time(turn: _Turn) -> float:
+    return max(turn.period_s * _BUILD_SHARE, _LEAST_BUILD_S)
 
 
 _ROLES: Final = {True: "This node signs blocks", False: "This node is no signer: it follows"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from ophion.native.executor import (
     BlockEnv,
     CallRequest,
     ChainRules,
-    build,
+    OpenBlock,
     call,
     call_each,
     create_access_list,
@@ -42,9 +44,57 @@ def test_a_block_is_filled_in_order_and_says_what_it_left_out(world: World) -> N
         signed(KEYS[2], 0, b"\x77" * 20, value=10**30),
         signed(KEYS[3], 0, COUNTER),
     ]
-    built = build(world.genesis.execution.state, world.env(1, world.genesis.hash), decoded(raws), None, [], False, 5.0)
-    assert built.included == [0, 4]
-    assert [position for position, _ in built.skipped] == [1, 3], "a nonce gap may close, so it is not in the list"
+    block = OpenBlock(world.genesis.execution.state, world.env(1, world.genesis.hash), False)
+    taken = block.take(decoded(raws), 5.0)
+    assert taken.included == [0, 4]
+    assert [position for position, _ in taken.skipped] == [1, 3], "a nonce gap may close, so it is not in the list"
+    assert (taken.early, taken.unfit, taken.unfinished, taken.seen, taken.is_full) == ([2], [], None, 5, False)
+
+
+@pytest.mark.parametrize("fork", ["spurious", "shanghai", "prague"])
+@pytest.mark.parametrize("step", [1, 7, 300])
+def test_a_block_that_grows_is_the_block_that_is_run(tmp_path: Path, fork: str, step: int) -> None:
+    """Whatever it is given at a time, in whatever thread, however often it is hashed on the way."""
+    world = World(tmp_path / "db", fork, gas_limit=10**9)
+    new = iter(range(1, 1000))
+    raws = [
+        signed(key, nonce, COUNTER if (nonce + at) % 3 else next(new).to_bytes(20, "big"), value=nonce)
+        for nonce in range(60)
+        for at, key in enumerate(KEYS)
+    ]
+    raws[4] = signed(KEYS[4], 0, b"\xdd" * 20)
+    env = world.env(1, world.genesis.hash)
+    block = OpenBlock(world.genesis.execution.state, env, True)
+    candidates = decoded(raws)
+    with ThreadPoolExecutor(1) as other:
+        for start in range(0, len(raws), step):
+            part = candidates[start : start + step]
+            taken = (other.submit(block.take, part, 9.0).result if start % 2 else partial(block.take, part, 9.0))()
+            assert taken.included == list(range(len(part)))
+            if start % 3:
+                block.settle()
+    body, execution = block.seal(None, [(ADDRESSES[0], 5)])
+    whole = Body.of(raws, [], None)
+    expected = execute(world.genesis.execution.state, env, whole, [(ADDRESSES[0], 5)], True)
+    assert body.encode_block(b"\xc0") == whole.encode_block(b"\xc0")
+    assert body.transactions_root == whole.transactions_root
+    for name in ("state_root", "receipts_root", "logs_bloom", "gas_used", "requests"):
+        assert getattr(execution, name) == getattr(expected, name), name
+    with pytest.raises(NativeError, match="sealed"):
+        block.take([], 1.0)
+
+
+def test_a_full_block_takes_nothing_more(tmp_path: Path) -> None:
+    world = World(tmp_path / "db", gas_limit=60_000)
+    block = OpenBlock(world.genesis.execution.state, world.env(1, world.genesis.hash), False)
+    raws = [
+        signed(KEYS[0], 0, ADDRESSES[2], gas=21_000),
+        signed(KEYS[1], 0, COUNTER, gas=50_000),
+        signed(KEYS[2], 0, ADDRESSES[0], gas=21_000),
+        signed(KEYS[3], 0, ADDRESSES[0], gas=21_000),
+    ]
+    taken = block.take(decoded(raws), 5.0)
+    assert (taken.included, taken.unfit, taken.seen, taken.is_full) == ([0, 2], [1], 3, True)
 
 
 def test_the_transaction_that_breaks_a_rule_is_named(world: World) -> None:
@@ -240,16 +290,13 @@ def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(t
     endless = signed(KEYS[0], 0, None, data=ENDLESS, gas=2**52)
     good = signed(KEYS[1], 0, ADDRESSES[2], value=1)
     raws = [endless] if is_first else [good, endless]
-    built = build(
-        world.store.latest(), world.env(1, world.genesis.hash), decoded(raws), None, (), False, 0.05
-    )
-    if is_first:
-        assert built.included == []
-        assert built.skipped == [(0, "it runs longer than a block may take to build")]
-    else:
-        assert built.included == [0]
-        assert built.skipped == []
-    assert built.body.transaction_count == len(built.included)
-    assert built.execution.state_root == build(
-        world.store.latest(), world.env(1, world.genesis.hash), decoded(raws[: len(built.included)]), None, (), False, 9.0
-    ).execution.state_root
+    env = world.env(1, world.genesis.hash)
+    block = OpenBlock(world.store.latest(), env, False)
+    taken = block.take(decoded(raws), 0.05)
+    assert (taken.included, taken.skipped) == ([] if is_first else [0], [])
+    assert taken.unfinished == len(raws) - 1
+    body, execution = block.seal(None, ())
+    same = OpenBlock(world.store.latest(), env, False)
+    same.take(decoded(raws[:-1]), 9.0)
+    assert body.transaction_count == len(raws) - 1
+    assert execution.state_root == same.seal(None, ())[1].state_root

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ophion.native.crypto import address_of, keccak256, public_key, sign
-from ophion.native.executor import BlockEnv, ChainRules, Execution, State, build, genesis_state
+from ophion.native.executor import BlockEnv, ChainRules, Execution, OpenBlock, State, genesis_state
 from ophion.native.store import NewBlock, Store, open_store
 from ophion.native.transactions import Body, Transaction, decode_transactions
 from ophion.primitives import rlp
@@ -123,11 +123,11 @@ class World:
     def block(self, parent: Built, raws: list[bytes], state: State | None = None, salt: bytes = b"") -> Built:
         """A block with these transactions, all of which must fit."""
         env = self.env(parent.number + 1, parent.hash)
-        result = build(state or parent.execution.state, env, decoded(raws), None, [], True, 5.0)
-        assert result.included == list(range(len(raws))), result.skipped
-        return self._sealed(
-            parent.hash, parent.number + 1, result.body, result.execution, parent.total_difficulty + 1, salt
-        )
+        block = OpenBlock(state or parent.execution.state, env, True)
+        taken = block.take(decoded(raws), 5.0)
+        assert taken.included == list(range(len(raws))), taken.skipped
+        body, execution = block.seal(None, [])
+        return self._sealed(parent.hash, parent.number + 1, body, execution, parent.total_difficulty + 1, salt)
 
     def extend(self, *blocks: Built) -> None:
         self.store.commit([block.new_block() for block in blocks], [], [block.hash for block in blocks])

@@ -35,7 +35,7 @@ def test_a_block_stays_within_the_size_that_others_accept(tmp_path: Path, monkey
         built = await core.core.assembler.assemble(1.0)
         return built.body.transaction_count
 
-    monkeypatch.setattr(assembly, "MAX_BLOCK_SIZE", assembly._HEADER_ROOM + 13_000)
+    monkeypatch.setattr(assembly, "MAX_BLOCK_SIZE", assembly.HEADER_ROOM + 13_000)
     with open_core(tmp_path) as core:
         assert asyncio.run(story(core)) == 3
 

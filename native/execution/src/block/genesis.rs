@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_primitives::errors::Result;
-use ophion_storage::chain::receipts;
+use ophion_storage::chain::receipts::Receipts;
 use ophion_storage::state::StateData;
 use ophion_storage::trie::{Account, Trie};
 use revm::state::AccountInfo;
@@ -40,7 +40,7 @@ pub fn settle(db: &mut ExecDb, accounts: impl IntoIterator<Item = GenesisAccount
 pub fn genesis(empty: &StateData, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<ExecutionData> {
     let mut db = ExecDb::new(empty.open()?, Ancestors::Canonical);
     let trie = settle(&mut db, accounts)?;
-    let (receipts_root, logs_bloom) = receipts::root_and_bloom(&[]);
+    let (_, receipts_root, logs_bloom) = Receipts::default().finish();
     let (effects, state) = settled(db, empty, trie, Vec::new(), 0)?;
     Ok(ExecutionData {
         effects: Arc::new(effects),

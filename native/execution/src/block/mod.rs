@@ -1,7 +1,8 @@
-//! Blocks: run, built, begun at genesis.
+//! Blocks: run, grown, begun at genesis.
 
 mod dao;
 pub mod genesis;
+pub mod growth;
 mod requests;
 pub mod rules;
 pub mod run;

@@ -4,6 +4,7 @@
 //! parent State + BlockEnv + Body  ->  ExecDb (revm's database)  ->  receipts, changes, new trie  =  Execution
 //! ```
 //! Nothing is written. An `ExecutionData` is committed later by the store, built upon, or dropped.
+//! A run can be paused between two transactions and go on later, in another thread (growth.rs).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +14,7 @@ use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::body::{BodyData, Known, Tx};
-use ophion_storage::chain::receipts::{self, Outcome, ReceiptData};
+use ophion_storage::chain::receipts::{Outcome, ReceiptData, Receipts};
 use ophion_storage::state::StateData;
 use ophion_storage::store::Effects;
 use ophion_storage::trie::{Account, Trie};
@@ -54,18 +55,29 @@ impl ExecutionData {
 }
 
 /// A block while it runs.
-pub struct Run<'a> {
-    env: &'a BlockEnv,
+pub struct Run {
     evm: Evm<CollisionGuard>,
-    parent: &'a StateData,
+    progress: Progress,
+    /// Transactions may be left at a deadline; never while a block is verified.
+    is_watched: bool,
+}
+
+/// A run without its machine, which cannot leave its thread.
+pub struct Paused {
+    db: ExecDb,
+    progress: Progress,
+}
+
+/// What a block has come to so far, besides the changes in its database.
+struct Progress {
+    env: BlockEnv,
+    parent: StateData,
     trie: Trie<Account>,
-    receipts: Vec<ReceiptData>,
+    receipts: Receipts,
     outputs: Vec<Bytes>,
     gas_used: u64,
     blobs: u64,
     keep_revert_data: bool,
-    /// Transactions may be left at a deadline; never while a block is verified.
-    is_watched: bool,
 }
 
 /// Why a transaction cannot stand at this place of the block.
@@ -101,27 +113,40 @@ impl Refusal {
     }
 }
 
-impl<'a> Run<'a> {
-    pub fn start(parent: &'a StateData, env: &'a BlockEnv, keep_revert_data: bool) -> Result<Self> {
+impl Paused {
+    pub fn resume(self) -> Run {
+        let Paused { db, progress } = self;
+        let evm = machine::build(&progress.env, db, progress.env.cfg(), CollisionGuard);
+        Run { evm, progress, is_watched: false }
+    }
+
+    /// Bring the trie up to date and hash it, so that less is left to be done at the end.
+    pub fn settle(&mut self) -> Result<()> {
+        self.db.update_trie(&mut self.progress.trie)?;
+        self.progress.trie.hash();
+        Ok(())
+    }
+}
+
+impl Run {
+    pub fn start(parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let db = ExecDb::new(parent.open()?, env.ancestors());
         Run::on(db, parent, env, keep_revert_data)
     }
 
     /// As `start`, on a database that has been prepared (simulated blocks begin with overrides).
-    pub fn on(db: ExecDb, parent: &'a StateData, env: &'a BlockEnv, keep_revert_data: bool) -> Result<Self> {
-        let trie = parent.trie.clone();
-        let mut run = Run {
-            env,
-            evm: machine::build(env, db, env.cfg(), CollisionGuard),
-            parent,
-            trie,
-            receipts: Vec::new(),
+    pub fn on(db: ExecDb, parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
+        let progress = Progress {
+            env: env.clone(),
+            parent: parent.clone(),
+            trie: parent.trie.clone(),
+            receipts: Receipts::default(),
             outputs: Vec::new(),
             gas_used: 0,
             blobs: 0,
             keep_revert_data,
-            is_watched: false,
         };
+        let mut run = Paused { db, progress }.resume();
         if env.dao_fork {
             dao::move_balances(machine::db(&mut run.evm))?;
         }
@@ -137,10 +162,18 @@ impl<'a> Run<'a> {
     }
 
     /// Leave transactions that are still running then, as if they had not been begun.
-    fn watch(&mut self, deadline: Instant) {
+    pub fn watch(&mut self, deadline: Instant) {
         watch::install(&mut self.evm.instruction);
         watch::set_deadline(deadline);
         self.is_watched = true;
+    }
+
+    /// Stop here, to go on later; what runs then is not watched.
+    pub fn pause(self) -> Paused {
+        if self.is_watched {
+            watch::stop();
+        }
+        Paused { db: self.evm.ctx.journaled_state.database, progress: self.progress }
     }
 
     fn is_late(&self) -> bool {
@@ -173,17 +206,18 @@ impl<'a> Run<'a> {
     /// Run one transaction and keep its effects.
     pub fn transact(&mut self, tx: &Tx, sender: Address) -> std::result::Result<(), Refusal> {
         let invalid = |reason: &str| Err(Refusal::Invalid(reason.into()));
-        if self.env.fork.has(SpecId::HOMESTEAD) && !tx.is_low_s() {
+        if self.progress.env.fork.has(SpecId::HOMESTEAD) && !tx.is_low_s() {
             return invalid("the signature's s is above half the curve order");
         }
-        if !self.env.fork.has(SpecId::SPURIOUS_DRAGON) && tx.envelope.is_legacy() && tx.envelope.chain_id().is_some() {
+        let is_protected = tx.envelope.is_legacy() && tx.envelope.chain_id().is_some();
+        if is_protected && !self.progress.env.fork.has(SpecId::SPURIOUS_DRAGON) {
             return invalid("replay protection does not exist yet");
         }
-        if tx.envelope.gas_limit() > self.env.gas_limit - self.gas_used {
+        if tx.envelope.gas_limit() > self.gas_left() {
             return Err(Refusal::NoRoom);
         }
         let blobs = tx.blob_count();
-        if self.env.max_blobs.is_some_and(|max| self.blobs + blobs > max) {
+        if self.progress.env.max_blobs.is_some_and(|max| self.progress.blobs + blobs > max) {
             return Err(Refusal::NoRoom);
         }
         let result = match self.run(tx_env(tx, sender)) {
@@ -197,8 +231,8 @@ impl<'a> Run<'a> {
             }
             Err(cause) => return Err(Refusal::Invalid(cause.to_string())),
         };
-        self.gas_used += result.tx_gas_used();
-        self.blobs += blobs;
+        self.progress.gas_used += result.tx_gas_used();
+        self.progress.blobs += blobs;
         self.receive(tx, result).map_err(Refusal::Fatal)
     }
 
@@ -229,24 +263,24 @@ impl<'a> Run<'a> {
     }
 
     fn receive(&mut self, tx: &Tx, result: ExecutionResult) -> Result<()> {
-        let outcome = if self.env.fork.has(SpecId::BYZANTIUM) {
+        let outcome = if self.progress.env.fork.has(SpecId::BYZANTIUM) {
             if result.is_success() { Outcome::Succeeded } else { Outcome::Failed }
         } else {
-            machine::db(&mut self.evm).update_trie(&mut self.trie)?;
-            Outcome::Root(self.trie.hash())
+            machine::db(&mut self.evm).update_trie(&mut self.progress.trie)?;
+            Outcome::Root(self.progress.trie.hash())
         };
         let output = match &result {
             ExecutionResult::Revert { output, .. } => output.clone(),
             _ => Bytes::new(),
         };
-        self.receipts.push(ReceiptData {
+        self.progress.receipts.push(ReceiptData {
             tx_type: tx.envelope.tx_type() as u8,
             outcome,
-            cumulative_gas: self.gas_used,
+            cumulative_gas: self.progress.gas_used,
             logs: result.into_logs(),
-            revert_data: if self.keep_revert_data { output.clone() } else { Bytes::new() },
+            revert_data: if self.progress.keep_revert_data { output.clone() } else { Bytes::new() },
         });
-        self.outputs.push(output);
+        self.progress.outputs.push(output);
         Ok(())
     }
 
@@ -257,8 +291,8 @@ impl<'a> Run<'a> {
 
     /// Take over a transaction that another EVM has run on this database.
     pub fn accept(&mut self, tx: &Tx, result: ExecutionResult) -> Result<()> {
-        self.gas_used += result.tx_gas_used();
-        self.blobs += tx.blob_count();
+        self.progress.gas_used += result.tx_gas_used();
+        self.progress.blobs += tx.blob_count();
         self.receive(tx, result)
     }
 
@@ -268,7 +302,7 @@ impl<'a> Run<'a> {
     }
 
     pub fn gas_left(&self) -> u64 {
-        self.env.gas_limit - self.gas_used
+        self.progress.env.gas_limit - self.progress.gas_used
     }
 
     /// What comes after the transactions, then the roots.
@@ -277,38 +311,39 @@ impl<'a> Run<'a> {
         withdrawals: Option<&[alloy_eips::eip4895::Withdrawal]>,
         rewards: &[(Address, U256)],
     ) -> Result<ExecutionData> {
-        let requests = if self.env.fork.has(SpecId::PRAGUE) { Some(self.collect_requests()?) } else { None };
+        let requests = if self.progress.env.fork.has(SpecId::PRAGUE) { Some(self.collect_requests()?) } else { None };
         let db = machine::db(&mut self.evm);
         for withdrawal in withdrawals.unwrap_or_default() {
             db.credit(&withdrawal.address, U256::from(withdrawal.amount) * U256::from(1_000_000_000u64))?;
         }
         for (beneficiary, amount) in rewards {
-            if self.env.fork.has(SpecId::SPURIOUS_DRAGON) {
+            if self.progress.env.fork.has(SpecId::SPURIOUS_DRAGON) {
                 db.credit(beneficiary, *amount)?;
             } else {
                 db.credit_touching(beneficiary, *amount)?;
             }
         }
-        db.update_trie(&mut self.trie)?;
-        let (receipts_root, logs_bloom) = receipts::root_and_bloom(&self.receipts);
+        db.update_trie(&mut self.progress.trie)?;
+        let Progress { env, parent, trie, receipts, outputs, gas_used, blobs, .. } = self.progress;
+        let (receipts, receipts_root, logs_bloom) = receipts.finish();
         let db = self.evm.ctx.journaled_state.database;
-        let (effects, state) = settled(db, self.parent, self.trie, self.receipts, self.env.blob_price())?;
+        let (effects, state) = settled(db, &parent, trie, receipts, env.blob_price())?;
         Ok(ExecutionData {
             effects: Arc::new(effects),
             receipts_root,
             logs_bloom,
-            gas_used: self.gas_used,
-            blob_gas_used: self.blobs * alloy_eips::eip4844::DATA_GAS_PER_BLOB,
+            gas_used,
+            blob_gas_used: blobs * alloy_eips::eip4844::DATA_GAS_PER_BLOB,
             requests,
-            outputs: self.outputs,
+            outputs,
             state,
         })
     }
 
     fn collect_requests(&mut self) -> Result<Requests> {
-        let rules = &self.env.rules;
+        let rules = self.progress.env.rules.clone();
         let mut all = Requests::default();
-        let deposits = requests::deposits(rules.deposit_contract, &self.receipts)?;
+        let deposits = requests::deposits(rules.deposit_contract, self.progress.receipts.all())?;
         let withdrawals = self.requests_of(rules.withdrawal_request_contract)?;
         let consolidations = self.requests_of(rules.consolidation_request_contract)?;
         let found = [(0u8, Some(deposits)), (1, withdrawals), (2, consolidations)];
@@ -330,9 +365,9 @@ pub(super) fn settled(
     blob_price: u128,
 ) -> Result<(Effects, StateData)> {
     let state_root = trie.hash();
-    let Changes { flat, preimages, codes, layer } = db.finish(&trie)?;
+    let Changes { flat, preimages, codes, layers } = db.finish(&trie)?;
     let (store, public) = (parent.store.clone(), parent.public.clone());
-    let state = StateData { store, root: state_root, trie: trie.clone(), layers: Some(layer), public };
+    let state = StateData { store, root: state_root, trie: trie.clone(), layers, public };
     let parent_root = parent.root;
     Ok((Effects { parent_root, state_root, receipts, blob_price, trie, flat, preimages, codes }, state))
 }
@@ -351,59 +386,4 @@ pub fn execute(
         run.transact(tx, *sender).map_err(|refusal| refusal.at(index))?;
     }
     run.finish(body.withdrawals.as_deref(), rewards)
-}
-
-/// A candidate for a block under construction.
-pub struct Candidate {
-    pub tx: Arc<Tx>,
-    pub known: Known,
-}
-
-pub struct BuiltData {
-    pub execution: ExecutionData,
-    pub body: BodyData,
-    pub included: Vec<usize>,
-    pub skipped: Vec<(usize, String)>,
-}
-
-/// Fill a block from candidates in the order given until gas or time ends it. What is running when time is up waits for
-/// the next block, unless it had all the time there is: no block will ever hold it.
-pub fn build(
-    parent: &StateData,
-    env: &BlockEnv,
-    candidates: &[Candidate],
-    withdrawals: Option<Vec<alloy_eips::eip4895::Withdrawal>>,
-    rewards: &[(Address, U256)],
-    keep_revert_data: bool,
-    deadline: Instant,
-) -> Result<BuiltData> {
-    let mut run = Run::start(parent, env, keep_revert_data)?;
-    run.watch(deadline);
-    let mut included = Vec::with_capacity(candidates.len());
-    let mut skipped = Vec::new();
-    for (index, candidate) in candidates.iter().enumerate() {
-        if run.gas_left() < 21_000 || (index % 64 == 63 && Instant::now() >= deadline) {
-            break;
-        }
-        match run.transact(&candidate.tx, candidate.known.sender) {
-            Ok(()) => included.push(index),
-            Err(Refusal::Fatal(cause)) => return Err(cause),
-            Err(Refusal::Invalid(reason)) => skipped.push((index, reason)),
-            Err(Refusal::NonceTooHigh | Refusal::NoRoom) => {}
-            Err(Refusal::TooLong) => {
-                if included.is_empty() {
-                    skipped.push((index, "it runs longer than a block may take to build".into()));
-                }
-                break;
-            }
-        }
-    }
-    run.is_watched = false;
-    watch::stop();
-    let chosen = || included.iter().map(|index| &candidates[*index]);
-    let txs = chosen().map(|one| Tx { envelope: one.tx.envelope.clone(), raw: one.tx.raw.clone() }).collect();
-    let known = chosen().map(|one| one.known).collect();
-    let execution = run.finish(withdrawals.as_deref(), rewards)?;
-    let body = BodyData::new(txs, Vec::new(), withdrawals).with_known(known);
-    Ok(BuiltData { execution, body, included, skipped })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{Bytes, U256};
 use ophion_primitives::errors::{Error, Result};
-use ophion_storage::state::{StateData, View};
+use ophion_storage::state::{Layers, StateData, View};
 use ophion_storage::trie::{EMPTY_ROOT, Trie};
 use revm::context::TxEnv;
 use revm::context_interface::result::{EVMError, ExecutionResult};
@@ -67,8 +67,14 @@ thread_local! {
 
 /// What stands in an EVM while its database is elsewhere.
 pub fn no_database() -> ExecDb {
-    let view =
-        View { root: EMPTY_ROOT, trie: Trie::default(), snapshot: None, flat: false, layers: None, public: None };
+    let view = View {
+        root: EMPTY_ROOT,
+        trie: Trie::default(),
+        snapshot: None,
+        flat: false,
+        layers: Layers::default(),
+        public: None,
+    };
     ExecDb::new(view, Ancestors::Canonical)
 }
 

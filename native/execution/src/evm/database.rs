@@ -6,7 +6,7 @@ use alloy_primitives::map::{AddressMap, B256Map, HashMap};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
-use ophion_storage::state::{Layer, LayerAccount, View};
+use ophion_storage::state::{Layer, LayerAccount, Layers, View};
 use ophion_storage::store::FlatChanges;
 use ophion_storage::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie};
 use revm::database_interface::{Database, DatabaseCommit};
@@ -276,7 +276,7 @@ impl ExecDb {
         changed
     }
 
-    /// Everything that a commit needs besides the trie, and the layer for blocks built on this one.
+    /// Everything that a commit needs besides the trie, and the layers for blocks built on this one.
     pub fn finish(self, trie: &Trie<Account>) -> Result<Changes> {
         let mut flat = FlatChanges::default();
         let mut preimages = Vec::new();
@@ -323,8 +323,9 @@ impl ExecDb {
         preimages.sort_unstable();
         let codes = self.codes.iter().map(|(hash, code)| (*hash, code.original_bytes())).collect();
         let base = self.view.root;
-        let layer = Layer { accounts, codes: self.codes, below: self.view.layers, base };
-        Ok(Changes { flat, preimages, codes, layer: Arc::new(layer) })
+        let top = Arc::new(Layer { accounts, codes: self.codes, base });
+        let layers = std::iter::once(top).chain(self.view.layers.iter().cloned()).collect();
+        Ok(Changes { flat, preimages, codes, layers })
     }
 }
 
@@ -333,7 +334,8 @@ pub struct Changes {
     pub flat: FlatChanges,
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
-    pub layer: Arc<Layer>,
+    /// The block on top of those below it.
+    pub layers: Layers,
 }
 
 impl Entry {

@@ -84,8 +84,8 @@ fn pre_state(pre: &Value) -> Result<StateData> {
     let accounts = accounts.iter().map(|(address, account)| pre_account(address, account));
     let trie = settle(&mut db, accounts.collect::<Result<Vec<_>>>()?)?;
     let root = trie.hash();
-    let layer = db.finish(&trie)?.layer;
-    Ok(StateData { store: None, root, trie, layers: Some(layer), public: None })
+    let layers = db.finish(&trie)?.layers;
+    Ok(StateData { store: None, root, trie, layers, public: None })
 }
 
 fn pre_account(address: &str, account: &Value) -> Result<GenesisAccount> {

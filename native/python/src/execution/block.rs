@@ -1,11 +1,13 @@
-//! Blocks: run, built, begun at genesis.
+//! Blocks: run, grown, begun at genesis.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{Address, U256};
 use ophion_execution::block::genesis::{GenesisAccount, genesis};
-use ophion_execution::block::run::{self, Candidate};
+use ophion_execution::block::growth::{self, Candidate, Growth};
+use ophion_execution::block::run;
 use ophion_primitives::deadline;
+use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::StateData;
 use pyo3::prelude::*;
 
@@ -16,26 +18,83 @@ use crate::chain::store::Store;
 use crate::values::convert::{Addr, Hash, Raw, Wide};
 use crate::values::errors::Answer;
 
-#[pyclass(frozen, module = "ophion._native")]
-pub struct Built {
-    execution: Py<Execution>,
-    body: Py<Body>,
-    #[pyo3(get)]
+/// What became of candidates, by their positions.
+#[pyclass(frozen, get_all, module = "ophion._native")]
+pub struct Taken {
     included: Vec<usize>,
-    #[pyo3(get)]
     skipped: Vec<(usize, String)>,
+    early: Vec<usize>,
+    unfit: Vec<usize>,
+    unfinished: Option<usize>,
+    seen: usize,
+    is_full: bool,
+}
+
+impl From<growth::Taken> for Taken {
+    fn from(taken: growth::Taken) -> Self {
+        let growth::Taken { included, skipped, early, unfit, unfinished, seen, is_full } = taken;
+        Taken { included, skipped, early, unfit, unfinished, seen, is_full }
+    }
+}
+
+/// A block while it grows; one thread at a time.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct OpenBlock {
+    growth: Mutex<Option<Growth>>,
+}
+
+impl OpenBlock {
+    /// Work on the block; it is gone when that fails.
+    fn with<T>(&self, work: impl FnOnce(Growth) -> Result<(Option<Growth>, T)>) -> Result<T> {
+        let mut place = self.growth.lock().expect("no panic while locked");
+        let growth = place.take().ok_or_else(|| Error::Refused("the block is sealed".into()))?;
+        let (left, answer) = work(growth)?;
+        *place = left;
+        Ok(answer)
+    }
 }
 
 #[pymethods]
-impl Built {
-    #[getter]
-    fn execution(&self, py: Python<'_>) -> Py<Execution> {
-        self.execution.clone_ref(py)
+impl OpenBlock {
+    #[new]
+    #[pyo3(signature = (state, env, keep_revert_data, /))]
+    fn new(
+        py: Python<'_>,
+        state: &Bound<'_, State>,
+        env: &Bound<'_, BlockEnv>,
+        keep_revert_data: bool,
+    ) -> Answer<Self> {
+        let (state, env) = (&state.get().data, &env.get().env);
+        let growth = py.detach(|| Growth::start(state, env, keep_revert_data))?;
+        Ok(OpenBlock { growth: Mutex::new(Some(growth)) })
     }
 
-    #[getter]
-    fn body(&self, py: Python<'_>) -> Py<Body> {
-        self.body.clone_ref(py)
+    #[pyo3(signature = (candidates, deadline_s, /))]
+    fn take(&self, py: Python<'_>, candidates: Vec<Py<Transaction>>, deadline_s: f64) -> Answer<Taken> {
+        let candidates: Vec<Candidate> =
+            candidates.iter().map(|one| Candidate { tx: one.get().tx.clone(), known: one.get().known }).collect();
+        let deadline = deadline::after(deadline_s);
+        let taken = py.detach(|| {
+            self.with(|growth| growth.take(&candidates, deadline).map(|(growth, taken)| (Some(growth), taken)))
+        })?;
+        Ok(taken.into())
+    }
+
+    fn settle(&self, py: Python<'_>) -> Answer<()> {
+        Ok(py.detach(|| self.with(|mut growth| growth.settle().map(|()| (Some(growth), ()))))?)
+    }
+
+    #[pyo3(signature = (withdrawals, rewards, /))]
+    fn seal(
+        &self,
+        py: Python<'_>,
+        withdrawals: Option<Vec<Py<Withdrawal>>>,
+        rewards: Vec<(Addr, Wide)>,
+    ) -> Answer<(Body, Execution)> {
+        let (withdrawals, rewards) = (withdrawals_of(withdrawals), rewards_of(rewards));
+        let (body, execution) =
+            py.detach(|| self.with(|growth| growth.seal(withdrawals, &rewards).map(|sealed| (None, sealed))))?;
+        Ok((Body { data: Arc::new(body) }, Execution { data: Arc::new(execution) }))
     }
 }
 
@@ -58,33 +117,6 @@ fn execute(
     Ok(Execution { data: Arc::new(data) })
 }
 
-#[pyfunction]
-#[pyo3(signature = (state, env, candidates, withdrawals, rewards, keep_revert_data, deadline_s, /))]
-#[allow(clippy::too_many_arguments)]
-fn build(
-    py: Python<'_>,
-    state: &Bound<'_, State>,
-    env: &Bound<'_, BlockEnv>,
-    candidates: Vec<Py<Transaction>>,
-    withdrawals: Option<Vec<Py<Withdrawal>>>,
-    rewards: Vec<(Addr, Wide)>,
-    keep_revert_data: bool,
-    deadline_s: f64,
-) -> Answer<Built> {
-    let (state, env, rewards) = (&state.get().data, &env.get().env, rewards_of(rewards));
-    let candidates: Vec<Candidate> =
-        candidates.iter().map(|one| Candidate { tx: one.get().tx.clone(), known: one.get().known }).collect();
-    let withdrawals = withdrawals_of(withdrawals);
-    let deadline = deadline::after(deadline_s);
-    let built = py.detach(|| run::build(state, env, &candidates, withdrawals, &rewards, keep_revert_data, deadline))?;
-    Ok(Built {
-        execution: Py::new(py, Execution { data: Arc::new(built.execution) })?,
-        body: Py::new(py, Body { data: Arc::new(built.body) })?,
-        included: built.included,
-        skipped: built.skipped,
-    })
-}
-
 type AllocAccount = (Addr, u64, Wide, Raw, Vec<(Hash, Hash)>);
 
 #[pyfunction]
@@ -103,8 +135,8 @@ fn genesis_state(py: Python<'_>, store: &Bound<'_, Store>, alloc: Vec<AllocAccou
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Built>()?;
+    module.add_class::<Taken>()?;
+    module.add_class::<OpenBlock>()?;
     module.add_function(wrap_pyfunction!(execute, module)?)?;
-    module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(genesis_state, module)?)
 }

@@ -9,11 +9,11 @@ use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bytes, Signature, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
-use alloy_trie::root::ordered_trie_root_with_encoder;
 use ophion_primitives::errors::{Error, Result};
 use ophion_primitives::keys::recover_signer;
 use rayon::prelude::*;
 
+use crate::chain::ordered_root::OrderedRoot;
 use crate::chain::senders::sender_of;
 
 pub type Envelope = EthereumTxEnvelope<TxEip4844>;
@@ -99,15 +99,21 @@ pub struct BodyData {
     pub ommers: Vec<Bytes>,
     pub withdrawals: Option<Vec<Withdrawal>>,
     known: OnceLock<Vec<Known>>,
+    root: OnceLock<B256>,
 }
 
 impl BodyData {
     pub fn new(txs: Vec<Tx>, ommers: Vec<Bytes>, withdrawals: Option<Vec<Withdrawal>>) -> Self {
-        BodyData { txs, ommers, withdrawals, known: OnceLock::new() }
+        BodyData { txs, ommers, withdrawals, known: OnceLock::new(), root: OnceLock::new() }
     }
 
     pub fn with_known(self, known: Vec<Known>) -> Self {
         let _ = self.known.set(known);
+        self
+    }
+
+    pub fn with_root(self, transactions_root: B256) -> Self {
+        let _ = self.root.set(transactions_root);
         self
     }
 
@@ -155,7 +161,11 @@ impl BodyData {
     }
 
     pub fn transactions_root(&self) -> B256 {
-        ordered_trie_root_with_encoder(&self.txs, |tx, out| out.extend_from_slice(&tx.raw))
+        *self.root.get_or_init(|| {
+            let mut root = OrderedRoot::default();
+            self.txs.iter().for_each(|tx| root.push(&tx.raw));
+            root.finish()
+        })
     }
 
     pub fn ommers_hash(&self) -> B256 {

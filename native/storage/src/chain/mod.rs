@@ -2,5 +2,6 @@
 
 pub mod body;
 pub mod decoder;
+pub mod ordered_root;
 pub mod receipts;
 pub mod senders;

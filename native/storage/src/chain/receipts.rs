@@ -8,9 +8,10 @@
 use alloy_consensus::{Eip658Value, Receipt, ReceiptEnvelope, ReceiptWithBloom, TxType};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_primitives::{Address, B256, Bloom, BloomInput, Bytes, Log, LogData};
-use alloy_trie::root::ordered_trie_root_with_encoder;
 use ophion_primitives::bytes::{Reader, put_bytes, put_varint};
 use ophion_primitives::errors::{Error, Result};
+
+use crate::chain::ordered_root::OrderedRoot;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -71,15 +72,44 @@ fn add_log(bloom: &mut Bloom, log: &Log) {
     }
 }
 
-/// Receipts root and the bloom of the whole block.
-pub fn root_and_bloom(receipts: &[ReceiptData]) -> (B256, Bloom) {
-    let blooms: Vec<Bloom> = receipts.iter().map(ReceiptData::bloom).collect();
-    let all = blooms.iter().fold(Bloom::ZERO, |all, one| all | *one);
-    let positions: Vec<usize> = (0..receipts.len()).collect();
-    let root = ordered_trie_root_with_encoder(&positions, |position, out| {
-        receipts[*position].encode(blooms[*position], out);
-    });
-    (root, all)
+/// The receipts of a block in the order in which they come, root and bloom kept up with them.
+#[derive(Default)]
+pub struct Receipts {
+    all: Vec<ReceiptData>,
+    root: OrderedRoot,
+    bloom: Bloom,
+    buffer: Vec<u8>,
+}
+
+impl Receipts {
+    pub fn push(&mut self, receipt: ReceiptData) {
+        self.count(&receipt);
+        self.all.push(receipt);
+    }
+
+    fn count(&mut self, receipt: &ReceiptData) {
+        let bloom = receipt.bloom();
+        self.buffer.clear();
+        receipt.encode(bloom, &mut self.buffer);
+        self.root.push(&self.buffer);
+        self.bloom |= bloom;
+    }
+
+    pub fn all(&self) -> &[ReceiptData] {
+        &self.all
+    }
+
+    /// The receipts, their root, and the bloom of the whole block.
+    pub fn finish(self) -> (Vec<ReceiptData>, B256, Bloom) {
+        (self.all, self.root.finish(), self.bloom)
+    }
+}
+
+/// Root of the receipts of a block.
+pub fn root(receipts: &[ReceiptData]) -> B256 {
+    let mut counted = Receipts::default();
+    receipts.iter().for_each(|receipt| counted.count(receipt));
+    counted.root.finish()
 }
 
 pub fn store(receipts: &[ReceiptData]) -> Vec<u8> {

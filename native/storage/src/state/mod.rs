@@ -2,4 +2,4 @@
 
 mod view;
 
-pub use view::{Layer, LayerAccount, Page, StateData, View};
+pub use view::{Layer, LayerAccount, Layers, Page, StateData, View};

@@ -22,21 +22,19 @@ use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie
 pub struct Layer {
     pub accounts: AddressMap<LayerAccount>,
     pub codes: B256Map<Bytecode>,
-    pub below: Option<Arc<Layer>>,
     /// Root of the state that this layer lies upon.
     pub base: B256,
 }
+
+/// Uncommitted blocks from the top down, each upon the next. Those that the flat tables have reached fall away when a
+/// state is opened, so a chain that is always ahead of its commits does not pile them up.
+pub type Layers = Arc<[Arc<Layer>]>;
 
 pub struct LayerAccount {
     pub account: Option<FlatAccount>,
     /// Storage that is not listed here is zero.
     pub wiped: bool,
     pub storage: HashMap<U256, U256>,
-}
-
-/// The layers from the top down.
-fn stack(layers: &Option<Arc<Layer>>) -> impl Iterator<Item = &Arc<Layer>> {
-    std::iter::successors(layers.as_ref(), |layer| layer.below.as_ref())
 }
 
 /// A state that can be opened for reading any number of times.
@@ -46,7 +44,7 @@ pub struct StateData {
     pub store: Option<Arc<Database>>,
     pub root: B256,
     pub trie: Trie<Account>,
-    pub layers: Option<Arc<Layer>>,
+    pub layers: Layers,
     /// Only private states have one: the public state that shows wherever they have nothing of their own.
     pub public: Option<Arc<StateData>>,
 }
@@ -58,7 +56,7 @@ impl StateData {
             store: Some(snapshot.inner.clone()),
             root,
             trie: snapshot.trie(root)?,
-            layers: None,
+            layers: Layers::default(),
             public: None,
         })
     }
@@ -72,12 +70,12 @@ impl StateData {
 
     /// A state without any account, to be written to a database or to stay in memory.
     pub fn empty(store: Option<Arc<Database>>) -> Self {
-        StateData { store, root: EMPTY_ROOT, trie: Trie::default(), layers: None, public: None }
+        StateData { store, root: EMPTY_ROOT, trie: Trie::default(), layers: Layers::default(), public: None }
     }
 
     /// The state of a group, upon a public one.
     pub fn private(public: StateData, root: B256, trie: Trie<Account>) -> Self {
-        StateData { store: public.store.clone(), root, trie, layers: None, public: Some(Arc::new(public)) }
+        StateData { store: public.store.clone(), root, trie, layers: Layers::default(), public: Some(Arc::new(public)) }
     }
 
     pub fn open(&self) -> Result<View> {
@@ -89,16 +87,18 @@ impl StateData {
         }
         let flat_root = snapshot.as_ref().map(Snapshot::flat_root).transpose()?;
         let (flat, layers) = if flat_root == Some(self.root) {
-            (true, None)
+            (true, Layers::default())
         } else {
-            // Wherever in the stack the flat tables stand: what no layer changed is as they show it.
-            let above = stack(&self.layers).any(|layer| flat_root == Some(layer.base));
-            (above, self.layers.clone())
+            // Wherever in the stack the flat tables stand: what no layer above them changed is as they show it.
+            match self.layers.iter().position(|layer| flat_root == Some(layer.base)) {
+                Some(lowest) if lowest + 1 < self.layers.len() => (true, self.layers[..=lowest].into()),
+                found => (found.is_some(), self.layers.clone()),
+            }
         };
         // Read from its nodes, which may have been deleted since somebody began to ask; a layer lies upon the head or near it.
         if let Some(snapshot) = &snapshot
             && !flat
-            && layers.is_none()
+            && layers.is_empty()
             && self.root != EMPTY_ROOT
         {
             snapshot.expect_state(&self.root)?;
@@ -117,7 +117,7 @@ pub struct View {
     pub snapshot: Option<Snapshot>,
     /// The flat tables may be asked for what the layers do not know.
     pub flat: bool,
-    pub layers: Option<Arc<Layer>>,
+    pub layers: Layers,
     /// Below a private state.
     pub public: Option<Box<View>>,
 }
@@ -133,14 +133,10 @@ impl Source for View {
 }
 
 impl View {
-    fn stack(&self) -> impl Iterator<Item = &Arc<Layer>> {
-        stack(&self.layers)
-    }
-
     /// `hash` is keccak(address), which the caller usually needs again.
     pub fn account(&self, address: &Address, hash: &B256) -> Result<Option<FlatAccount>> {
         if self.flat {
-            for layer in self.stack() {
+            for layer in self.layers.iter() {
                 if let Some(change) = layer.accounts.get(address) {
                     return Ok(change.account);
                 }
@@ -166,7 +162,7 @@ impl View {
 
     pub fn storage(&self, address: &Address, hash: &B256, slot: &U256, slot_hash: &B256) -> Result<U256> {
         if self.flat {
-            for layer in self.stack() {
+            for layer in self.layers.iter() {
                 if let Some(change) = layer.accounts.get(address) {
                     if let Some(value) = change.storage.get(slot) {
                         return Ok(*value);
@@ -192,7 +188,7 @@ impl View {
         if *hash == KECCAK256_EMPTY {
             return Ok(Bytecode::default());
         }
-        for layer in self.stack() {
+        for layer in self.layers.iter() {
             if let Some(code) = layer.codes.get(hash) {
                 return Ok(code.clone());
             }

@@ -1,0 +1,68 @@
+//! Root of a list (transactions, receipts), worked out while the list grows.
+//!
+//! Keys are the RLP of positions, and leaves must come in the order of keys: 1 to 127, then 0, then 128 and on. So the
+//! first 128 wait until all of them are there; from then on each goes in as it comes.
+
+use alloy_primitives::B256;
+use alloy_trie::{EMPTY_ROOT_HASH, HashBuilder, Nibbles};
+
+/// Positions whose RLP is a single byte.
+const SHORT: usize = 128;
+
+#[derive(Default)]
+pub struct OrderedRoot {
+    builder: HashBuilder,
+    waiting: Vec<Vec<u8>>,
+    count: usize,
+}
+
+impl OrderedRoot {
+    /// The next item, encoded.
+    pub fn push(&mut self, item: &[u8]) {
+        if self.count < SHORT {
+            self.waiting.push(item.to_vec());
+        } else {
+            add(&mut self.builder, self.count, item);
+        }
+        self.count += 1;
+        if self.count == SHORT {
+            self.release();
+        }
+    }
+
+    fn release(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        for (position, item) in waiting.iter().enumerate().skip(1).chain(waiting.iter().enumerate().take(1)) {
+            add(&mut self.builder, position, item);
+        }
+    }
+
+    pub fn finish(mut self) -> B256 {
+        if self.count == 0 {
+            return EMPTY_ROOT_HASH;
+        }
+        self.release();
+        self.builder.root()
+    }
+}
+
+fn add(builder: &mut HashBuilder, position: usize, item: &[u8]) {
+    builder.add_leaf(Nibbles::unpack(alloy_rlp::encode_fixed_size(&position)), item);
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_trie::root::ordered_trie_root_encoded;
+
+    use super::OrderedRoot;
+
+    #[test]
+    fn grows_to_the_root_of_the_whole_list() {
+        for count in [0, 1, 2, 127, 128, 129, 255, 256, 257, 1000] {
+            let items: Vec<Vec<u8>> = (0..count).map(|index: usize| vec![index as u8 | 1; 1 + index % 70]).collect();
+            let mut root = OrderedRoot::default();
+            items.iter().for_each(|item| root.push(item));
+            assert_eq!(root.finish(), ordered_trie_root_encoded(&items), "{count}");
+        }
+    }
+}
