@@ -6,6 +6,9 @@ it is committed:
     stage    all rules, execution included; nothing is written. Staged blocks can be built upon at once.
     commit   fork choice over everything staged, one `store.commit`, and the change of the head that came of it.
 
+Whoever imports without end does both at once: `detach` takes what is staged out as a `Batch`, another thread writes it
+(`write`), and meanwhile blocks are staged upon it. One batch at a time is being written.
+
 `stage` raises `InvalidBlock` for a block that breaks a rule and remembers it; `UnknownParent` and errors marked
 transient say that it is too early to judge.
 """
@@ -60,6 +63,18 @@ class Staged:
         return Tip(self.header, self.total_difficulty)
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Staged blocks on their way to disk."""
+
+    blocks: tuple[NewBlock, ...]
+    checkpoints: tuple[tuple[str, bytes], ...]
+    change: HeadChange | None
+    """How the head moves with them; None when it stays."""
+    before: Tip
+    """The head that is on disk."""
+
+
 class ImportCore:
     """Verifies and executes blocks, and commits them."""
 
@@ -72,11 +87,13 @@ class ImportCore:
         self.bad_blocks = BadBlocks()
         self._clock = clock
         self._keeps_revert_data = keeps_revert_data
-        # the committed head; `chain.head` follows it when the change is published
+        # the head once what is being written is on disk; `chain.head` follows it when the change is published
         self._tip = chain.tip
         # where the head goes once everything staged is committed
         self._best = chain.tip
         self._staged: dict[Hash32, Staged] = {}
+        # detached and perhaps not written yet
+        self._writing: dict[Hash32, Staged] = {}
         # hashes of the ancestors of the block after `_window_end`, newest first, as BlockEnv takes them
         self._window = b""
         self._window_end: Hash32 = b""
@@ -85,8 +102,12 @@ class ImportCore:
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
         """A header on any branch."""
-        staged = self._staged.get(block_hash)
+        staged = self._pending(block_hash)
         return staged.header if staged is not None else self.chain.header(block_hash)
+
+    def _pending(self, block_hash: Hash32) -> Staged | None:
+        """A block that is not committed, as far as is known; asked before the database, which has it afterwards."""
+        return self._staged.get(block_hash) or self._writing.get(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
         """A header of the canonical chain as it is committed."""
@@ -94,12 +115,12 @@ class ImportCore:
 
     def total_difficulty(self, block_hash: Hash32) -> int | None:
         """Sum of the difficulties up to and including a block."""
-        staged = self._staged.get(block_hash)
+        staged = self._pending(block_hash)
         return staged.total_difficulty if staged is not None else self.chain.total_difficulty(block_hash)
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
         """The ommers of a block."""
-        staged = self._staged.get(block_hash)
+        staged = self._pending(block_hash)
         return staged.ommers if staged is not None else self.chain.ommers(block_hash)
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
@@ -110,7 +131,7 @@ class ImportCore:
 
     def is_known(self, block_hash: Hash32) -> bool:
         """Whether the block is committed or staged."""
-        return block_hash in self._staged or self.chain.header(block_hash) is not None
+        return self.header(block_hash) is not None
 
     def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
         """Verify and execute a block and keep it for `commit`. An `execution` left by the builder is not repeated."""
@@ -198,14 +219,14 @@ class ImportCore:
 
     def state_after(self, parent: HashedHeader) -> State:
         """The world after a block that is committed or staged."""
-        staged = self._staged.get(parent.hash)
+        staged = self._pending(parent.hash)
         if staged is not None:
             return staged.execution.state
         return self.chain.store.state(parent.header.state_root)
 
     def _ancestor_hashes(self, parent: HashedHeader) -> bytes | None:
         """Hashes of the ancestors of a block on `parent`; None when they are all on the canonical chain."""
-        if not self._staged and parent.hash == self._tip.header.hash:
+        if not self._staged and not self._writing and parent.hash == self._tip.header.hash:
             return None
         if self._window_end != parent.parent_hash or not self._window:
             self._window = self._walk_back(parent)
@@ -218,7 +239,7 @@ class ImportCore:
         hashes = [parent.hash]
         cursor = parent
         while len(hashes) < _REACH and cursor.number > 0:
-            if cursor.hash not in self._staged and self.chain.is_canonical(cursor):
+            if self._pending(cursor.hash) is None and self.chain.is_canonical(cursor):
                 first = max(cursor.number - (_REACH - len(hashes)), 0)
                 found = (self.chain.store.canonical_hash(number) for number in range(cursor.number - 1, first - 1, -1))
                 hashes.extend(block_hash for block_hash in found if block_hash is not None)
@@ -235,21 +256,43 @@ class ImportCore:
 
         Whoever calls this hands the change to `Chain.advance`, in the thread the chain's listeners live in.
         """
+        batch = self.detach()
+        if batch is None:
+            return None
+        self.write(batch)
+        return batch.change
+
+    def detach(self) -> Batch | None:
+        """Everything staged, to be written; None when there is nothing. The batch before must have been written."""
+        assert not self._writing, "one batch at a time"
         if not self._staged:
             return None
         change = None
         if self._best.header.hash != self._tip.header.hash:
             change = head_change(self._best, self._tip.header, self)
-        with translated():
-            self.chain.store.commit(
-                [_new_block(staged) for staged in self._staged.values()],
-                [header.hash for header in change.removed] if change is not None else [],
-                [header.hash for header in change.added] if change is not None else [],
-                list(self._checkpoints()),
-            )
+        blocks = tuple(_new_block(staged) for staged in self._staged.values())
+        batch = Batch(blocks, tuple(self._checkpoints()), change, self._tip)
         self._tip = self._best
-        self._staged.clear()
-        return change
+        self._writing, self._staged = self._staged, {}
+        return batch
+
+    def write(self, batch: Batch) -> None:
+        """Commit a batch, in any thread. When that fails, nothing of it and nothing staged upon it remains."""
+        change = batch.change
+        try:
+            with translated():
+                self.chain.store.commit(
+                    batch.blocks,
+                    [header.hash for header in change.removed] if change is not None else [],
+                    [header.hash for header in change.added] if change is not None else [],
+                    batch.checkpoints,
+                )
+        except BaseException:
+            self._tip = batch.before
+            self._writing = {}
+            self.discard()
+            raise
+        self._writing = {}
 
     def _checkpoints(self) -> Iterator[tuple[str, bytes]]:
         """What the engine wants to know again about some of the staged blocks, as named values of the database."""

@@ -1,10 +1,11 @@
 """A file of concatenated RLP blocks into the chain, as fast as the machine allows.
 
-Two threads share the work. The reader cuts the file into blocks, decodes them and has Rust recover all senders on all
+Three threads share the work. The reader cuts the file into blocks, decodes them and has Rust recover all senders on all
 cores; it runs a bounded number of transactions ahead. The caller's thread verifies and executes what the reader hands
-over, each block on the state the one before left behind, and commits in batches: one write transaction, and one wait
-for the disk, for thousands of transactions. Memory is bounded by the two bounds, whatever the size of the file; a
-process that is killed loses at most one batch and continues from there.
+over, each block on the state the one before left behind. The writer commits that in batches, one write transaction,
+and one wait for the disk, for thousands of transactions, while the next batch is executed. Memory is bounded by the
+sizes of chunks and batches, whatever the size of the file; a process that is killed loses at most two batches and
+continues from there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import BinaryIO, Final
 from ophion.chain.block import decode_block, peek_header
 from ophion.chain.block_file import file_size, split_blocks
 from ophion.chain.events import ChainBlock
-from ophion.chain.import_core import ImportCore
+from ophion.chain.import_core import Batch, ImportCore
 from ophion.errors import CommandError, DecodeError, OphionError
 from ophion.native.failures import InvalidBody, translated
 from ophion.primitives import rlp
@@ -95,6 +96,8 @@ class BlockFileImport:
         self._batch_blocks = 0
         self._batch_transactions = 0
         self._batch_started = 0.0
+        self._writer: ThreadPoolExecutor | None = None
+        self._writing: tuple[Batch, Future[None]] | None = None
 
     def run(self, paths: Sequence[Path]) -> ImportProgress:
         """Import the files; every block before one that fails stays.
@@ -103,14 +106,15 @@ class BlockFileImport:
         """
         self._progress.bytes_total = sum(file_size(path) for path in paths)
         done = 0
-        try:
-            for path in paths:
-                self._import(path, done)
-                done += file_size(path)
-        except OphionError:
-            self._flush()
-            raise
-        self._flush()
+        with ThreadPoolExecutor(1, thread_name_prefix="write") as self._writer:
+            try:
+                for path in paths:
+                    self._import(path, done)
+                    done += file_size(path)
+            except OphionError:
+                self._finish()
+                raise
+            self._finish()
         return self._progress
 
     def _import(self, path: Path, done: int) -> None:
@@ -151,13 +155,27 @@ class BlockFileImport:
             self._flush()
 
     def _flush(self) -> None:
-        change = self._core.commit()
-        if change is not None:
-            self._core.chain.advance(change, {})
-            if self._on_commit is not None:
-                self._on_commit()
+        """Hand what is staged to the writer, once it has done with the batch before."""
+        self._await_writer()
+        batch = self._core.detach()
+        if batch is not None:
+            assert self._writer is not None, "made by `run`"
+            self._writing = batch, self._writer.submit(self._core.write, batch)
         self._batch_blocks = 0
         self._batch_transactions = 0
+
+    def _finish(self) -> None:
+        self._flush()
+        self._await_writer()
+
+    def _await_writer(self) -> None:
+        if self._writing is not None:
+            (batch, written), self._writing = self._writing, None
+            written.result()
+            if batch.change is not None:
+                self._core.chain.advance(batch.change, {})
+                if self._on_commit is not None:
+                    self._on_commit()
 
     # --- everything below runs in the reader's thread ---
 
