@@ -23,8 +23,9 @@ use crate::trie::{Account, Child, EMPTY_ROOT, Saver, Trie, save_root};
 
 /// Contract codes kept analysed, so that a call does not look for jump destinations again.
 const CODES_KEPT: usize = 2048;
-/// Accounts and slots touched since the head's trie was last let go of; bounds the memory of cached nodes.
-const TOUCHES_KEPT: usize = 400_000;
+/// Accounts and slots touched since the head's trie was last let go of; bounds the memory of cached nodes, of which each
+/// touch leaves some 500 bytes.
+const TOUCHES_KEPT: usize = 250_000;
 
 pub struct Database {
     pub(super) tables: Tables,
