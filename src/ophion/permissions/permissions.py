@@ -201,8 +201,15 @@ class Permissions:
         """
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
-        task.add_done_callback(self._changes.discard)
-        await asyncio.shield(task)
+        task.add_done_callback(self._changed)
+        # not shielded: where the asker goes in the very moment of a refusal, a shield has nobody to tell it
+        await asyncio.wait({task})
+        task.result()
+
+    def _changed(self, task: asyncio.Task[None]) -> None:
+        self._changes.discard(task)
+        if not task.cancelled():
+            task.exception()  # told to whoever asked, unless he is gone
 
     async def _change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
         async with self._turn:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from ophion.errors import ConfigError, RulesError
 from ophion.permissions.options import PermissionConfig
 from ophion.permissions.permissions import RELOAD_FAILED, Permissions
 from ophion.primitives.enode import Enode
+from ophion.runtime.lanes import InlineLane
 
 A, B = bytes([1]) * 20, bytes([2]) * 20
 
@@ -118,3 +121,29 @@ def test_a_reload_swaps_both_lists_or_none(path: Path, tmp_path: Path) -> None:
     nodes_file.write_text(f'nodes-whitelist=["{OTHER.url}"]')
     permissions.reload()
     assert (list(permissions.accounts), list(permissions.nodes)) == ([B], [OTHER])
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_refusal_nobody_waits_for_any_more_is_no_news(permissions: Permissions, turns: int) -> None:
+    """Whoever asked may go at any moment, also in that of the refusal."""
+    heard: list[object] = []
+
+    def refuse() -> None:
+        raise RulesError("no")
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: heard.append(context))
+        asked = loop.create_task(permissions.change(InlineLane("read"), lambda: refuse))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.wait({asked})
+        if not asked.cancelled():
+            assert isinstance(asked.exception(), RulesError)
+        for _ in range(6):
+            await asyncio.sleep(0)
+
+    asyncio.run(story())
+    gc.collect()
+    assert heard == []
