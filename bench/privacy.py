@@ -113,7 +113,7 @@ def signed(client: PrivateClient, other: bytes, contract: str, most: int) -> lis
     return lines
 
 
-def flood(seconds: int, most: int) -> dict[str, object]:
+def flood(seconds: int, most: int, connections: int) -> dict[str, object]:
     options = ("--privacy-enabled", "--tx-pool-max-size=65536", "--logging=WARN")
     with tempfile.TemporaryDirectory(prefix="ophion-privacy-") as folder:
         path = Path(folder)
@@ -130,7 +130,7 @@ def flood(seconds: int, most: int) -> dict[str, object]:
             before, first = processor_s(network), network.height(0)
             url = f"http://127.0.0.1:{network.nodes[0].ports['json-rpc']}"
             asked = subprocess.run(
-                ["wrk", "-t1", "-c64", f"-d{seconds}s", "--timeout", "30s", "-s", str(script), url],
+                ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script), url],
                 capture_output=True,
                 text=True,
                 check=True,
@@ -200,13 +200,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--most", type=int, default=60_000)
+    parser.add_argument("--connections", type=int, default=256)
     parser.add_argument("--markers", action="store_true")
     chosen = parser.parse_args()
     if chosen.markers:
         with tempfile.TemporaryDirectory(prefix="ophion-privacy-") as folder:
             print(json.dumps(asyncio.run(imports(Path(folder)))))
         return
-    print(json.dumps(flood(chosen.seconds, chosen.most)))
+    print(json.dumps(flood(chosen.seconds, chosen.most, chosen.connections)))
 
 
 if __name__ == "__main__":

@@ -166,6 +166,7 @@ class Follower:
             await self._settle_late()
             if not self._wake.is_set():
                 await self._wake.wait()
+            await asyncio.sleep(0)  # whoever has imported a block goes on first
 
     async def _step(self) -> None:
         """From the mark to the head, or as far as one batch goes."""
