@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeAlias, TypedDict
+from typing import Final, TypeAlias, TypedDict, TypeVar
 
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.queries import BlockView
-from ophion.enclave.contract import Enclave, EnclaveAway, Received
+from ophion.enclave.contract import Enclave, Received
+from ophion.errors import EnclaveError
 from ophion.native.privacy import PrivateBatch, PrivateLedger
 from ophion.native.tracing import TraceStream
 from ophion.primitives.block import HashedHeader
@@ -28,6 +29,8 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _BLOCKS_AT_ONCE: Final = 128
 _MARKERS_AT_ONCE: Final = 4096
@@ -278,10 +281,14 @@ class Follower:
         return lambda: batch.trace(view.state, view.env, header.hash, payloads, limit_s, **self._rules())
 
     async def _receive(self, keys: list[bytes]) -> list[Received | None]:
+        return await self._answer(lambda: self._enclave.receive_many(keys))
+
+    async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What the enclave answers, however long it takes to be there."""
         while True:
             try:
-                received = await self._enclave.receive_many(keys)
-            except EnclaveAway as error:
+                answer = await ask()
+            except EnclaveError as error:
                 if not self.is_waiting_for_enclave:
                     log.warning("private transactions wait for the enclave: %s", error)
                 self.is_waiting_for_enclave = True
@@ -291,12 +298,12 @@ class Follower:
             if self.is_waiting_for_enclave:
                 log.info("the enclave answers again")
                 self.is_waiting_for_enclave = False
-            return received
+            return answer
 
     async def _members_of(self, group_id: bytes) -> list[bytes] | None:
         known = self._members.get(group_id)
         if known is None:
-            group = await self._enclave.group(group_id)
+            group = await self._answer(lambda: self._enclave.group(group_id))
             if group is None:
                 return None
             if len(self._members) >= _GROUPS_KEPT:
@@ -338,7 +345,8 @@ class Follower:
         found, start = 0, b""
         while True:
             keys, after = await self._lanes.private.run(partial(self.ledger.unread, start, _LATE_AT_ONCE))
-            received = await self._receive(keys) if keys else []
+            # not with patience: a client waits
+            received = await self._enclave.receive_many(keys) if keys else []
             turned_up = [key for key, one in zip(keys, received, strict=True) if one is not None]
             if turned_up:
                 await self._lanes.write.run(partial(self.ledger.note_late, turned_up))
