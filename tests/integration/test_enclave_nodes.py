@@ -103,15 +103,11 @@ def test_members_read_and_nobody_else_sees_anything(network: TestNetwork) -> Non
 
 
 def test_a_node_looks_for_its_enclave_outside_and_goes_on_without(tmp_path: Path) -> None:
-    with NodeProcess(tmp_path / "inside", "--network=dev", "--privacy-enabled", "--privacy-enclave-http-port=0") as one:
+    usual = ("--network=dev", "--privacy-enabled", "--min-gas-price=0")
+    with NodeProcess(tmp_path / "inside", *usual, "--privacy-enclave-http-port=0") as one:
         key_file = one.data_path / "privacy" / "nodeKey.pub"
         url = f"http://127.0.0.1:{one.ports['enclave-http']}"
-        options = (
-            "--network=dev",
-            "--privacy-enabled",
-            f"--privacy-url={url}",
-            f"--privacy-public-key-file={key_file}",
-        )
+        options = (*usual, f"--privacy-url={url}", f"--privacy-public-key-file={key_file}")
         with NodeProcess(tmp_path / "client", *options) as client:
             wait_for(lambda: "enclave found" in client.output())
             assert "does not hold the key" not in client.output()
