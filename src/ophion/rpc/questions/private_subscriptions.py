@@ -6,6 +6,7 @@ itself; should this service fall behind its queue, subscribers are disconnected 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _MOST: Final = 16_384
 _MOST_BYTES: Final = 8 * MEBIBYTE
 _SHARE: Final = 4
 _LOGS: Final = "logs"
+_AT_A_TIME: Final = 32
+"""Transactions whose logs are sent before others get their turn on the loop."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +107,7 @@ class PrivateSubscriptions:
             try:
                 async for event in events:
                     if self._by_id:
-                        self._send(event)
+                        await self._send(event)
             except SubscriptionLagged as error:
                 logger.warning("subscribers are disconnected: %s", error)
                 for one in tuple(self._by_id.values()):
@@ -113,8 +116,13 @@ class PrivateSubscriptions:
             finally:
                 events.close()
 
-    def _send(self, event: Followed) -> None:
+    async def _send(self, event: Followed) -> None:
+        sent = 0
         for executed in event.executed:
             for one in [one for one in self._by_id.values() if one.query.group == executed.group]:
-                for log in marker_logs(self._ledger, one.query, executed.place, executed.is_removed):
+                sent += 1
+                if sent % _AT_A_TIME == 0:
+                    await asyncio.sleep(0)
+                logs = marker_logs(self._ledger, one.query, executed.place, executed.is_removed)
+                for log in logs if one.id in self._by_id else ():
                     one.send(orjson.dumps(log))
