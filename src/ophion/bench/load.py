@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -88,10 +88,11 @@ class Load:
         watch = Watch(self._lines[0], self._clock, {one.hash: 0.0 for one in signed})
         await watch.begin()
         watching = asyncio.create_task(watch.run())
+        refusals: dict[str, str] = {}
         try:
-            await self._send(step, signed, batches, watch)
+            await self._send(step, signed, batches, watch, refusals)
             ended = self._clock.monotonic()
-            while watch.missing > sum(step.refused.values()) and self._clock.monotonic() - ended < drain_s:
+            while watch.is_waiting(refusals) and self._clock.monotonic() - ended < drain_s:
                 if watching.done():
                     break
                 await asyncio.sleep(_LOOK_S)
@@ -104,6 +105,8 @@ class Load:
             raise watching.exception() or AssertionError
         step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]
         step.blocks = watch.blocks
+        # one that is mined all the same had been sent in an earlier step, and was let in by what was made again
+        step.refused = Counter(words for hash, words in refusals.items() if hash not in watch.mined)
         if watch.missing:
             await self._senders.agree(self._lines[0])
         return step
@@ -114,7 +117,9 @@ class Load:
             await line.close()
         self._lines.clear()
 
-    async def _send(self, step: Step, signed: Sequence[Signed], batches: int, watch: Watch) -> None:
+    async def _send(
+        self, step: Step, signed: Sequence[Signed], batches: int, watch: Watch, refusals: dict[str, str]
+    ) -> None:
         size, began = step.shape.batch, self._clock.monotonic()
         pause = step.shape.batch / step.rate
         numbers = iter(range(batches))
@@ -129,7 +134,7 @@ class Load:
                 for one in part:
                     watch.due[one.hash] = due
                 step.late_s = max(0.0, self._clock.monotonic() - due)
-                await self._post(step, line, part)
+                await self._post(step, line, part, refusals)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -138,7 +143,7 @@ class Load:
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
 
-    async def _post(self, step: Step, line: Connection, part: Sequence[Signed]) -> None:
+    async def _post(self, step: Step, line: Connection, part: Sequence[Signed], refusals: dict[str, str]) -> None:
         began = self._clock.monotonic()
         requests = [
             b'{"jsonrpc":"2.0","id":%d,"method":"eth_sendRawTransaction","params":[%b]}' % (number, one.text)
@@ -147,10 +152,12 @@ class Load:
         answers = await line.post(requests[0] if len(requests) == 1 else b"[%b]" % b",".join(requests))
         step.answer_s.append(self._clock.monotonic() - began)
         step.sent += len(part)
-        for answer in answers if isinstance(answers, list) else [answers]:
+        if not isinstance(answers, list):
+            answers = [answers] * len(part)
+        for one, answer in zip(part, answers, strict=False):
             words = _refusal(answer)
             if words is not None:
-                step.refused[words] += 1 if isinstance(answers, list) else len(part)
+                refusals[one.hash] = words
 
 
 def _refusal(answer: Any) -> str | None:
@@ -177,6 +184,10 @@ class Watch:
     def missing(self) -> int:
         """Transactions that are in no block yet."""
         return len(self.due) - len(self.mined)
+
+    def is_waiting(self, refusals: Mapping[str, str]) -> bool:
+        """Whether there are transactions that nobody refused and no block holds."""
+        return self.missing > sum(hash not in self.mined for hash in refusals)
 
     async def begin(self) -> None:
         """From the next block on."""

@@ -105,11 +105,14 @@ class Search:
         return False
 
     async def _confirm(self, rate: float) -> None:
+        known = self._found.limit if any(not kept_up(step) for step in self._found.steps) else None
         for _ in range(_ATTEMPTS):
             if await self._holds(rate, self._step_s * _CONFIRMED):
                 self._found.best = self._found.steps[-1]
-                return
+                break
             rate *= _STEP_BACK
+        # what gave way first says more than why a rate just below it was too much for longer
+        self._found.limit = known or self._found.limit
 
     def _has_time(self) -> bool:
         return self._clock.monotonic() < self._until

@@ -51,6 +51,12 @@ def limit_of(step: Step) -> str:
     if step.refused:
         words, count = step.refused.most_common(1)[0]
         return f"The node refused {count} of {step.sent} transactions: {words}"
+    lost = step.sent - step.mined
+    if step.drained_s is None and lost:
+        return (
+            f"{lost} of {step.sent} transactions were accepted and never mined: what waits is more than the pool of the"
+            " node holds."
+        )
     full = [block for block in step.blocks if block.gas_used >= _FULL * block.gas_limit]
     if step.blocks and len(full) * 2 >= len(step.blocks):
         block = max(full, key=lambda one: one.transactions)

@@ -38,6 +38,9 @@ def test_a_client_that_cannot_send_on_time_proves_nothing() -> None:
 
 def test_what_held_it_back_is_said() -> None:
     assert limit_of(step_of(10, refused="Nonce too low")) == "The node refused 3 of 40 transactions: Nonce too low"
+    lost = step_of(100)
+    lost.drained_s, lost.mined_s = None, lost.mined_s[:300]
+    assert limit_of(lost).startswith("100 of 400 transactions were accepted and never mined: ")
     full = step_of(2_000, gas_limit=21_000_000)
     assert limit_of(full) == (
         "Blocks are full: 1000 transactions fill the gas limit of 21,000,000; there is one every 1.00 s."
