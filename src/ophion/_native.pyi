@@ -51,7 +51,6 @@ def recover_address(digest: bytes, signature: bytes, /) -> bytes: ...
 def recover_addresses(pairs: Sequence[tuple[bytes, bytes]], /) -> list[bytes | None]:
     """Who made each of many (digest, signature) on all cores; None for what is no signature of anybody."""
 
-
 # --- the enclave --------------------------------------------------------------------------------
 
 MOST_SEALED_BOXES: int
@@ -82,7 +81,14 @@ class EnclaveKeyring:
     @property
     def public_keys(self) -> list[bytes]: ...
     def seal(
-        self, payload: bytes, sender: bytes, recipients: Sequence[bytes], members: int, group: bytes, randomness: bytes, /
+        self,
+        payload: bytes,
+        sender: bytes,
+        recipients: Sequence[bytes],
+        members: int,
+        group: bytes,
+        randomness: bytes,
+        /,
     ) -> tuple[bytes, bytes]:
         """(key, record); 80 random bytes. CallRefused for a sender that is not ours, or a recipient that is not sound."""
 
@@ -104,10 +110,14 @@ def enclave_public_key(secret: bytes, /) -> bytes: ...
 def is_sound_enclave_key(key: bytes, /) -> bool:
     """32 bytes, canonical, not of low order."""
 
-def lock_enclave_key(secret: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /) -> bytes:
+def lock_enclave_key(
+    secret: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
+) -> bytes:
     """argon2id (memory in KiB, iterations, lanes), then XSalsa20-Poly1305."""
 
-def unlock_enclave_key(locked: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /) -> bytes | None:
+def unlock_enclave_key(
+    locked: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
+) -> bytes | None:
     """None for a wrong password; DecodeError for costs beyond reason."""
 
 # --- small tries --------------------------------------------------------------------------------
@@ -162,9 +172,7 @@ class Transaction:
     def intrinsic_gas(self, fork: str, /) -> int:
         """Gas that must at least be offered under that fork (floor of EIP-7623 included)."""
 
-    def terms(
-        self, fork: str, /
-    ) -> tuple[bytes, bytes, int, int | None, int, int, int, int, int, int, int, bool]:
+    def terms(self, fork: str, /) -> tuple[bytes, bytes, int, int | None, int, int, int, int, int, int, int, bool]:
         """What admission asks about, in one crossing: hash, sender, type, chain id, nonce, gas limit, max fee, max tip
         (the last two the gas price of old transactions), cost, bytes in a block, intrinsic gas under the fork, is_low_s."""
 
@@ -933,7 +941,9 @@ class FrameReader:
     def __new__(cls, most_frame: int, most_message: int, /) -> FrameReader: ...
     held_bytes: int
     """What there is of a message that has not ended."""
-    def read(self, data: bytes, start: int, most_frames: int, /) -> tuple[int, list[tuple[int, bytes]], int, int | None]:
+    def read(
+        self, data: bytes, start: int, most_frames: int, /
+    ) -> tuple[int, list[tuple[int, bytes]], int, int | None]:
         """Looks at some frames. Where to go on; opcodes (text 1, binary 2, close 8 with its code, ping 9) with payloads; how many
         pings and pongs there were; and the code to close with when the client broke a rule."""
 
@@ -1025,9 +1035,7 @@ class PrivateBatch:
         always_increments: bool = False,
     ) -> TraceStream:
         """Flat trace of the last of these payloads of one group in a block; nothing is kept."""
-    def commit(
-        self, store: Store, followed: tuple[bytes, int] | None, settled: Sequence[bytes] = (), /
-    ) -> None:
+    def commit(self, store: Store, followed: tuple[bytes, int] | None, settled: Sequence[bytes] = ..., /) -> None:
         """Write everything, with the block that has been reached and the late payloads that are dealt with."""
 
 @final
