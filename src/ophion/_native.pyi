@@ -358,7 +358,7 @@ class OpenBlock:
     For one thread at a time. A failure of the database ends it.
     """
 
-    def __init__(self, state: State, env: BlockEnv, keep_revert_data: bool, /) -> None: ...
+    def __new__(cls, state: State, env: BlockEnv, keep_revert_data: bool, /) -> OpenBlock: ...
     def take(self, candidates: Sequence[Transaction], deadline_s: float, /) -> Taken:
         """Run candidates in the given order until gas or the deadline comes to an end."""
 
