@@ -96,7 +96,7 @@ def test_pages_of_other_origins_are_refused(node: NodeProcess) -> None:
 
 
 def test_the_page_and_its_files_are_served(node: NodeProcess) -> None:
-    for path in ("/graphql", "/graphql/ui", "/graphql/ui/page.js", "/graphql/ui/page.css"):
+    for path in ("/graphql", "/graphql/ui", "/graphql/ui/editor/page.js", "/graphql/ui/page.css"):
         status, headers, body = exchange(node, "GET", path, headers={"Accept": "text/html"})
         assert status == 200
         assert body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -35,13 +36,16 @@ def javascript(name: str) -> Path:
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("Node.js is not installed")
     folder = EXAMPLES / name
-    if not (folder / "node_modules").exists():
-        fetched = subprocess.run(
-            ["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, timeout=300, check=False
-        )
-        if fetched.returncode != 0:
-            shutil.rmtree(folder / "node_modules", ignore_errors=True)
-            pytest.skip("npm packages cannot be fetched here")
+    # several processes run tests at once: whoever comes second waits until the packages are all there
+    with (folder / "package-lock.json").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "node_modules").exists():
+            fetched = subprocess.run(
+                ["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, timeout=300, check=False
+            )
+            if fetched.returncode != 0:
+                shutil.rmtree(folder / "node_modules", ignore_errors=True)
+                pytest.skip("npm packages cannot be fetched here")
     return folder
 
 

@@ -176,6 +176,15 @@ class BlockGossip:
             held.blocks -= 1
             held.size -= coming.size
 
+    def joined(self, peer: EthPeer) -> None:
+        """A peer has said which chain it has. If ours has moved since we said so, nobody has told this peer yet.
+
+        Two signers of Clique that make the same block while they meet would wait for each other for ever.
+        """
+        head = self._chain.head
+        if self._is_open and head.hash not in peer.known_blocks:
+            self._tell(peer, head, encode_new_hashes([(head.hash, head.number)]))
+
     def left(self, peer: EthPeer) -> None:
         """A peer is gone. What waits for a parent goes with it, what is being imported stays on its way."""
         self._fetcher.left(peer)
@@ -337,5 +346,9 @@ class BlockGossip:
     def _announce_hash(self, header: HashedHeader) -> None:
         payload = encode_new_hashes([(header.hash, header.number)])
         for peer in self._peers:
-            if header.hash not in peer.known_blocks and peer.send(Code.NEW_BLOCK_HASHES, payload):
-                peer.known_blocks.add(header.hash)
+            if header.hash not in peer.known_blocks:
+                self._tell(peer, header, payload)
+
+    def _tell(self, peer: EthPeer, header: HashedHeader, payload: bytes) -> None:
+        if peer.send(Code.NEW_BLOCK_HASHES, payload):
+            peer.known_blocks.add(header.hash)

@@ -106,6 +106,7 @@ class EthPeer:
         """Say which chain this node has, at once; the peer must do the same within five seconds."""
         status = self._host.status(self.version)
         self.peer.send(NAME, Code.STATUS, self.version.write_status(status))
+        self.known_blocks.add(status.best_hash)
         self.peer.spawn(self._expect_status())
 
     @property

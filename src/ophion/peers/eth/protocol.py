@@ -130,6 +130,7 @@ class EthProtocol:
 
     def became_ready(self, peer: EthPeer) -> None:
         self.peers.add(peer)
+        self.blocks.joined(peer)
         self.transactions.joined(peer)
 
     def raised(self, peer: EthPeer) -> None:

@@ -52,6 +52,19 @@ def test_a_new_block_reaches_everybody_and_nobody_twice(tmp_path: Path) -> None:
     told(tmp_path, 3, story)
 
 
+def test_a_block_made_while_a_peer_introduces_itself_reaches_it(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode) -> None:
+        near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        near.is_open = False  # what the other one says is still under way
+        block, _ = await one.node.mine(legacy_transaction(DEV_KEYS[1], 0))
+        near.is_open = True
+        near.deliver(*far.sent[0])
+        await asyncio.sleep(2)
+        assert two.chain.head.hash == block.hash
+
+    told(tmp_path, 2, story)
+
+
 def test_a_peer_that_announces_without_end_is_left(tmp_path: Path) -> None:
     async def story(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
