@@ -26,6 +26,7 @@ from ophion.primitives.types import Address
 from ophion.testing.process import NodeProcess
 from ophion.testing.relay import Relay
 from ophion.testing.signing import DEV_KEYS
+from ophion.testing.tap import Tap
 
 CHAIN_ID: Final = 1337
 _LOOPBACK: Final = "127.0.0.1"
@@ -96,11 +97,15 @@ class TestNetwork:
         period_s: int = 1,
         timeout_s: int = 2,
         relayed: bool = False,
+        tapped: int | None = None,
         options: Sequence[str] = (),
         clocks: dict[int, float] | None = None,
         own: dict[int, Sequence[str]] | None = None,
     ) -> None:
-        """`clocks`: by how many seconds the clocks of some nodes are ahead; `own`: further options of some nodes."""
+        """`clocks`: by how many seconds the clocks of some nodes are ahead; `own`: further options of some nodes.
+
+        `tapped`: everything that one node hears of the others is kept.
+        """
         count = validators + followers
         self.path = path
         self.engine = engine
@@ -109,12 +114,18 @@ class TestNetwork:
         """Of the validators in the order of their turns, then of the followers."""
         self.keys += [member_key(1000 + index) for index in range(followers)]
         self.ports = free_ports(count)
-        self.relays = {
+        self.taps = {
+            (here, there): Tap(self.ports[there], self.keys[there], self.keys[here])
+            for here in range(count)
+            for there in range(count)
+            if tapped in (here, there) and here != there
+        }
+        self.relays: dict[tuple[int, int], Relay] = {
             (here, there): Relay(self.ports[there])
             for here in range(count)
             for there in range(count)
             if relayed and here != there
-        }
+        } | self.taps
         self.genesis_file = path / "genesis.json"
         members = [key.address for key in self.keys[:validators]]
         self.genesis_file.write_text(json.dumps(network_genesis(engine, members, period_s, timeout_s)))
@@ -187,6 +198,13 @@ class TestNetwork:
             relay.is_cut = False
 
     # --- what tests see -------------------------------------------------------------------------
+
+    def heard(self, index: int) -> list[bytes]:
+        """Every message that a tapped node has received, opened."""
+        found: list[bytes] = []
+        for (here, there), tap in self.taps.items():
+            found += (tap.to_dialler if here == index else []) + (tap.to_target if there == index else [])
+        return found
 
     def height(self, index: int) -> int:
         return int(self.nodes[index].rpc("eth_blockNumber"), 16)

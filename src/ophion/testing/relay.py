@@ -5,10 +5,13 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 _CHUNK: Final = 65536
 _TICK_S: Final = 0.05
+
+Passed: TypeAlias = Iterable[tuple[socket.socket, bytes]]
 
 
 class Relay:
@@ -66,6 +69,10 @@ class Relay:
             one.settimeout(1)
             self._partner[one] = other
             selector.register(one, selectors.EVENT_READ)
+        self._connected(near, far)
+
+    def _connected(self, near: socket.socket, far: socket.socket) -> None:
+        """Somebody came, and the other side was there."""
 
     def _pass_on(self, selector: selectors.BaseSelector, source: socket.socket) -> None:
         partner = self._partner.get(source)
@@ -74,11 +81,16 @@ class Relay:
         try:
             data = source.recv(_CHUNK)
             if data:
-                partner.sendall(data)
+                for target, passed in self._through(source, partner, data):
+                    target.sendall(passed)
                 return
         except OSError:
             pass
         self._close(selector, source)
+
+    def _through(self, source: socket.socket, partner: socket.socket, data: bytes) -> Passed:
+        """What becomes of bytes: they go to the other side as they are."""
+        return ((partner, data),)
 
     def _close(self, selector: selectors.BaseSelector, one: socket.socket) -> None:
         other = self._partner.pop(one)

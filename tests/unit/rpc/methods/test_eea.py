@@ -237,13 +237,16 @@ def test_all_of_it_survives_a_restart(tmp_path: Path) -> None:
 
 
 PRIVATE_METHODS = sorted(
-    spec.name for spec in all_methods().specs if spec.group in ("eea", "priv", "privx") and len(spec.transports) > 1
+    (spec.name, transport)
+    for spec in all_methods().specs
+    if spec.group in ("eea", "priv", "privx")
+    for transport in spec.transports
 )
 
 
-@pytest.mark.parametrize("name", PRIVATE_METHODS)
-def test_each_method_says_that_privacy_is_off(dev: Interface, name: str) -> None:
-    dispatcher = dev.dispatcher_for("http", (*GROUPS, "priv"))
+@pytest.mark.parametrize(("name", "transport"), PRIVATE_METHODS)
+def test_each_method_says_that_privacy_is_off(dev: Interface, name: str, transport: str) -> None:
+    dispatcher = dev.dispatcher_for(transport, (*GROUPS, "priv"))
     for params in ("[]", '["nonsense",{},7,8,9]'):
         body = b'{"jsonrpc":"2.0","id":1,"method":"%b","params":%b}' % (name.encode(), params.encode())
         error = dev.message(body, dispatcher)["error"]
