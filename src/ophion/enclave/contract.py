@@ -87,7 +87,10 @@ class Enclave(Protocol):
     name: str
     """Of the service that it is."""
     on_late: Callable[[Sequence[bytes]], None] | None
-    """Called on the loop with the keys of payloads that arrived from others, after they are durable here."""
+    """Called on the loop with the keys of payloads that arrived from others, after they are durable here; without any
+    when an enclave outside is back and may have got whatever it likes."""
+    tells_late: bool
+    """Whether `on_late` names what arrived. One outside does not: it has to be asked again."""
 
     @property
     def keys(self) -> tuple[bytes, ...]:

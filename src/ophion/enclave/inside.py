@@ -72,6 +72,7 @@ class InnerEnclave:
     """Keys, payloads, groups and their delivery. All of it belongs to the event loop."""
 
     name = "enclave"
+    tells_late = True
 
     def __init__(
         self,

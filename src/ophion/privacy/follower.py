@@ -25,6 +25,7 @@ from ophion.native.privacy import PrivateBatch, PrivateLedger
 from ophion.native.tracing import TraceStream
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
+from ophion.privacy.retries import MOST_REMEMBERED, Retries
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.topic import Topic
 
@@ -113,6 +114,7 @@ class Follower:
         self._precompile = precompile
         self._always_increments = always_increments
         self._members: dict[bytes, tuple[bytes, ...]] = {}
+        self._retries = Retries(self._look_for)
         self._wake = asyncio.Event()
         self._moved: asyncio.Future[None] | None = None
         """Done with the next step, where somebody waits for it."""
@@ -158,10 +160,23 @@ class Follower:
 
     def _on_late(self, keys: Sequence[bytes]) -> None:
         self._wake.set()
+        if not self._enclave.tells_late:
+            self._retries.hurry()
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Follow until cancelled."""
         ready()
+        if self._enclave.tells_late:
+            await self._follow()
+            return
+        # those of before this start are among what is asked for again
+        unread, _ = await self._lanes.private.run(partial(self.ledger.unread, b"", MOST_REMEMBERED))
+        self._retries.missed(unread)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._retries.run(), name="late payloads")
+            tasks.create_task(self._follow(), name="private transactions")
+
+    async def _follow(self) -> None:
         while True:
             self._wake.clear()
             while not self.is_at_head:
@@ -263,6 +278,9 @@ class Follower:
         if not places:
             return payloads
         received = await self._receive([place.payload_key for place in places])
+        if only is None and not self._enclave.tells_late:
+            missed = (place.payload_key for place, one in zip(places, received, strict=True) if one is None)
+            self._retries.missed(missed)
         for place, found in zip(places, received, strict=True):
             if found is not None and only in (None, found.group_id):
                 group, key = found.group_id, place.payload_key
@@ -346,15 +364,19 @@ class Follower:
         while True:
             keys, after = await self._lanes.private.run(partial(self.ledger.unread, start, _LATE_AT_ONCE))
             # not with patience: a client waits
-            received = await self._enclave.receive_many(keys) if keys else []
-            turned_up = [key for key, one in zip(keys, received, strict=True) if one is not None]
-            if turned_up:
-                await self._lanes.write.run(partial(self.ledger.note_late, turned_up))
-                self._wake.set()
-            found += len(turned_up)
+            found += len(await self._look_for(keys))
             if after is None:
                 return found
             start = after
+
+    async def _look_for(self, keys: list[bytes]) -> list[bytes]:
+        """Ask for payloads whose markers were passed; those that are there now, which are executed soon."""
+        received = await self._enclave.receive_many(keys) if keys else []
+        turned_up = [key for key, one in zip(keys, received, strict=True) if one is not None]
+        if turned_up:
+            await self._lanes.write.run(partial(self.ledger.note_late, turned_up))
+            self._wake.set()
+        return turned_up
 
     def _has_receipt(self, place: MarkerPlace) -> bool:
         return self.ledger.receipt(place.block, place.hash) is not None

@@ -30,9 +30,10 @@ _PRIVATE_FROM: Final = 9
 
 
 class OuterEnclave:
-    """The operations of an enclave as requests. What it keeps is out of our hands: nothing is fetched or late."""
+    """The operations of an enclave as requests. What it keeps is out of our hands, and when it came there."""
 
     name = "enclave outside"
+    tells_late = False
 
     def __init__(self, client: HttpClient, key: bytes) -> None:
         self.keys: tuple[bytes, ...] = (key,)
@@ -132,6 +133,8 @@ class OuterEnclave:
             log.warning("enclave away url=%s: %s", self._client.url, problem)
             return
         log.info("enclave found url=%s", self._client.url)
+        if was_up is False and self.on_late is not None:
+            self.on_late(())
         await self._look_for_key()
 
     async def _look_for_key(self) -> None:

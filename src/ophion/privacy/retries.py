@@ -1,0 +1,119 @@
+"""`Retries`: payloads that an enclave outside did not have when their markers came.
+
+It does not say when one arrives, and "I have none" may mean that this node is no participant, or that the sender's
+enclave has not reached it yet. So it is asked again: soon at first, then less and less often, and for a day. So many
+payloads are remembered; the oldest give way, and `priv_catchUp` still finds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from ophion.errors import EnclaveError
+
+log = logging.getLogger(__name__)
+
+MOST_REMEMBERED: Final = 10_000
+AT_ONCE: Final = 256
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 300.0
+GIVE_UP_S: Final = 24 * 3600.0
+_BREATH_S: Final = 1.0
+"""Between two questions, however many payloads are due."""
+
+
+class _Missed:
+    """A payload that was not there."""
+
+    __slots__ = ("due", "pause_s", "since")
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.due = since + FIRST_PAUSE_S
+        self.pause_s = FIRST_PAUSE_S
+
+
+class Retries:
+    """When to ask for which payload again."""
+
+    def __init__(self, look_for: Callable[[list[bytes]], Awaitable[list[bytes]]]) -> None:
+        """`look_for` asks the enclave and sees to what turned up; it returns the keys of that."""
+        self._look_for = look_for
+        self._missed: dict[bytes, _Missed] = {}
+        """In the order in which they were missed."""
+        self._due: list[tuple[float, bytes]] = []
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._missed)
+
+    def missed(self, keys: Iterable[bytes]) -> None:
+        """These were asked for and are not there."""
+        now = asyncio.get_running_loop().time()
+        for key in keys:
+            if key in self._missed:
+                continue
+            if len(self._missed) >= MOST_REMEMBERED:
+                del self._missed[next(iter(self._missed))]
+            one = self._missed[key] = _Missed(now)
+            heapq.heappush(self._due, (one.due, key))
+        if len(self._due) > 2 * MOST_REMEMBERED:  # most of it has given way
+            self._due = sorted((one.due, key) for key, one in self._missed.items())
+        self._changed.set()
+
+    def hurry(self) -> None:
+        """Anything may have arrived: everything is asked for now, and soon again."""
+        now = asyncio.get_running_loop().time()
+        for one in self._missed.values():
+            one.pause_s, one.due = FIRST_PAUSE_S, now
+        self._due = [(now, key) for key in self._missed]
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._changed.clear()
+            keys = self._take(loop.time())
+            if keys:
+                await self._ask(keys)
+                await asyncio.sleep(_BREATH_S)
+                continue
+            pause = None if not self._due else max(0.0, self._due[0][0] - loop.time())
+            try:
+                async with asyncio.timeout(pause):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    def _take(self, now: float) -> list[bytes]:
+        """Keys whose turn it is; each comes again after a pause."""
+        taken: list[bytes] = []
+        while self._due and self._due[0][0] <= now and len(taken) < AT_ONCE:
+            _, key = heapq.heappop(self._due)
+            one = self._missed.get(key)
+            if one is None or one.due > now:
+                continue  # it has given way, turned up, or has another turn
+            if now - one.since > GIVE_UP_S:
+                del self._missed[key]
+                continue
+            taken.append(key)
+            one.pause_s = min(2 * one.pause_s, LONGEST_PAUSE_S)
+            one.due = now + one.pause_s
+            heapq.heappush(self._due, (one.due, key))
+        return taken
+
+    async def _ask(self, keys: list[bytes]) -> None:
+        try:
+            found = await self._look_for(keys)
+        except EnclaveError as error:
+            log.debug("payloads cannot be asked for: %s", error)
+            return
+        for key in found:
+            self._missed.pop(key, None)
+        if found:
+            log.info("payloads came late count=%d", len(found))
