@@ -14,6 +14,7 @@ from ophion.runtime.options import option
 from ophion.runtime.options import port as valid_port
 
 _SWITCH = "--privacy-enabled"
+_SESSIONS = "devp2p"
 
 
 def _url(text: str) -> str:
@@ -25,6 +26,10 @@ def _url(text: str) -> str:
     if not is_valid:
         raise ValueError(f"expected a URL with http or https but was '{text}'")
     return text.rstrip("/")
+
+
+def _peer(text: str) -> str:
+    return text if text == _SESSIONS else _url(text)
 
 
 def _enclave_key(text: str) -> bytes:
@@ -92,6 +97,28 @@ class EnclaveConfig:
         needs=_SWITCH,
         help="Serve the enclave inside on this port; 0 takes a free one. Whoever reaches it reads every payload.",
     )
+    peers: tuple[str, ...] = option(
+        "--privacy-enclave-peers",
+        default=(),
+        metavar="URL",
+        parse=_peer,
+        needs=_SWITCH,
+        help="Enclaves of members whose nodes are no peers, by the URL of their --privacy-enclave-port; devp2p stands "
+        "for those of peers, which are found anyway.",
+    )
+    peer_host: str = option(
+        "--privacy-enclave-host",
+        default="0.0.0.0",
+        needs=_SWITCH,
+        help="Address on which other enclaves reach this one.",
+    )
+    peer_port: int | None = option(
+        "--privacy-enclave-port",
+        default=None,
+        check=lambda port: None if port is None else valid_port(port),
+        needs=_SWITCH,
+        help="Port on which enclaves of nodes that are no peers reach this one; 0 takes a free one.",
+    )
     tls_enabled: bool = option(
         "--privacy-tls-enabled", default=False, needs=_SWITCH, help="TLS to the enclave outside."
     )
@@ -120,7 +147,14 @@ class EnclaveConfig:
         """Whether the section 5 API of the enclave inside is offered."""
         return self.http_port is not None
 
+    @property
+    def peer_urls(self) -> tuple[str, ...]:
+        """Enclaves that are reached over HTTP."""
+        return tuple(one for one in dict.fromkeys(self.peers) if one != _SESSIONS)
+
     def problems(self) -> Iterator[str]:
+        if self.url is not None and (self.peer_urls or self.peer_port is not None):
+            yield "--privacy-enclave-peers and -port belong to the enclave inside; with --privacy-url there is none."
         if self.url is not None and self.serves_http:
             yield "--privacy-enclave-http-port serves the enclave inside; with --privacy-url there is none."
         if self.url is not None and (self.tls_enabled != self.url.startswith("https:")):

@@ -70,6 +70,7 @@ _PORT_NAMES = {
     "metrics": "metrics",
     "page": "page-http",
     "enclave": "enclave-http",
+    "enclavePeers": "enclave-peers",
 }
 _SHOWN_NAMES = {
     "jsonrpc": ("HTTP", "http", ""),
@@ -78,6 +79,7 @@ _SHOWN_NAMES = {
     "metrics": ("Metrics", "http", "/metrics"),
     "page": ("Page", "http", "/"),
     "enclave": ("Enclave", "http", ""),
+    "enclavePeers": ("Enclave peers", "http", ""),
 }
 
 
@@ -261,6 +263,13 @@ def build_interface(
     if enclave is not None and config.enclave.http_port is not None:
         served = listening["enclave"] = _served(config, enclave, config.enclave.http_port, commons)
         services.append(served)
+    if enclave is not None and config.enclave.peer_port is not None:
+        reached = listening["enclavePeers"] = _reached(
+            config, enclave, config.enclave.peer_port, clock, entropy, commons
+        )
+        services.append(reached)
+    if enclave is not None and config.enclave.peer_urls:
+        services.append(_distant(config, enclave, clock, entropy))
     for one in listening.values():
         one.waits_to_open = True
     if config.page.enabled:
@@ -463,3 +472,23 @@ def _metrics(
     )
     listening["metrics"] = service
     return service
+
+
+def _reached(
+    config: NodeConfig, enclave: Enclave, port: int, clock: Clock, entropy: Entropy, commons: Commons
+) -> HttpService:
+    """The enclave inside, for enclaves of nodes that are no peers."""
+    from ophion.enclave.inside import InnerEnclave
+    from ophion.enclave_http.peer_application import peer_service
+
+    assert isinstance(enclave, InnerEnclave), "the options do not serve one outside"
+    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, commons)
+
+
+def _distant(config: NodeConfig, enclave: Enclave, clock: Clock, entropy: Entropy) -> Service:
+    """What looks for those enclaves."""
+    from ophion.enclave.inside import InnerEnclave
+    from ophion.enclave_http.distant import DistantEnclaves
+
+    assert isinstance(enclave, InnerEnclave), "the options do not serve one outside"
+    return DistantEnclaves(config.enclave.peer_urls, enclave, clock, entropy)

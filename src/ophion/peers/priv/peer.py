@@ -14,6 +14,7 @@ from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.inside import InnerEnclave
 from ophion.enclave.intake import MOST_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.serving import listed, served
 from ophion.native.enclave import read_sealed
 from ophion.peers.allowance import Allowance
 from ophion.peers.peer import Peer
@@ -37,7 +38,6 @@ _COST_BYTES: Final = 4096
 _MEMBER_BYTES: Final = 4096
 """What a member of a group that is new here costs: its key is looked at, which takes a tenth of a millisecond."""
 _SHORT_BYTES: Final = 32 * 1024
-_ANSWER_BYTES: Final = 1024 * 1024
 _TIMEOUT_S: Final = 20.0
 _MOST_PROOFS: Final = 4
 """How often a peer may announce, challenge and prove on one connection."""
@@ -214,30 +214,13 @@ class PrivPeer:
         self._send(Code.ACK, messages.encode_acks(acks))
 
     async def _serve(self, request_id: int, labels: list[Label]) -> None:
-        found: list[Parcel] = []
-        size = 0
-        for label in labels:
-            body = self._enclave.load(label)
-            if body is None or not self._may_see(label, body):
-                continue
-            if found and size + len(body) > _ANSWER_BYTES:
-                break
-            found.append(Parcel(label, body))
-            size += len(body)
-        await self._pay(size)
+        found = served(self._enclave, labels, self.keys)
+        await self._pay(sum(len(parcel.body) for parcel in found))
         self._send(Code.PAYLOAD, messages.encode_parcels(request_id, found))
 
-    def _may_see(self, label: Label, body: bytes) -> bool:
-        """Whether the peer is a participant, by a key that it has proven."""
-        if label.kind is Kind.PAYLOAD:
-            return not self.keys.isdisjoint(read_sealed(body).recipients)
-        return not self.keys.isdisjoint(GroupRecord.decode(body).members)
-
     async def _list(self, request: ListRequest) -> None:
-        arrived = self._enclave.arrivals(request.key, request.after, MOST_LABELS) if request.key in self.keys else []
-        last = arrived[-1][0] if arrived else request.after
-        await self._pay(40 * len(arrived))
-        listing = Listing([label for _, label in arrived], last, len(arrived) == MOST_LABELS)
+        listing = listed(self._enclave, request.key, request.after, MOST_LABELS, self.keys)
+        await self._pay(40 * len(listing.labels))
         self._send(Code.LISTED, messages.encode_listing(request.request_id, listing))
 
     # --- requests and answers --------------------------------------------------------------------

@@ -1,0 +1,43 @@
+"""What another enclave may have of ours, by the keys that it has proven. The same over sessions and over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.inside import InnerEnclave
+from ophion.enclave.parcels import Kind, Label, Listing, Parcel
+from ophion.native.enclave import read_sealed
+
+ANSWER_BYTES: Final = 1024 * 1024
+"""An answer has room for so much; whoever asks for more asks again."""
+
+
+def served(enclave: InnerEnclave, labels: Sequence[Label], keys: frozenset[bytes]) -> list[Parcel]:
+    """Those of these parcels that are here and for one of these keys, as many as fit."""
+    found: list[Parcel] = []
+    size = 0
+    for label in labels:
+        body = enclave.load(label)
+        if body is None or not _may_see(label, body, keys):
+            continue
+        if found and size + len(body) > ANSWER_BYTES:
+            break
+        found.append(Parcel(label, body))
+        size += len(body)
+    return found
+
+
+def listed(enclave: InnerEnclave, key: bytes, after: int, most: int, keys: frozenset[bytes]) -> Listing:
+    """What came for a key after a number; nothing for whoever has not proven it."""
+    arrived = enclave.arrivals(key, after, most) if key in keys else []
+    last = arrived[-1][0] if arrived else after
+    return Listing([label for _, label in arrived], last, len(arrived) == most)
+
+
+def _may_see(label: Label, body: bytes, keys: frozenset[bytes]) -> bool:
+    """Whether somebody with these keys is a participant."""
+    if label.kind is Kind.PAYLOAD:
+        return not keys.isdisjoint(read_sealed(body).recipients)
+    return not keys.isdisjoint(GroupRecord.decode(body).members)

@@ -1,0 +1,198 @@
+"""`PeerApplication`: requests of other enclaves, on a port of its own (`--privacy-enclave-port`).
+
+Unlike the port for tools, this one may be reached by anybody: a request counts only as what the key that boxed it may
+do, and is answered in a box for that key. What strangers bring is judged at a bounded pace for all of them together;
+whoever this node has itself found under a URL of its own has a share of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
+
+import orjson
+
+from ophion.enclave.contract import KEY_SIZE
+from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.inside import InnerEnclave
+from ophion.enclave.intake import MOST_RECORD_BYTES, UNKNOWN_GROUP
+from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
+from ophion.enclave.serving import listed, served
+from ophion.enclave_http.distant import FETCH, LIST, PARTYINFO, PATHS
+from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
+from ophion.enclave_http.forms import shown
+from ophion.errors import DecodeError, OphionError
+from ophion.native.enclave import read_sealed
+from ophion.peers.allowance import Allowance
+from ophion.peers.priv import messages
+from ophion.peers.priv.messages import MOST_LABELS, Ack
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.http.policy import HttpLimits, Result
+from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.http.wire import JSON, TEXT, Request, Response
+from ophion.rpc.transport.replies import Pending, Reply
+from ophion.runtime.clock import Clock, Entropy
+
+_MOST_BODY_BYTES: Final = (MOST_RECORD_BYTES + 1024 * 1024) * 4 // 3 + 4096
+_LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=_MOST_BODY_BYTES, idle_timeout_s=120.0)
+_MOST_OPEN: Final = 256
+"""Requests that are worked on, or wait for their turn."""
+_TIMEOUT_S: Final = 15.0
+_BURST_BYTES: Final = 16 * 1024 * 1024
+_BYTES_A_SECOND: Final = 4 * 1024 * 1024
+_COST_BYTES: Final = 16 * 1024
+"""What a request costs beside its bytes: a shared secret is made where its key is new, and a database is asked."""
+_MEMBER_BYTES: Final = 4096
+"""What a member of a group that is new here costs: its key is looked at, which takes a tenth of a millisecond."""
+_SHORT_BYTES: Final = 32 * 1024
+_STRANGERS: Final = b""
+
+T = TypeVar("T")
+
+Handler: TypeAlias = Callable[[bytes, bytes], Awaitable[bytes]]
+
+
+class PeerApplication:
+    """The paths of the port."""
+
+    host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
+
+    def __init__(self, enclave: InnerEnclave, clock: Clock, entropy: Entropy, loop: asyncio.AbstractEventLoop) -> None:
+        self.plain: Callable[..., Reply] | None = None
+        self._enclave = enclave
+        self._clock = clock
+        self._entropy = entropy
+        self._loop = loop
+        self._open: set[Pending[Response]] = set()
+        self._shares: dict[bytes, Allowance] = {}
+        self._posts: dict[bytes, Handler] = {
+            PATHS[Kind.PAYLOAD].encode(): self._take_payloads,
+            PATHS[Kind.GROUP].encode(): self._take_groups,
+            FETCH.encode(): self._serve,
+            LIST.encode(): self._list,
+        }
+
+    def respond(self, request: Request) -> Result:
+        """Who is here is told to everybody; everything else is in boxes."""
+        if request.path == b"/upcheck":
+            return Response(200, (b"I'm up!",), TEXT)
+        if request.path == PARTYINFO.encode():
+            return Response(200, (orjson.dumps({"keys": [shown(key) for key in self._enclave.keys]}),), JSON)
+        if request.path not in self._posts:
+            return Response(404)
+        if request.method != b"POST":
+            return Response(405, headers=b"Allow: POST\r\n")
+        if len(self._open) >= _MOST_OPEN:
+            return Response(503)
+        task = self._loop.create_task(self._answer(request))
+        pending: Pending[Response] = Pending(task.cancel)
+        self._open.add(pending)
+
+        def finish(done: asyncio.Task[Response]) -> None:
+            self._open.discard(pending)
+            if not done.cancelled() and not pending.is_done:
+                pending.resolve(done.result())
+
+        task.add_done_callback(finish)
+        return pending
+
+    def close(self) -> None:
+        """Give up what is still waiting."""
+        for pending in tuple(self._open):
+            pending.abandon()
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                envelope = await self._beside(len(request.body), partial(Envelope.decode, request.body))
+                await self._pay(envelope.sender, len(request.body) + _COST_BYTES)
+                opening = partial(open_request, self._enclave.keyring, request.path, envelope)
+                asked = await self._beside(len(request.body), opening)
+                if asked is None:
+                    return Response(403, (b"it does not open",), TEXT)
+                text = await self._posts[request.path](envelope.sender, asked)
+        except TimeoutError:
+            return Response(503)
+        except DecodeError as error:
+            return Response(400, (str(error).encode(),), TEXT)
+        except OphionError:
+            return Response(500)
+        answer = seal_answer(self._enclave.keyring, self._entropy, envelope, text)
+        return Response(200, (answer.encode(),), JSON)
+
+    async def _beside(self, size: int, work: Callable[[], T]) -> T:
+        """Work on so many bytes, in a lane when they are many."""
+        return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
+
+    async def _pay(self, sender: bytes, amount: int) -> None:
+        """Wait until there is room for a request; whoever is not in the directory shares with all such."""
+        directory = self._enclave.directory.known()
+        account = sender if sender in directory else _STRANGERS
+        if len(self._shares) > 2 * len(directory) + 16:
+            self._shares = {key: share for key, share in self._shares.items() if key in directory or not key}
+        share = self._shares.setdefault(account, Allowance(_BURST_BYTES, _BYTES_A_SECOND))
+        now = self._clock.monotonic()
+        if not share.spend(amount, now):
+            await asyncio.sleep(-share.left(now) / _BYTES_A_SECOND)
+
+    # --- what is asked and brought ---------------------------------------------------------------
+
+    async def _take_payloads(self, sender: bytes, asked: bytes) -> bytes:
+        parcels = await self._beside(len(asked), partial(messages.read_payloads, asked))
+        proven = frozenset((sender,))
+        sealed = [read_sealed(one.body) for one in parcels]
+        strangers = sum(one.members for one in sealed if not self._enclave.knows_group(one.group))
+        await self._pay(sender, strangers * _MEMBER_BYTES)
+        refusals = await self._enclave.take(parcels, proven)
+        lines = self._enclave.directory.lines(sender)
+        orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
+        if orphans and lines:
+            # their sender has the groups
+            labels = dict.fromkeys(Label(Kind.GROUP, read_sealed(one.body).group) for one in orphans)
+            with suppress(LineLost):
+                await self._enclave.take(await lines[0].fetch(list(labels)), proven)
+                refusals = await self._enclave.take(parcels, proven)
+        return _acks(parcels, refusals)
+
+    async def _take_groups(self, sender: bytes, asked: bytes) -> bytes:
+        await self._pay(sender, len(asked) // KEY_SIZE * _MEMBER_BYTES)
+        bodies = messages.read_groups(asked)
+        parcels = [Parcel(Label(Kind.GROUP, GroupRecord.decode(body).id), body) for body in bodies]
+        return _acks(parcels, await self._enclave.take(parcels, frozenset((sender,))))
+
+    async def _serve(self, sender: bytes, asked: bytes) -> bytes:
+        request_id, labels = messages.read_request(asked)
+        found = served(self._enclave, labels, frozenset((sender,)))
+        await self._pay(sender, sum(len(parcel.body) for parcel in found))
+        return messages.encode_parcels(request_id, found)
+
+    async def _list(self, sender: bytes, asked: bytes) -> bytes:
+        request = messages.read_list(asked)
+        listing = listed(self._enclave, request.key, request.after, MOST_LABELS, frozenset((sender,)))
+        await self._pay(sender, 40 * len(listing.labels))
+        return messages.encode_listing(request.request_id, listing)
+
+
+def peer_service(
+    enclave: InnerEnclave, host: str, port: int, clock: Clock, entropy: Entropy, commons: Commons | None = None
+) -> HttpService:
+    """The service that other enclaves ask; under which name they do does not matter."""
+    return HttpService(
+        "Enclave peers",
+        host,
+        port,
+        HostList(("*",)),
+        OriginList(()),
+        _LIMITS,
+        lambda loop: PeerApplication(enclave, clock, entropy, loop),
+        None,
+        commons,
+    )
+
+
+def _acks(parcels: list[Parcel], refusals: list[str | None]) -> bytes:
+    return messages.encode_acks([Ack(one.label, refusal or "") for one, refusal in zip(parcels, refusals, strict=True)])
