@@ -5,9 +5,8 @@ The long set is one command: `make seeds`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.height import Height

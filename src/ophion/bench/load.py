@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct, field
 
 from ophion.bench.endpoint import Connection, Endpoint
 from ophion.bench.senders import Senders, Signed
@@ -20,8 +20,7 @@ _KNOWN: Final = ("known transaction", "already known")
 """What nodes say of a transaction that they have: it was sent before, and is as good as accepted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """How transactions are sent."""
 
     batch: int
@@ -33,8 +32,7 @@ class Shape:
         return f"{requests} on {self.connections} connections"
 
 
-@dataclass(slots=True)
-class Step:
+class Step(Struct):
     """What was asked for, and what came of it."""
 
     rate: float
@@ -59,8 +57,7 @@ class Step:
         return len(self.mined_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A block that was made meanwhile."""
 
     seen_s: float

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
+
+from msgspec import Struct
 
 from ophion.bench.load import Step
 from ophion.bench.search import Found
@@ -33,8 +34,7 @@ svg { width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12p
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """What was measured."""
 
     url: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from ophion.bench.load import Shape, Step
 from ophion.bench.verdict import kept_up, limit_of
@@ -26,8 +27,7 @@ _ATTEMPTS: Final = 4
 RunStep = Callable[[float, float, Shape], Awaitable[Step]]
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     """The outcome of a search."""
 
     steps: list[Step] = field(default_factory=list)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.bench.endpoint import Connection
 from ophion.errors import CommandError
@@ -21,8 +22,7 @@ _TRANSFERS_EACH: Final = 100_000
 """How many transfers the funds of an account should be enough for, when there is enough to share."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(Struct, frozen=True):
     """A transaction ready to be sent."""
 
     text: bytes

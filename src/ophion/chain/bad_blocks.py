@@ -7,8 +7,9 @@ what was wrong with the last ones. The memory is bounded: a peer that makes up b
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.errors import InvalidBlock
 from ophion.native.transactions import Body
@@ -18,8 +19,7 @@ from ophion.primitives.types import Hash32
 _KEPT: Final = 128
 
 
-@dataclass(frozen=True, slots=True)
-class BadBlock:
+class BadBlock(Struct, frozen=True):
     """A block and the rule it broke.
 
     The error is made anew each time: one that has been raised holds on to everything its traceback has seen, the

@@ -9,8 +9,10 @@ whoever drops it loses nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chain.chain import Chain
 from ophion.chain.environment import block_env
@@ -23,8 +25,7 @@ from ophion.primitives.types import Address
 TOO_LONG: Final = "it runs longer than a block may take to build"
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltBlock:
+class BuiltBlock(Struct, frozen=True):
     """A block without its seal."""
 
     header: Header

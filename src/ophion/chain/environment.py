@@ -6,7 +6,7 @@ the same block would have seen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ophion.chainspec.forks import BlobParameters
 from ophion.chainspec.spec import ChainSpec
@@ -16,8 +16,7 @@ from ophion.primitives.block import Header
 from ophion.primitives.types import Address, Hash32
 
 
-@dataclass(frozen=True, slots=True)
-class EnvOverrides:
+class EnvOverrides(Struct, frozen=True):
     """Fields of a block that a simulated call replaces; None leaves a field as it is."""
 
     number: int | None = None

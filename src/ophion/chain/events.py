@@ -6,15 +6,15 @@ subscriptions collect hashes and logs, producers learn of the next height.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
 
 
-@dataclass(frozen=True, slots=True)
-class ChainBlock:
+class ChainBlock(Struct, frozen=True):
     """A committed block as listeners need it."""
 
     header: HashedHeader
@@ -22,8 +22,7 @@ class ChainBlock:
     """Decoded, with its senders."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extended:
+class Extended(Struct, frozen=True):
     """The canonical chain grew by these blocks, oldest first."""
 
     blocks: tuple[ChainBlock, ...]
@@ -34,8 +33,7 @@ class Extended:
         return self.blocks[-1].header
 
 
-@dataclass(frozen=True, slots=True)
-class Reorged:
+class Reorged(Struct, frozen=True):
     """The canonical chain left one branch for a heavier one."""
 
     removed: tuple[ChainBlock, ...]

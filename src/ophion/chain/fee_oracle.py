@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from ophion.chain.fees import FeeFloor, PriceSamples, PriceSampling
 from ophion.chain.queries import Queries
@@ -19,8 +20,7 @@ _RLP_LONG_STRING = 0xA0
 _RLP_STRING = 0x80
 
 
-@dataclass(frozen=True, slots=True)
-class FeeHistory:
+class FeeHistory(Struct, frozen=True):
     """Prices of a range of blocks; the two base fee lists have one entry more, for the block after the range."""
 
     oldest: int

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ophion.native.store import Store
 from ophion.native.transactions import Body
@@ -19,16 +20,14 @@ _KEPT_SUMMARIES = 1024
 _INLINE_BLOCKS = 2
 
 
-@dataclass(slots=True)
-class FeeFloor:
+class FeeFloor(Struct):
     """The least a transaction must pay to enter the pool or a block of this node, in wei per gas."""
 
     min_gas_price: int = 1000
     min_priority_fee: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PriceSampling:
+class PriceSampling(Struct, frozen=True):
     """From which blocks prices are suggested, and how."""
 
     blocks: int = 100
@@ -36,8 +35,7 @@ class PriceSampling:
     cap: int = 500 * WEI_PER_GWEI
 
 
-@dataclass(frozen=True, slots=True)
-class BlockPrices:
+class BlockPrices(Struct, frozen=True):
     """The prices offered in one block, each with how often."""
 
     gas_prices: Mapping[int, int]

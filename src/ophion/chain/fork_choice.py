@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ophion.consensus.engine import HeaderReader, Tip
 from ophion.errors import UnknownParent
 from ophion.primitives.block import HashedHeader
 
 
-@dataclass(frozen=True, slots=True)
-class HeadChange:
+class HeadChange(Struct, frozen=True):
     """The way from the old head to the new one."""
 
     removed: tuple[HashedHeader, ...]

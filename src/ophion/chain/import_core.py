@@ -16,8 +16,9 @@ transient say that it is too early to judge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from ophion.chain import validation
 from ophion.chain.bad_blocks import BadBlocks
@@ -47,8 +48,7 @@ _REACH: Final = 256
 """How many ancestors the BLOCKHASH instruction can name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(Struct, frozen=True):
     """A valid block that is not committed yet."""
 
     header: HashedHeader
@@ -63,8 +63,7 @@ class Staged:
         return Tip(self.header, self.total_difficulty)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Staged blocks on their way to disk."""
 
     blocks: tuple[NewBlock, ...]

@@ -14,9 +14,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from ophion.chain.block import decode_block, peek_header
 from ophion.chain.block_file import file_size, split_blocks
@@ -37,8 +38,7 @@ _BATCH_TRANSACTIONS: Final = 4_000
 _BATCH_S: Final = 1.0
 
 
-@dataclass(slots=True)
-class ImportProgress:
+class ImportProgress(Struct):
     """How far an import has come."""
 
     blocks: int = 0
@@ -53,8 +53,7 @@ class ImportProgress:
     bytes_total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
+class _Ready(Struct, frozen=True):
     """A block whose senders are recovered, or one to be passed over (`block` is None)."""
 
     block: ChainBlock | None
@@ -63,8 +62,7 @@ class _Ready:
     """Offset in the file of the first byte after the block."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(Struct, frozen=True):
     """Some consecutive blocks, and the error that ended them."""
 
     blocks: list[_Ready]

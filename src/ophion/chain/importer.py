@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.chain import Chain
@@ -41,8 +42,7 @@ class Outcome(Enum):
     """It was there already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """A block that is in the database now."""
 
     header: HashedHeader
@@ -51,8 +51,7 @@ class Imported:
     """How the canonical chain changed; None when it did not."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedBatch:
+class ImportedBatch(Struct, frozen=True):
     """Blocks that are in the database now."""
 
     count: int

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ophion.chain.builder import BuiltBlock
 from ophion.chain.chain import Chain
@@ -101,8 +102,7 @@ class BlockView:
         return body
 
 
-@dataclass(frozen=True, slots=True)
-class NextBlock:
+class NextBlock(Struct, frozen=True):
     """What is known of the block after the head before anything is put into it."""
 
     header: Header

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.genesis import Genesis, parse_genesis
@@ -50,8 +51,7 @@ PUBLIC_NETWORKS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DevAccount:
+class DevAccount(Struct, frozen=True):
     """A funded account of the development network with its published key."""
 
     address: Address

@@ -6,9 +6,10 @@ spelling `duplicateMesageLimit` is accepted beside the right one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.chainspec.members import Members
 from ophion.primitives.hexcodec import HexError, parse_data_lenient
@@ -27,16 +28,14 @@ class EngineKind(Enum):
     CLIQUE = "clique"
 
 
-@dataclass(frozen=True, slots=True)
-class EthashParameters:
+class EthashParameters(Struct, frozen=True):
     """Proof of work."""
 
     fixed_difficulty: int | None = None
     """Every block has this difficulty; None: the formulas of the main network."""
 
 
-@dataclass(frozen=True, slots=True)
-class CliqueTransition:
+class CliqueTransition(Struct, frozen=True):
     """A change of Clique parameters from a block on; None leaves a value as it was."""
 
     block: int
@@ -44,8 +43,7 @@ class CliqueTransition:
     create_empty_blocks: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class CliqueParameters:
+class CliqueParameters(Struct, frozen=True):
     """Proof of authority after EIP-225."""
 
     period_s: int = 15
@@ -90,8 +88,7 @@ class HeaderForm(Enum):
     """Nothing in Shanghai, blob gas used and excess blob gas from Cancun on."""
 
 
-@dataclass(frozen=True, slots=True)
-class BftTransition:
+class BftTransition(Struct, frozen=True):
     """A change of BFT parameters; None leaves a value as it was."""
 
     block: int
@@ -108,8 +105,7 @@ class BftTransition:
     validator_contract: Address | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BftParameters:
+class BftParameters(Struct, frozen=True):
     """IBFT 2.0 and QBFT."""
 
     block_period_s: int = 1

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
+from msgspec import Struct
+
 
 class Milestone(IntEnum):
     """Every change of the rules, in order."""
@@ -61,8 +63,7 @@ _BOMB_DELAYS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BlobParameters:
+class BlobParameters(Struct, frozen=True):
     """How many blobs a block aims at and may hold, and how fast their price moves (EIP-4844, EIP-7840)."""
 
     target: int
@@ -77,8 +78,7 @@ DEFAULT_BLOB_SCHEDULE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(Struct, frozen=True):
     """The rules in force for one block."""
 
     milestone: Milestone

@@ -6,8 +6,10 @@ The state root of the first header comes from the engine, which alone knows trie
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.members import Folded, Members, as_number, parse_json
@@ -33,8 +35,7 @@ _MOST_FRACTIONS: Final = 88
 _MAX_GAS_LIMIT_BITS: Final = 63
 
 
-@dataclass(frozen=True, slots=True)
-class GenesisAccount:
+class GenesisAccount(Struct, frozen=True):
     """An account that exists from the start."""
 
     address: Address
@@ -45,8 +46,7 @@ class GenesisAccount:
     """(slot, value), zero values left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Genesis:
+class Genesis(Struct, frozen=True):
     """A network and its first block, except for the state root."""
 
     spec: ChainSpec

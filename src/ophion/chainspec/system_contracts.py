@@ -6,15 +6,15 @@ nothing comes of it. The built-in development network has them; a genesis file o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.chainspec.forks import Milestone
 from ophion.primitives.types import Address
 
 
-@dataclass(frozen=True, slots=True)
-class SystemContract:
+class SystemContract(Struct, frozen=True):
     """A contract at a fixed address."""
 
     purpose: str

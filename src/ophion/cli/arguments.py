@@ -9,9 +9,11 @@ from __future__ import annotations
 import difflib
 from collections import ChainMap, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from ophion.cli.command import Command, Family
 from ophion.cli.commands import FAMILIES, commands_of
@@ -38,8 +40,7 @@ _WORDS_AS_FLAGS: Final = {"-X": "Xhelp", "--Xhelp": "Xhelp"}
 """A command that the original also took in the form of a flag."""
 
 
-@dataclass(slots=True)
-class Arguments:
+class Arguments(Struct):
     """What the command line says, before any value is read."""
 
     family: Family | None = None

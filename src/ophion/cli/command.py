@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from ophion.errors import ConfigError
 from ophion.runtime.options import Loaded, part_of, problems_of
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """The surroundings of one run of a command."""
 
     settings: Loaded[Any]
@@ -37,8 +38,7 @@ class Nothing:
     """A command without options of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One command: `name` is the last word, `run` returns the exit code."""
 
     name: str
@@ -53,8 +53,7 @@ class Command:
     examples: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """A first word of the command line.
 
     `module` is imported when the word is used and holds `COMMANDS`. A family whose only command has the family's name

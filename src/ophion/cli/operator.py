@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from ophion.cli.command import Command, Session
 from ophion.cli.files import kind_of_json, parse_json, read_input
 from ophion.cli.rlp import ExtraDataType, extra_data
@@ -50,8 +52,7 @@ class GenerateOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkNode:
+class NetworkNode(Struct, frozen=True):
     """A node of the new network; the private key is known only when it was made here."""
 
     public_key: bytes

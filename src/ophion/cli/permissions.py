@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from ophion.cli.command import Command, Session
 from ophion.cli.files import parse_json, read_input, write_output
 from ophion.cli.permission_contracts import RpcNode, RulesContracts, account_call
@@ -153,8 +155,7 @@ def show(options: NetworkOptions, session: Session) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """One change that is needed."""
 
     words: str

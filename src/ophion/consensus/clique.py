@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ophion.chainspec.engines import CliqueParameters
 from ophion.chainspec.spec import ChainSpec

@@ -7,8 +7,9 @@ the fold begins anew there.
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError, InvalidHeader
@@ -19,8 +20,7 @@ _VERSION: Final = 1
 _PLACE: Final = "snapshot of signers"
 
 
-@dataclass(frozen=True, slots=True)
-class CastVote:
+class CastVote(Struct, frozen=True):
     """A vote that counts: its target is not yet what the voter wants it to be."""
 
     voter: Address
@@ -28,8 +28,7 @@ class CastVote:
     authorize: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """Signers, standing votes and recent authors after one block."""
 
     number: int

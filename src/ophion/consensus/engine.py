@@ -7,9 +7,10 @@ Neither knows the other's inside: an engine never sees a database, and the impor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from msgspec import Struct
 
 from ophion.chainspec.engines import HeaderForm
 from ophion.primitives.block import HashedHeader, Header
@@ -25,16 +26,14 @@ class Finality(Enum):
     """The heaviest branch wins, however late it shows up (proof of work, Clique)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vote:
+class Vote(Struct, frozen=True):
     """A member's wish to add somebody to the members, or to remove them."""
 
     target: Address
     authorize: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(Struct, frozen=True):
     """What the producer of a block may choose; the rest of a header is prescribed."""
 
     timestamp: int
@@ -55,8 +54,7 @@ class Wishes:
     """BFT: the form of the header where the chain leaves it open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tip:
+class Tip(Struct, frozen=True):
     """The end of a branch, for fork choice."""
 
     header: HashedHeader

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import Enum
 from typing import Final
+
+from msgspec.structs import replace
 
 from ophion.chainspec.engines import HeaderForm
 from ophion.chainspec.forks import Fork, Milestone

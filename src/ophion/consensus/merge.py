@@ -8,8 +8,9 @@ which branch is the right one is said by whoever hands the blocks over, so the l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules

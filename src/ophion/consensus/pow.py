@@ -7,8 +7,9 @@ network, and an operator who asks for it while importing, go without (`verifies_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.spec import ChainSpec

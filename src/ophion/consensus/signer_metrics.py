@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ophion.consensus.engine import Engine, HeaderReader
 from ophion.errors import OphionError
@@ -21,8 +21,7 @@ class EmptyRange(OphionError):
         super().__init__(f"The range of blocks from {first} to {end} is empty")
 
 
-@dataclass(frozen=True, slots=True)
-class SignerMetric:
+class SignerMetric(Struct, frozen=True):
     """One member's blocks within a range."""
 
     address: Address

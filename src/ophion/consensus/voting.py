@@ -7,8 +7,9 @@ proposals of the operator are the same for all engines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
@@ -54,8 +55,7 @@ class LocalProposals:
         return chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """Validators after a block, and the votes that stand (consensus.md 2.12). Applying a vote gives a new tally."""
 
     validators: tuple[Address, ...]

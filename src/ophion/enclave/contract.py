@@ -7,9 +7,10 @@ and knows groups. All keys of enclaves are 32 raw bytes here; base64 is for file
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from ophion.errors import EnclaveError
 
@@ -41,8 +42,7 @@ class DeliveryMode(StrEnum):
     """Who is away gets it later."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Members that share a private state."""
 
     id: bytes
@@ -55,8 +55,7 @@ class Group:
     """False: deleted. Nothing more is sent to it; its state stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(Struct, frozen=True):
     """A payload that this enclave could open.
 
     Whoever sent it chose `group_id`, and only the sender's key is proven: that the transaction inside names this sender

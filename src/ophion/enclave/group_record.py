@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.enclave.contract import KEY_SIZE, MOST_MEMBERS, Group, GroupType
 from ophion.enclave.group_ids import SEED_SIZE, created_id, legacy_id
@@ -18,8 +20,7 @@ _FIELDS: Final = 7
 _TYPES: Final = (GroupType.LEGACY, GroupType.PANTHEON, GroupType.FLEXIBLE)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRecord:
+class GroupRecord(Struct, frozen=True):
     """A group with what its members need to compute its id, and who made it."""
 
     type: GroupType

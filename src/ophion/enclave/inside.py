@@ -14,10 +14,11 @@ import logging
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 from weakref import WeakSet
+
+from msgspec import Struct
 
 from ophion.enclave.contract import (
     KEY_SIZE,
@@ -59,8 +60,7 @@ _MOST_PAGES: Final = 10_000
 """Pages of a list that are looked at in one go: some ten million payloads."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnclaveSettings:
+class EnclaveSettings(Struct, frozen=True):
     """What the options say of an enclave inside."""
 
     mode: DeliveryMode = DeliveryMode.ALL

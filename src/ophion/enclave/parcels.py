@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from ophion.enclave.contract import KEY_SIZE
 from ophion.errors import DecodeError
@@ -37,8 +38,7 @@ class Label(NamedTuple):
         return cls(Kind(encoded[0]), encoded[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(Struct, frozen=True):
     """A payload's record or a group's."""
 
     label: Label

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from ophion.gateway.connection import GatewayConnection
 from ophion.gateway.paths import Page, Paths

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from ophion.errors import CommandError
 from ophion.runtime.operator_files import content_of
@@ -22,16 +23,14 @@ class Kind(Enum):
     METRICS = "metrics"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where something listens."""
 
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class SiteNode:
+class SiteNode(Struct, frozen=True):
     """One node."""
 
     name: str
@@ -42,8 +41,7 @@ class SiteNode:
     enode: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """A network; the first node answers where no name is given."""
 
     network: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ophion.graphql.http import GraphqlApplication
 from ophion.graphql.limits import GraphqlLimits
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
     from ophion.rpc.auth.door import Door
 
 
-@dataclass(frozen=True, slots=True)
-class GraphqlSettings:
+class GraphqlSettings(Struct, frozen=True):
     """How GraphQL is served."""
 
     host: str = "127.0.0.1"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from ophion.chain.chain import Chain
 from ophion.chain.queries import Queries
@@ -50,8 +51,7 @@ class Network(Protocol):
     def peers(self) -> PeerService: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """The parts of a node that are measured."""
 
     chain: Chain

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ophion import __version__
 from ophion.chainspec.dev import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
 from ophion.primitives.types import WEI_PER_ETHER
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """The facts of a running node."""
 
     endpoints: Mapping[str, str]

@@ -8,10 +8,11 @@ hears of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ophion.chain.builder import Builder
 from ophion.chain.chain import Chain
@@ -57,8 +58,7 @@ _CODE_SIZE_LIMIT = 24_576
 _BLOBS_PER_TRANSACTION = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+class Core(Struct, frozen=True):
     """A node without its interface."""
 
     chain: Chain

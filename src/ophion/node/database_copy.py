@@ -17,9 +17,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from ophion.errors import StorageError
 from ophion.native.failures import NativeError, translated
@@ -37,8 +38,7 @@ OnBytes = Callable[[int, int], None]
 """Told bytes written, and how many it will be about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(Struct, frozen=True):
     """A copy that is complete."""
 
     number: int

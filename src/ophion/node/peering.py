@@ -6,10 +6,11 @@ A node whose peers are off has none of this and does not load it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ophion.chainspec.spec import ChainSpec
 from ophion.errors import ConfigError
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     from ophion.enclave.contract import Enclave
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Struct, frozen=True):
     """What a node with peers has beside its core."""
 
     eth: EthProtocol

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.genesis import Genesis
@@ -83,8 +84,7 @@ _SHOWN_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(Struct, frozen=True):
     """The services of a node that clients talk to."""
 
     services: tuple[Service, ...]

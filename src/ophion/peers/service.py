@@ -12,10 +12,11 @@ import contextlib
 import errno
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Final, cast
+
+from msgspec import Struct, field
 
 from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey
@@ -62,8 +63,7 @@ class PeerListenError(OphionError):
     """The port for peers cannot be opened."""
 
 
-@dataclass(frozen=True, slots=True)
-class PeerSettings:
+class PeerSettings(Struct, frozen=True):
     """How this node meets others."""
 
     host: str = "127.0.0.1"
@@ -510,8 +510,7 @@ class _Inbound(Connection):
             cast(asyncio.Transport, transport).abort()
 
 
-@dataclass(frozen=True, slots=True)
-class _Busy:
+class _Busy(Struct, frozen=True):
     """Nodes that are connected or being dialled."""
 
     peers: Peers

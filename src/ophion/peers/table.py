@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ophion.peers.peer import Peer
 from ophion.peers.reasons import DisconnectReason
@@ -12,15 +13,13 @@ from ophion.primitives.types import Address
 from ophion.runtime.topic import Topic
 
 
-@dataclass(frozen=True, slots=True)
-class PeerConnected:
+class PeerConnected(Struct, frozen=True):
     """A peer said Hello and was accepted; its sub-protocols are attached."""
 
     peer: Peer
 
 
-@dataclass(frozen=True, slots=True)
-class PeerGone:
+class PeerGone(Struct, frozen=True):
     """A peer's connection has ended."""
 
     peer: Peer

@@ -13,9 +13,10 @@ import asyncio
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, urljoin, urlsplit
+
+from msgspec import Struct
 
 from ophion.errors import OphionError
 
@@ -45,8 +46,7 @@ class GatewayError(OphionError):
     """A router that does not do what it offered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gateway:
+class Gateway(Struct, frozen=True):
     """A router that maps ports."""
 
     control: SplitResult

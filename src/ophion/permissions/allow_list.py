@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from ophion.errors import RulesError
 from ophion.permissions.rules_file import NotPersisted, RulesFile
@@ -16,8 +17,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ListChanged(Generic[T]):
+class ListChanged(Struct, Generic[T], frozen=True):
     """A list in force is another one now."""
 
     added: tuple[T, ...]

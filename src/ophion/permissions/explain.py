@@ -7,8 +7,9 @@ through a lane, since contracts are asked about many blocks to find where an ans
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.chain.chain import Chain
 from ophion.errors import MissingStateError
@@ -23,8 +24,7 @@ _REACH: Final = 256
 """How many blocks are looked back for the one since which an answer holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
+class Sending(Struct, frozen=True):
     """A transaction, as far as rules look at it."""
 
     sender: Address
@@ -35,8 +35,7 @@ class Sending:
     payload: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleAnswer:
+class RuleAnswer(Struct, frozen=True):
     """What one rule says."""
 
     source: str

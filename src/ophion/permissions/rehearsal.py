@@ -7,7 +7,8 @@ which are taken for lists too (what is named is permitted or not, everything els
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ophion.errors import RulesError
 from ophion.native.executor import State
@@ -18,8 +19,7 @@ from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """Additions and removals."""
 
     add_accounts: Sequence[Address] = ()
@@ -28,8 +28,7 @@ class Change:
     remove_nodes: Sequence[Enode] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Struct, frozen=True):
     """A peer of now."""
 
     enode: Enode
@@ -37,8 +36,7 @@ class Connection:
     is_inbound: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
+class Rehearsal(Struct, frozen=True):
     """What would come of a change."""
 
     problem: str | None

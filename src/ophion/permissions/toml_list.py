@@ -11,8 +11,9 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _TOKEN: Final = re.compile(
     r"""
@@ -29,8 +30,7 @@ _TOKEN: Final = re.compile(
 _BLANK: Final = re.compile(r"[ \t]*(?:#[^\n]*)?\r?")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One text of the list, and where it stands."""
 
     value: str
@@ -40,8 +40,7 @@ class Entry:
     """Where the comma behind it is, if there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class TomlList:
+class TomlList(Struct, frozen=True):
     """A list at the top level of a TOML text."""
 
     text: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary(Generic[T]):
+class Vocabulary(Struct, Generic[T], frozen=True):
     """What entries of a list are called, and how they are read and written."""
 
     one: str

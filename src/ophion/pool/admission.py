@@ -8,8 +8,9 @@ other pooled transactions (known, underpriced) is in `pool.py`, after these.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ophion.chain.fees import FeeFloor
 from ophion.errors import PoolRejected
@@ -48,8 +49,7 @@ _TYPE_FROM = (0, _RANK["berlin"], _RANK["london"], _RANK["cancun"], _RANK["pragu
 """The fork that brought each transaction type."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolHead:
+class PoolHead(Struct, frozen=True):
     """What the pool knows of the head: the rules and prices of the next block, and the state."""
 
     fork: str
@@ -70,8 +70,7 @@ class PoolHead:
     """Whether the base fee never falls: what does not pay it now would wait for ever."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """Everything the checks compare with: fixed between two heads, made anew for each."""
 
     head: PoolHead
@@ -97,8 +96,7 @@ class Gate:
         return cls(head, floor, refusal_of, fee_cap, needs_chain_id, _RANK[head.fork])
 
 
-@dataclass(slots=True, eq=False)
-class Applicant:
+class Applicant(Struct, eq=False):
     """A transaction at the gate: plain values, read from the extension in one crossing."""
 
     transaction: Transaction

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.pool.events import Dropped, DropReason, PoolEvent
 from ophion.primitives.types import Hash32
@@ -13,8 +14,7 @@ from ophion.runtime.clock import Clock
 _REMEMBERED: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(Struct, frozen=True):
     """A transaction that left."""
 
     at: float

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ophion.errors import PoolRejected
 from ophion.pool.queue import PooledTransaction
@@ -35,15 +36,13 @@ class DropReason(Enum):
     """Its sender may not send it, by the rules at the time a block was built."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(Struct, frozen=True):
     """The transaction is in the pool."""
 
     hash: Hash32
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Struct, frozen=True):
     """The transaction is not in the pool, and why; `hash` is known unless it could not be decoded."""
 
     error: PoolRejected
@@ -53,15 +52,13 @@ class Rejected:
 Admission: TypeAlias = Admitted | Rejected
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(Struct, frozen=True):
     """Transactions entered the pool, in the order of arrival."""
 
     transactions: tuple[PooledTransaction, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """Transactions left the pool without being mined."""
 
     transactions: tuple[PooledTransaction, ...]
@@ -73,8 +70,7 @@ class Dropped:
 PoolEvent: TypeAlias = Added | Dropped
 
 
-@dataclass(frozen=True, slots=True)
-class PoolStatistics:
+class PoolStatistics(Struct, frozen=True):
     """The three figures of `txpool_clientStatistics`."""
 
     max_size: int
@@ -82,8 +78,7 @@ class PoolStatistics:
     remote_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class PoolContent:
+class PoolContent(Struct, frozen=True):
     """Pooled transactions by sender and nonce: in the unbroken run (pending) or behind a gap (queued)."""
 
     pending: dict[Address, dict[int, PooledTransaction]]

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from ophion.runtime.decoding import Decoded, Decoding
 
 A = TypeVar("A")
 
 
-@dataclass(slots=True)
-class Arrival(Generic[A]):
+class Arrival(Struct, Generic[A]):
     """What one caller brought, and where its answer goes."""
 
     raws: Sequence[bytes]

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ophion.errors import StorageError
 
@@ -22,8 +23,7 @@ _SLACK_BYTES = 1 << 20
 """Dead lines are tolerated up to this size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A transaction as the journal keeps it."""
 
     raw: bytes

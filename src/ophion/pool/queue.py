@@ -14,8 +14,9 @@ found, because taking one from the middle would strand all that follow it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+
+from msgspec import Struct, field
 
 from ophion.native.transactions import Transaction
 from ophion.pool.options import MAX_BYTES
@@ -25,8 +26,7 @@ _SHRUNK = 0.9
 """Below this share of the limit the eviction order is forgotten, so that a pool with room pays nothing for it."""
 
 
-@dataclass(slots=True, eq=False)
-class PooledTransaction:
+class PooledTransaction(Struct, eq=False):
     """A transaction in the pool. Not frozen, because making a frozen one costs three times as much; none is changed."""
 
     transaction: Transaction
@@ -51,8 +51,7 @@ class PooledTransaction:
         return min(self.max_tip, self.max_fee - base_fee)
 
 
-@dataclass(slots=True, eq=False)
-class SenderQueue:
+class SenderQueue(Struct, eq=False):
     """The pooled transactions of one sender."""
 
     start: int

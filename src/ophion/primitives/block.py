@@ -6,8 +6,9 @@ business (`Engine.hashed`), and `HashedHeader` is the pair that travels through 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.primitives import rlp
 from ophion.primitives.rlp import RlpError
@@ -47,8 +48,7 @@ _SIZES: Final = {0: 32, 1: 32, 2: 20, 3: 32, 4: 32, 5: 32, 6: 256, 13: 32, 14: 8
 _WIDTHS: Final = {7: 32, 8: 8, 9: 8, 10: 8, 11: 8, 15: 32, 17: 8, 18: 8, 22: 8}
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """A block header: fifteen classic fields and a tail that grew with the forks.
 
     The tail has no gaps: a field is present only when every field before it is. There is one exception in the chains
@@ -210,8 +210,7 @@ class Header:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class HashedHeader:
+class HashedHeader(Struct, frozen=True):
     """A header together with the hash its consensus engine gives it."""
 
     header: Header

@@ -7,8 +7,9 @@ refused: an address that depends on a resolver cannot be compared with an allow-
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.errors import DecodeError
 
@@ -35,8 +36,7 @@ class NodeIdError(EnodeError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Enode:
+class Enode(Struct, frozen=True):
     """One node's identity and endpoints."""
 
     node_id: bytes

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence, Set
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias, TypedDict, TypeVar
+
+from msgspec import Struct
 
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
@@ -49,8 +50,7 @@ class _Rules(TypedDict):
     always_increments: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerPlace:
+class MarkerPlace(Struct, frozen=True):
     """A marker on the canonical chain."""
 
     payload_key: bytes
@@ -64,8 +64,7 @@ class MarkerPlace:
         return (self.payload_key, self.number, self.index, self.block, self.hash)
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
+class Executed(Struct, frozen=True):
     """A private transaction that has been run (or undone), by its marker."""
 
     group: bytes
@@ -73,16 +72,14 @@ class Executed:
     is_removed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(Struct, frozen=True):
     """The follower has come on: what this node takes part in, in the order of the chain."""
 
     executed: tuple[Executed, ...]
     head: Hash32
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """What the follower has done since the start."""
 
     markers: int = 0

@@ -8,8 +8,9 @@ another, and asked of the pool again after a refusal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.native.crypto import PrivateKey
 from ophion.native.privacy import sign_markers
@@ -23,8 +24,7 @@ from ophion.runtime.lanes import Lanes
 _SECRET_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerWish:
+class MarkerWish(Struct, frozen=True):
     """What a marker takes from its private transaction."""
 
     payload_key: bytes

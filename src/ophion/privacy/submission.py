@@ -7,8 +7,9 @@ with a transaction has been looked at, so a refused one leaves no payload behind
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.enclave.contract import Enclave, Group
 from ophion.errors import PoolRejected, PrivacyRefused
@@ -28,8 +29,7 @@ NONCE_TOO_LOW: Final = "Private transaction nonce too low"
 _RESTRICTED: Final = b"restricted"
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """A private transaction that may be sent."""
 
     transaction: PrivateTransaction

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chain.builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain
@@ -37,8 +39,7 @@ _CLOCK_TOLERANCE_S = 10.0
 _LEAD_NOTED_S = 10
 
 
-@dataclass(slots=True)
-class MinerSettings:
+class MinerSettings(Struct):
     """What the producer of blocks may choose, and may change while the node runs."""
 
     coinbase: Address | None = None

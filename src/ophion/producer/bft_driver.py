@@ -16,8 +16,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
 from ophion.chain.builder import BuiltBlock
@@ -85,8 +87,7 @@ _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
 """What may be wrong with a block. Anything else is trouble of this node and ends it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BftTuning:
+class BftTuning(Struct, frozen=True):
     """What an operator may choose about rounds; the rest is in the genesis file."""
 
     max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
@@ -99,8 +100,7 @@ class BftTuning:
     header_form: HeaderFormChoice = HeaderFormChoice.AUTO
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """A block that waits for its seals, with what its execution has left behind."""
 
     height: int

@@ -15,8 +15,9 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from ophion.chain.builder import Builder
 from ophion.chain.import_core import ImportCore

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from ophion.chain.builder import BuiltBlock
 from ophion.chain.events import ChainEvent
@@ -52,8 +53,7 @@ class Signer(Protocol):
     def sign(self, digest: Hash32) -> Signature: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+class _Turn(Struct, frozen=True):
     """One chance to make a block."""
 
     parent: HashedHeader

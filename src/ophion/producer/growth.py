@@ -20,9 +20,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chain.builder import TOO_LONG, Builder, BuiltBlock, DraftBlock
 from ophion.chain.chain import Chain
@@ -57,8 +59,7 @@ _REACH: Final = 256
 """How many ancestors the BLOCKHASH instruction can name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What is known of a block before it is due."""
 
     parent: HashedHeader
@@ -73,8 +74,7 @@ class Plan:
     """Time that a block may take to build: what runs longer is never in one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(Struct, frozen=True):
     """A block, and why transactions that were offered are not in it."""
 
     built: BuiltBlock
@@ -82,8 +82,7 @@ class Filled:
     refused: Mapping[Hash32, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """What became of some transactions."""
 
     offered: Sequence[PooledTransaction]

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chain.builder import BuiltBlock
 from ophion.consensus.pow import target
@@ -37,8 +39,7 @@ _NONCES = 2**64
 _MAX_WORD = 2**256 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What an external miner needs."""
 
     seal_hash: Hash32
@@ -48,8 +49,7 @@ class Work:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     built: BuiltBlock
     seal_hash: Hash32
     made_at: float

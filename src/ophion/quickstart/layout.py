@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.errors import CommandError
 from ophion.gateway.site import Kind, Place
@@ -16,8 +17,7 @@ _PROXY_PORT: Final = 8080
 _TOOL_PORTS: Final = {"prometheus": 9090, "grafana": 3000}
 
 
-@dataclass(frozen=True, slots=True)
-class NodePorts:
+class NodePorts(Struct, frozen=True):
     """The ports of one node."""
 
     p2p: int
@@ -37,8 +37,7 @@ class NodePorts:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The ports of a network."""
 
     nodes: Mapping[str, NodePorts]

@@ -9,16 +9,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 NAME: Final = "lock"
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """What a held lock says."""
 
     pid: int

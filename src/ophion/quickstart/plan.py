@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from ophion.errors import CommandError
 from ophion.runtime.operator_files import content_of
@@ -42,8 +44,7 @@ class Role(Enum):
     """Of private transactions."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedNode:
+class PlannedNode(Struct, frozen=True):
     """One node."""
 
     name: str
@@ -52,8 +53,7 @@ class PlannedNode:
     """Among those of its role, from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A network as it was asked for."""
 
     consensus: Consensus

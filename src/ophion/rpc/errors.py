@@ -9,10 +9,10 @@ which logs it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from ophion.chain.queries import UnknownBlock
 from ophion.errors import (
@@ -43,8 +43,7 @@ LIMIT_EXCEEDED_CODE: Final = -38026
 """A limit of this node that the standard leaves to nodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """A code with its text; calling it makes the error to raise."""
 
     code: int

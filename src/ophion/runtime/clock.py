@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class Clock(Protocol):
@@ -45,8 +46,7 @@ class SystemEntropy:
     token = staticmethod(os.urandom)
 
 
-@dataclass(slots=True)
-class ManualClock:
+class ManualClock(Struct):
     """A clock that stands still until it is told otherwise."""
 
     wall: float = 1_700_000_000.0

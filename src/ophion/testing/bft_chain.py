@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import Genesis, parse_genesis

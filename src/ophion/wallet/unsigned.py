@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives import rlp
@@ -24,8 +25,7 @@ _UNPROTECTED: Final = 27
 _PROTECTED: Final = 35
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsignedTransaction:
+class UnsignedTransaction(Struct, frozen=True, kw_only=True):
     """All that its sender decides about a transaction; the fields of other types are ignored."""
 
     type: int

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from eth_account import Account
+from msgspec.structs import replace
 
 from ophion.chain.chain import Chain
 from ophion.chainspec.dev import (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.consensus.clique import ADD_NONCE, CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.consensus.header_fold import CHECKPOINT_DISTANCE, HeaderFold
 from ophion.errors import DecodeError, UnknownParent

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ophion.chainspec.engines import HeaderForm
 from ophion.consensus.engine import Wishes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ophion.chainspec.forks import BlobParameters, Fork, ForkSchedule, Milestone
 from ophion.chainspec.spec import ChainSpec

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ophion.chainspec.dev import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
 from ophion.node.banner import Summary, banner

@@ -9,11 +9,11 @@ import socket
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import uvloop
+from msgspec.structs import replace
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ophion.native.transactions import Transaction, decode_transactions
 from ophion.pool.departures import Departures

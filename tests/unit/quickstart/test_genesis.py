@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.registry import engine_for

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.errors import CommandError
 from ophion.quickstart import layout as layout_module

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.errors import CommandError
 from ophion.quickstart.plan import Consensus, Plan, Role

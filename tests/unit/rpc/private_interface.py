@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from ophion.enclave.inside import InnerEnclave
 from ophion.native.crypto import PrivateKey
@@ -93,7 +95,7 @@ def open_private(
     if marker_key is not None:
         file = path / "marker.key"
         file.write_text(marker_key.secret().hex())
-        privacy = replace(privacy, marker_key_file=file)
+        privacy = dataclasses.replace(privacy, marker_key_file=file)
     config = NodeConfig(miner=MinerConfig(coinbase=COINBASE), privacy=privacy)
     gc.collect()  # whatever still holds the database keeps it open, and a restart opens it again
     loop = asyncio.new_event_loop()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ophion.native.crypto import PrivateKey
 from ophion.native.transactions import decode_transactions

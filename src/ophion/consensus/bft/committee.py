@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ophion.primitives.types import Address
 
@@ -24,8 +25,7 @@ def tolerated_faults(count: int) -> int:
     return max(0, (count - 1) // 3)
 
 
-@dataclass(frozen=True, slots=True)
-class Committee:
+class Committee(Struct, frozen=True):
     """The validators of one height. Make it with `Committee.of`."""
 
     height: int

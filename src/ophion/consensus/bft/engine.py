@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from ophion.chainspec.engines import HeaderForm
 from ophion.chainspec.spec import ChainSpec

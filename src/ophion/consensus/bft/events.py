@@ -8,9 +8,10 @@ validator that is killed in between has promised nothing (consensus.md 2.10). Sl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.messages import BftMessage, Candidate, Proposal
@@ -18,8 +19,7 @@ from ophion.consensus.bft.timing import Timing
 from ophion.primitives.types import Address, Hash32, Signature
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """The block on which the next height builds."""
 
     number: int
@@ -32,8 +32,7 @@ class Head:
 # --- events -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class NewHead:
+class NewHead(Struct, frozen=True):
     """The chain has a new head: by our own import, from a peer, or at start."""
 
     head: Head
@@ -43,31 +42,27 @@ class NewHead:
     """For the next block; transitions may change it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(Struct, frozen=True):
     """A peer has sent a message. `peer` is the validator address of the peer, not the author."""
 
     message: BftMessage
     peer: Address | None
 
 
-@dataclass(frozen=True, slots=True)
-class BlockTimer:
+class BlockTimer(Struct, frozen=True):
     """It is time for the next block."""
 
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class RoundTimer:
+class RoundTimer(Struct, frozen=True):
     """A round has lasted too long."""
 
     height: int
     round: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalBuilt:
+class ProposalBuilt(Struct, frozen=True):
     """Answer to `BuildProposal`."""
 
     height: int
@@ -77,8 +72,7 @@ class ProposalBuilt:
     """Whether it has no transactions: QBFT may wait longer with those (consensus.md 3.5)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalChecked:
+class ProposalChecked(Struct, frozen=True):
     """Answer to `CheckProposal`; `problem` says in one sentence why the block is not acceptable."""
 
     height: int
@@ -87,8 +81,7 @@ class ProposalChecked:
     problem: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFailed:
+class TaskFailed(Struct, frozen=True):
     """A block could not be built or imported. Nothing follows: the round timer moves things on."""
 
     height: int
@@ -96,22 +89,19 @@ class TaskFailed:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class Connected:
+class Connected(Struct, frozen=True):
     """A peer has connected that may be a validator; what it has missed is said again to it."""
 
     peer: Address
 
 
-@dataclass(frozen=True, slots=True)
-class Disconnected:
+class Disconnected(Struct, frozen=True):
     """The connection to a peer has ended."""
 
     peer: Address
 
 
-@dataclass(frozen=True, slots=True)
-class Suspended:
+class Suspended(Struct, frozen=True):
     """Consensus stops on this node (synchronising, or the operator said so) until the next `NewHead`."""
 
 
@@ -131,8 +121,7 @@ class TimerKind(Enum):
     ROUND = "round"
 
 
-@dataclass(frozen=True, slots=True)
-class SetTimer:
+class SetTimer(Struct, frozen=True):
     """Hand back `event` at wall time `at`, at once when that has passed."""
 
     kind: TimerKind
@@ -140,43 +129,37 @@ class SetTimer:
     event: BlockTimer | RoundTimer
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTimer:
+class CancelTimer(Struct, frozen=True):
     kind: TimerKind
 
 
-@dataclass(frozen=True, slots=True)
-class Remember:
+class Remember(Struct, frozen=True):
     """Make this durable before anything behind it is done."""
 
     memory: Memory
 
 
-@dataclass(frozen=True, slots=True)
-class Multicast:
+class Multicast(Struct, frozen=True):
     """Send an own message to all validators of its height."""
 
     message: BftMessage
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """Send an own message once more, to one validator."""
 
     message: BftMessage
     to: Address
 
 
-@dataclass(frozen=True, slots=True)
-class Relay:
+class Relay(Struct, frozen=True):
     """Pass a foreign message on, byte for byte, to the validators that are not in `exclude`."""
 
     message: BftMessage
     exclude: tuple[Address | None, Address]
 
 
-@dataclass(frozen=True, slots=True)
-class BuildProposal:
+class BuildProposal(Struct, frozen=True):
     """Build a block on the head; answer with `ProposalBuilt` or `TaskFailed`."""
 
     parent: Hash32
@@ -185,15 +168,13 @@ class BuildProposal:
     timestamp: int
 
 
-@dataclass(frozen=True, slots=True)
-class CheckProposal:
+class CheckProposal(Struct, frozen=True):
     """Check the header by the light rules and execute the block; answer with `ProposalChecked`."""
 
     proposal: Proposal
 
 
-@dataclass(frozen=True, slots=True)
-class ImportBlock:
+class ImportBlock(Struct, frozen=True):
     """A quorum has committed: put the block on the chain. Success shows as `NewHead`, failure as `TaskFailed`."""
 
     block: Candidate
@@ -203,8 +184,7 @@ class ImportBlock:
     """In the order in which they arrived; at least a quorum, one per validator."""
 
 
-@dataclass(frozen=True, slots=True)
-class CatchUp:
+class CatchUp(Struct, frozen=True):
     """A peer speaks of later heights: its chain has at least this block."""
 
     peer: Address | None

@@ -7,10 +7,11 @@ round decided it and whoever sealed it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
@@ -32,8 +33,7 @@ class ExtraForm(Enum):
     """Without seals and round: the block hash."""
 
 
-@dataclass(frozen=True, slots=True)
-class BftExtraData:
+class BftExtraData(Struct, frozen=True):
     """Decoded extra data."""
 
     vanity: bytes

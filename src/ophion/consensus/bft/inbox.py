@@ -7,13 +7,13 @@ these numbers and a few messages per validator.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ophion.consensus.bft.events import Received
 
 
-@dataclass(frozen=True, slots=True)
-class InboxLimits:
+class InboxLimits(Struct, frozen=True):
     """The limits of the genesis file, under their correct names (`duplicateMesageLimit` is how one is published)."""
 
     message_queue: int = 1000
@@ -28,8 +28,7 @@ class InboxLimits:
     """Messages remembered as passed on, so that each is passed on once."""
 
 
-@dataclass(slots=True)
-class MessageCounts:
+class MessageCounts(Struct):
     """What has come in since the start, for whoever wonders what peers are up to."""
 
     received: int = 0

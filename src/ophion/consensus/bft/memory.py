@@ -16,8 +16,9 @@ stall the repeated requests meet at once, without waiting for a timer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from ophion.consensus.bft.messages import Candidate, Prepare, PreparedRound, SignedProposal
 from ophion.errors import DecodeError
@@ -35,8 +36,7 @@ class Recall(Protocol):
     def candidate(self, block: bytes) -> Candidate: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """The promises of one height."""
 
     height: int

@@ -7,7 +7,8 @@ ones, so nothing of use is lost, and a misbehaving author cannot fill the memory
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ophion.consensus.bft.messages import Candidate, Prepare, RoundChange, SignedRoundChange
 from ophion.primitives.types import Address
@@ -15,8 +16,7 @@ from ophion.primitives.types import Address
 _ROUNDS_KEPT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Struct, frozen=True):
     """A quorum of round changes for one round, ready to justify its proposal."""
 
     round_changes: tuple[SignedRoundChange, ...]

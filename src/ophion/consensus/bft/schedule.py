@@ -6,7 +6,8 @@ is one that begins at a time (consensus.md 5.5).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chainspec.engines import BftParameters, BftTransition, EngineKind, ValidatorSelection
 from ophion.chainspec.spec import ChainSpec
@@ -16,8 +17,7 @@ from ophion.consensus.bft.scribe import Dialect
 from ophion.primitives.types import Address
 
 
-@dataclass(frozen=True, slots=True)
-class BlockSettings:
+class BlockSettings(Struct, frozen=True):
     """What holds for one block."""
 
     period_s: int
@@ -43,8 +43,7 @@ class BlockSettings:
         return self.period_ms / 1000 if self.period_ms > 0 else float(self.period_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Era:
+class Era(Struct, frozen=True):
     """A stretch of the chain in one dialect."""
 
     first: int

@@ -7,8 +7,10 @@ know is who is connected; whoever asks may say so, and gets a sharper answer.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.height import NOT_STARTED, Height
@@ -34,8 +36,7 @@ class Phase(Enum):
     """The block is being imported."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ballot:
+class Ballot(Struct, frozen=True):
     """Who has said a thing in the current round, and who has not."""
 
     needed: int
@@ -43,8 +44,7 @@ class Ballot:
     missing: tuple[Address, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MemberView:
+class MemberView(Struct, frozen=True):
     """What this node knows of another validator."""
 
     address: Address
@@ -70,8 +70,7 @@ class MemberView:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class BftStatus:
+class BftStatus(Struct, frozen=True):
     """One look at the machine."""
 
     protocol: str

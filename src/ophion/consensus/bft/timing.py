@@ -8,14 +8,13 @@ quorum has arrived.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 _MOST_DOUBLINGS = 40
 """Beyond this the cap has long been reached; keeps a forged round number from making a huge power."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """Periods and time-outs in seconds."""
 
     period_s: float

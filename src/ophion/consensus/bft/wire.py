@@ -7,8 +7,10 @@ because the signature covers those bytes and other clients may write them differ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.consensus.bft.authorship import Signer, message_author
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
@@ -91,8 +93,7 @@ def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -
 # --- signed parts -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class WireStyle:
+class WireStyle(Struct, frozen=True):
     """How a dialect writes the pieces that all messages have."""
 
     codes: tuple[int, int, int, int]
@@ -114,8 +115,7 @@ class WireStyle:
             raise DecodeError(f"unknown code 0x{code:02x}", _PLACE) from None
 
 
-@dataclass(frozen=True, slots=True)
-class SignedPart:
+class SignedPart(Struct, frozen=True):
     """A signed part taken apart: the fields of the payload behind height and round are still encoded."""
 
     height: int

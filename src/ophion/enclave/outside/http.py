@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import httptools
+from msgspec import Struct, field
 
 from ophion.enclave.contract import EnclaveAway
 
@@ -22,8 +22,7 @@ _MOST_CONNECTIONS: Final = 8
 _READ_BYTES: Final = 64 * 1024
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(Struct):
     """What a server said."""
 
     status: int = 0

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, cast
+
+from msgspec import Struct, field
 
 from ophion.errors import DecodeError
 from ophion.native.wire import WireError
@@ -72,8 +73,7 @@ class Ending(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What all connections of a node share."""
 
     loop: asyncio.AbstractEventLoop

@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RawMessage
 from ophion.peers.peer import Peer
@@ -26,8 +27,7 @@ _RELAY_DELAY_S: Final = 0.25
 _PROPOSALS_KEPT: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """A peer that speaks a dialect."""
 
     peer: Peer

@@ -9,10 +9,11 @@ from __future__ import annotations
 import ipaddress
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
 from typing import Final
+
+from msgspec import Struct, field
 
 from ophion.native.crypto import keccak256
 from ophion.peers.policy.addresses import is_public
@@ -31,8 +32,7 @@ def place_of(node_id: bytes) -> int:
     return int.from_bytes(keccak256(node_id), "big")
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     nodes: OrderedDict[bytes, Enode] = field(default_factory=OrderedDict)
     waiting: OrderedDict[bytes, Enode] = field(default_factory=OrderedDict)
 

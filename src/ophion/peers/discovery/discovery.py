@@ -10,10 +10,11 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, repeat
 from random import Random
 from typing import Final
+
+from msgspec import Struct, field
 
 from ophion.errors import DecodeError
 from ophion.native import wire
@@ -64,8 +65,7 @@ _CHECK_S: Final = (5.0, 10.0)
 Address = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ChainMark:
+class ChainMark(Struct, frozen=True):
     """How nodes of the same chain know each other before they connect: the entry `eth` of node records."""
 
     entry: Callable[[], bytes | None] = lambda: None
@@ -74,8 +74,7 @@ class ChainMark:
     """Whether a fork identifier in another node's record can be of our chain."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What discovery needs of the rest of the node."""
 
     send: Callable[[bytes, Address], None]
@@ -88,8 +87,7 @@ class Surroundings:
     chain: ChainMark = field(default_factory=ChainMark)
 
 
-@dataclass(slots=True)
-class _Question:
+class _Question(Struct):
     """Something asked of a node."""
 
     enode: Enode

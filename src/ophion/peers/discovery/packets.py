@@ -7,9 +7,10 @@ number is expected something else may stand. What is left over is a `DecodeError
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from ophion.errors import DecodeError
 from ophion.primitives import rlp
@@ -32,8 +33,7 @@ class Kind(IntEnum):
     RECORD_RESPONSE = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Where a node says it is."""
 
     ip: str
@@ -42,8 +42,7 @@ class Endpoint:
     tcp_port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ping:
+class Ping(Struct, frozen=True):
     """Are you there?"""
 
     sender: Endpoint
@@ -52,8 +51,7 @@ class Ping:
     record_seq: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pong:
+class Pong(Struct, frozen=True):
     """I am, and you are here."""
 
     receiver: Endpoint
@@ -62,39 +60,34 @@ class Pong:
     record_seq: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FindNode:
+class FindNode(Struct, frozen=True):
     """Whom do you know near this key?"""
 
     target: bytes
     expiration: int
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbor:
+class Neighbor(Struct, frozen=True):
     """A node somebody knows."""
 
     endpoint: Endpoint
     node_id: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbors:
+class Neighbors(Struct, frozen=True):
     """These."""
 
     nodes: tuple[Neighbor, ...]
     expiration: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRequest:
+class RecordRequest(Struct, frozen=True):
     """What do you say about yourself?"""
 
     expiration: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecordResponse:
+class RecordResponse(Struct, frozen=True):
     """This."""
 
     request_hash: bytes

@@ -12,9 +12,10 @@ import contextlib
 import ipaddress
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
@@ -30,8 +31,7 @@ _PREFIX: Final = "enr:"
 _IDENTITY: Final = (b"id", b"secp256k1")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A record whose signature is good."""
 
     node_id: bytes

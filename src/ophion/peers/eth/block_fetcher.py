@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from ophion.chain.block import empty_body
 from ophion.chain.events import ChainBlock
@@ -28,8 +29,7 @@ MOST_PASSED_OVER: Final = 1024
 _MOST_ANNOUNCERS: Final = 8
 
 
-@dataclass(slots=True)
-class _Wanted:
+class _Wanted(Struct):
     number: int
     announcers: list[EthPeer]
     timer: asyncio.TimerHandle | None = None

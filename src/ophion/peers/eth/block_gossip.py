@@ -15,10 +15,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
 from math import isqrt
 from random import Random
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.chain.block import decode_block, encode_block, peek_header
 from ophion.chain.chain import Chain
@@ -64,16 +65,14 @@ _EXTRA_DATA_BYTES: Final = 100 * 1024
 _FOREIGN: Final = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class _Coming:
+class _Coming(Struct, frozen=True):
     """A block on its way, and who sent it."""
 
     peer: EthPeer
     size: int
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     """What one peer has on its way."""
 
     blocks: int = 0

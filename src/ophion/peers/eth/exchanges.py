@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from ophion.chain.validation import check_belongs
 from ophion.consensus.engine import Engine
@@ -53,8 +54,7 @@ def _check_order(headers: Sequence[HashedHeader], request: GetHeaders) -> None:
             raise _wrong(f"header {child} does not follow header {parent}")
 
 
-@dataclass(frozen=True, slots=True)
-class SizedBody:
+class SizedBody(Struct, frozen=True):
     """A body, and the bytes it travelled in."""
 
     body: Body

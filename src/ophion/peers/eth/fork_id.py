@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.chainspec.spec import ChainSpec
 from ophion.primitives import rlp
@@ -23,8 +24,7 @@ _FIRST_TIME: Final = 1_438_269_973
 """Forks above this are seconds, below it blocks: when Ethereum began, and more blocks than any chain has."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForkId:
+class ForkId(Struct, frozen=True):
     """What a node says about its forks."""
 
     hash: bytes

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ophion.primitives.types import Hash32
 
 
-@dataclass(frozen=True, slots=True)
-class PeerHead:
+class PeerHead(Struct, frozen=True):
     """A block that a peer has."""
 
     hash: Hash32

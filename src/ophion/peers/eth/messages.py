@@ -7,9 +7,10 @@ decoded in Rust, away from the event loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.peers.eth.fields import (
     block_hash,
@@ -82,8 +83,7 @@ ANSWERS: Final = {
 """Which message answers which request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """Which chain a node has, and how much of it."""
 
     version: int
@@ -99,8 +99,7 @@ class Status:
     """First block whose body is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockRange:
+class BlockRange(Struct, frozen=True):
     """Which blocks a node has."""
 
     earliest: int
@@ -120,8 +119,7 @@ class BlockRange:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class GetHeaders:
+class GetHeaders(Struct, frozen=True):
     """Headers from a block on, `skip` left out between two of them."""
 
     start: int | Hash32
@@ -146,8 +144,7 @@ class GetHeaders:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionHashes:
+class TransactionHashes(Struct, frozen=True):
     """Transactions that a node has: type, size and hash of each."""
 
     types: bytes

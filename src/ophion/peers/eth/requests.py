@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.errors import OphionError
 from ophion.peers.eth.fields import with_id
@@ -39,8 +40,7 @@ class RequestTimedOut(RequestFailed):
         super().__init__(what, f"no answer within {TIMEOUT_S:g} s")
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     answer: Code
     waiter: asyncio.Future[bytes]
 

@@ -10,8 +10,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.errors import OphionError
 from ophion.native.failures import translated
@@ -34,8 +35,7 @@ _FEW_HEADERS: Final = 4
 """So few are read on the loop: handing them to a thread and back costs more."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     code: Code
     request_id: int
     read: Callable[[], bytes]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from ophion.peers.allowance import Allowance
 from ophion.peers.eth.exchanges import pooled_hash
@@ -36,8 +37,7 @@ _FIRST_OF_LISTS: Final = 0xC0
 _HIGHEST_TYPE: Final = 4
 
 
-@dataclass(slots=True)
-class _Wanted:
+class _Wanted(Struct):
     """A transaction that nobody has sent yet."""
 
     kind: int | None
@@ -48,8 +48,7 @@ class _Wanted:
     is_asked: bool = False
 
 
-@dataclass(slots=True)
-class _Announcer:
+class _Announcer(Struct):
     """What one peer has announced."""
 
     tracked: set[Hash32] = field(default_factory=set)

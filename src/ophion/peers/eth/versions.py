@@ -8,8 +8,10 @@ before 22.10.3): it announces transactions by hash alone, and asks for pieces of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.peers.eth.fields import block_hash, items_of, number
 from ophion.peers.eth.fork_id import ForkId
@@ -29,8 +31,7 @@ NAME: Final = "eth"
 _WHAT: Final = "status"
 
 
-@dataclass(frozen=True, slots=True)
-class EthVersion:
+class EthVersion(Struct, frozen=True):
     """One version of the protocol."""
 
     number: int

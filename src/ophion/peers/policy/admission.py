@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ophion.peers.peer import Peer
 from ophion.peers.policy.bans import Bans
@@ -14,8 +15,7 @@ from ophion.peers.table import Peers
 IsStatic: TypeAlias = Callable[[bytes], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class PeerLimits:
+class PeerLimits(Struct, frozen=True):
     """How many peers there may be; static ones do not count against it."""
 
     max_peers: int = 25

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from random import Random
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.peers.policy.addresses import is_public
 from ophion.primitives.enode import Enode
@@ -42,8 +43,7 @@ class Outcome(Enum):
     DUPLICATE = "another connection with the same node is there"
 
 
-@dataclass(slots=True)
-class _Aim:
+class _Aim(Struct):
     """A node to be dialled."""
 
     enode: Enode

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 BASE: Final = 0x10
 """The ids below belong to the p2p protocol itself."""
 
@@ -33,8 +35,7 @@ class Capability:
         return f"{self.name}/{self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """A capability both sides have, and where its messages begin."""
 
     capability: Capability

@@ -7,8 +7,9 @@ strictly where it counts: the size, and an identity of 64 bytes that are not all
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.errors import DecodeError
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
@@ -24,8 +25,7 @@ _VERSION_WIDTH: Final = 8
 """Bytes of the widest number taken seriously in a Hello."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Struct, frozen=True):
     """Who a node says it is."""
 
     version: int

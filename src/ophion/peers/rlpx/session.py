@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
@@ -46,8 +47,7 @@ class Stage(Enum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """This node on the wire."""
 
     key: PrivateKey

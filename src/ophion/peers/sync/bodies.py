@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.chain.block import empty_body
 from ophion.chain.events import ChainBlock
@@ -22,8 +23,7 @@ _TRANSACTION_BYTES: Final = 150
 _LEAST_BYTES: Final = 64
 
 
-@dataclass(slots=True, eq=False)
-class Slot:
+class Slot(Struct, eq=False):
     """A block on its way."""
 
     header: HashedHeader

@@ -7,8 +7,9 @@ stretches. Then anybody may fill a stretch, because a filling that does not lead
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.errors import OphionError
 from ophion.primitives.block import HashedHeader
@@ -18,8 +19,7 @@ STRETCH: Final = 192
 """Headers of one request; all clients serve so many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Headers that are asked for with one request."""
 
     first: int

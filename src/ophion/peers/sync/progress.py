@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 log = logging.getLogger(__name__)
 
@@ -15,8 +16,7 @@ _WINDOW_S: Final = 20.0
 """Speed is that of the last seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncProgress:
+class SyncProgress(Struct, frozen=True):
     """What `eth_syncing` shows."""
 
     starting: int

@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock, ChainEvent
@@ -49,8 +50,7 @@ _MOST_STRIKES: Final = 2
 """Broken chains of headers in a row that are called a lie: one may be a reorganisation between two answers."""
 
 
-@dataclass(slots=True)
-class _Conduct:
+class _Conduct(Struct):
     """What a peer did in earlier cycles."""
 
     strikes: int = 0

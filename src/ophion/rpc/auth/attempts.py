@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 FREE: Final = 10
 """So many attempts of a pair cost nothing: people mistype, programs start in numbers."""
@@ -31,8 +32,7 @@ _LONGEST_NAME: Final = 64
 _Key: TypeAlias = tuple[str, str | None]
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(Struct):
     """One pair, or under the name None one machine."""
 
     count: int

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import bcrypt
+from msgspec import Struct
 
 from ophion.errors import OphionError
 from ophion.runtime.operator_files import table_of
@@ -31,8 +31,7 @@ class CredentialsError(OphionError):
     """A file of users that cannot be used."""
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """Somebody who may log in."""
 
     name: str

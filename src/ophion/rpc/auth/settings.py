@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from ophion.runtime.clock import Clock, SystemClock
 
@@ -21,8 +22,7 @@ class JwtAlgorithm(Enum):
     HS256 = "HS256"
 
 
-@dataclass(frozen=True, slots=True)
-class AuthSettings:
+class AuthSettings(Struct, frozen=True):
     """Where tokens come from: users who log in here, or an issuer elsewhere whose key is known."""
 
     credentials_file: Path | None = None

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
+from msgspec import Struct
 
 from ophion.errors import ConfigError
 from ophion.rpc.auth.credentials import User
@@ -30,8 +30,7 @@ _KEY_BITS: Final = 2048
 _LEAST_SECRET_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """What a valid token says."""
 
     username: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ophion.rpc.dispatch.heavy import HeavyRequests
 from ophion.rpc.dispatch.wording import ErrorWording
@@ -11,8 +11,7 @@ from ophion.rpc.transport.turns import Turns
 from ophion.runtime.lanes import InlineLane, Lane
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchLimits:
+class DispatchLimits(Struct, frozen=True):
     """What one dispatcher allows."""
 
     max_batch: int = 1024

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from ophion.rpc.auth.gate import Gate
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
+class Guarded(Struct, frozen=True):
     """A dispatcher, and where a token is needed: who gives them and who looks at them."""
 
     dispatcher: Dispatcher

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.heavy import HeavyRequests
@@ -50,8 +52,7 @@ class Measuring(Protocol):
         """The same methods, measured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RpcSettings:
+class RpcSettings(Struct, frozen=True, kw_only=True):
     """How JSON-RPC is served, whatever the transport."""
 
     host: str = "127.0.0.1"
@@ -89,8 +90,7 @@ class RpcSettings:
         return Guarded(Dispatcher(table, loop, limits), self.door, gate)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpSettings(RpcSettings):
+class HttpSettings(RpcSettings, frozen=True, kw_only=True):
     """How JSON-RPC is served over HTTP."""
 
     port: int = 8545
@@ -98,8 +98,7 @@ class HttpSettings(RpcSettings):
     limits: HttpLimits = field(default_factory=HttpLimits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebSocketSettings(RpcSettings):
+class WebSocketSettings(RpcSettings, frozen=True, kw_only=True):
     """How JSON-RPC is served over WebSocket."""
 
     port: int = 8546

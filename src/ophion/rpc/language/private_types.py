@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
+
+from msgspec import Struct
 
 from ophion.errors import RpcError
 from ophion.rpc.errors import invalid_params
@@ -41,8 +42,7 @@ def decode_signed(value: object) -> bytes:
         return b""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupWish:
+class GroupWish(Struct, frozen=True):
     """A group that somebody wants: the object form, or the array that begins the positional one."""
 
     addresses: tuple[bytes, ...]

@@ -18,7 +18,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType, UnionType
 from typing import (
     Annotated,
@@ -33,6 +32,8 @@ from typing import (
     get_origin,
     get_type_hints,
 )
+
+from msgspec import Struct
 
 from ophion.rpc.errors import METHOD_NOT_ENABLED, invalid_params
 from ophion.rpc.language.wire_types import Wire, optional
@@ -74,16 +75,14 @@ class Services(Protocol):
     def provides(self, service: str) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """A literal request and its answer: shown in the documentation and run as a test on the sample chain."""
 
     params: Sequence[Any]
     result: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One positional parameter."""
 
     name: str
@@ -93,8 +92,7 @@ class Parameter:
     """Takes every position, however many are given (`*name` in the signature)."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodSpec:
+class MethodSpec(Struct, frozen=True):
     """Everything there is to know about a method."""
 
     name: str

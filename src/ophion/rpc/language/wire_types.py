@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from binascii import unhexlify
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from ophion.primitives.hexcodec import HexError, parse_number
 from ophion.primitives.types import Address, BlockTag, Hash32
@@ -27,8 +27,7 @@ _QUANTITY_BITS: Final = 256
 _NULL: Final = b"null"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wire:
+class Wire(Struct, frozen=True, eq=False):
     """One wire type, as the registry, the OpenRPC document and the pages in docs/rpc see it."""
 
     name: str
@@ -38,8 +37,7 @@ class Wire:
     encode: Callable[[Any], bytes] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CanonicalHash:
+class CanonicalHash(Struct, frozen=True):
     """A block hash that must lie on the canonical chain (EIP-1898, `requireCanonical`)."""
 
     hash: Hash32

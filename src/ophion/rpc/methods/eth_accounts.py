@@ -7,10 +7,10 @@ Tools leave it to development nodes to sign. Elsewhere `eth_accounts` is empty, 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import replace
 from typing import Annotated, Any
 
 import orjson
+from msgspec.structs import replace
 
 from ophion.errors import RpcError
 from ophion.native.crypto import PrivateKey, keccak256

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import replace
 from typing import Annotated, Any
+
+from msgspec.structs import replace
 
 from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError

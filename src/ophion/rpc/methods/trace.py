@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
+
+from msgspec import Struct
 
 from ophion.chain.queries import BlockView
 from ophion.errors import RpcError
@@ -77,8 +78,7 @@ def _decode_address_in_trace(value: object) -> list[int]:
     return [decode_index(one) for one in value]
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFilter:
+class TraceFilter(Struct, frozen=True):
     """Which entries of which blocks."""
 
     first: BlockTag | int

@@ -7,7 +7,7 @@ of accounts and of the block for one call (json-rpc.md 7.1). Members nobody know
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 from ophion.chain.environment import EnvOverrides
@@ -45,6 +45,10 @@ class Call:
     authorizations: Sequence[tuple[int, Address, int, int, int, int]] = ()
     chain_id: int | None = None
     is_strict: bool | None = None
+
+    def paying_for_blobs(self, price: int) -> Call:
+        """The same call with this price of blob gas."""
+        return replace(self, max_fee_per_blob_gas=price)
 
     def request(self, gas: int, strict: bool = True) -> CallRequest:
         """The call as the extension wants it, with this much gas.

@@ -9,7 +9,6 @@ request. Gas and state are the same in both places, so the result cannot depend 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from ophion.chain.queries import BlockView
@@ -73,7 +72,7 @@ def checked(ctx: RpcContext, wanted: Call) -> Call:
     """A call that is meant for this chain; with blobs and no price for them, at the price of the next block."""
     check_chain(ctx, wanted)
     if wanted.blob_hashes and wanted.max_fee_per_blob_gas is None:
-        return replace(wanted, max_fee_per_blob_gas=ctx.queries.next_blob_base_fee() or 1)
+        return wanted.paying_for_blobs(ctx.queries.next_blob_base_fee() or 1)
     return wanted
 
 

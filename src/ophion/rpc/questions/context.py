@@ -8,8 +8,9 @@ Handlers receive it as their first argument. It is frozen and the same for every
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.fee_oracle import FeeOracle
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 _ALWAYS: Final = frozenset({"chain", "state"})
 
 
-@dataclass(frozen=True, slots=True)
-class NodeInfo:
+class NodeInfo(Struct, frozen=True):
     """Who this node is to others."""
 
     client_version: str
@@ -53,8 +53,7 @@ class NodeInfo:
     """The highest version of the eth protocol that is offered on this network."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncStatus:
+class SyncStatus(Struct, frozen=True):
     """How far a synchronisation has come."""
 
     starting_block: int
@@ -70,16 +69,14 @@ class SyncStatus:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Where a service of this node listens."""
 
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class RpcLimits:
+class RpcLimits(Struct, frozen=True):
     """What a single request may ask for."""
 
     gas_cap: int = 50_000_000
@@ -96,8 +93,7 @@ class RpcLimits:
     shows_revert_reason: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RpcContext:
+class RpcContext(Struct, frozen=True):
     """Everything a method may touch."""
 
     queries: Queries

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.pool.events import Added, PoolEvent
@@ -48,8 +49,7 @@ class FilterKind(Enum):
     LOGS = "logs"
 
 
-@dataclass(frozen=True, slots=True)
-class ChainChange:
+class ChainChange(Struct, frozen=True):
     """A block that joined or left the canonical chain."""
 
     hash: Hash32
@@ -57,8 +57,7 @@ class ChainChange:
     is_removed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LogChanges:
+class LogChanges(Struct, frozen=True):
     """Blocks whose logs a log filter has not delivered yet, in order."""
 
     query: LogQuery
@@ -92,8 +91,7 @@ class Journal(Generic[T]):
             self._entries.popleft()
 
 
-@dataclass(slots=True)
-class _Filter:
+class _Filter(Struct):
     kind: FilterKind
     query: LogQuery
     position: int

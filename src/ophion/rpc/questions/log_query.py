@@ -6,8 +6,10 @@ used. Matching itself happens in the extension; `matches` is the same rule for t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.primitives.types import Address, BlockTag, Hash32
 from ophion.rpc.errors import invalid_params
@@ -21,8 +23,7 @@ Topics: TypeAlias = tuple[tuple[Hash32, ...] | None, ...]
 """By position: alternatives, or None for any topic. A log with fewer topics than positions never matches."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogQuery:
+class LogQuery(Struct, frozen=True):
     """Which blocks, which contracts, which topics."""
 
     from_block: BlockTag | int = BlockTag.LATEST

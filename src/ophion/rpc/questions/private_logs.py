@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
+
+from msgspec.structs import replace
 
 from ophion.native.privacy import PrivateLedger
 from ophion.primitives.types import BlockTag, Hash32
@@ -20,8 +21,7 @@ _BLOCKS_AT_ONCE: Final = 1024
 Log = tuple[bytes, list[bytes], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateQuery(LogQuery):
+class PrivateQuery(LogQuery, frozen=True):
     """Which logs of which group."""
 
     group: bytes = b""

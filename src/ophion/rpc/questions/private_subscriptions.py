@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import orjson
+from msgspec import Struct
 
 from ophion.errors import RpcError
 from ophion.native.privacy import PrivateLedger
@@ -37,8 +37,7 @@ _AT_A_TIME: Final = 32
 """Transactions whose logs are sent before others get their turn on the loop."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Subscription:
+class _Subscription(Struct, frozen=True, eq=False):
     id: int
     caller: Subscriber
     query: PrivateQuery

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chain.environment import EnvOverrides, block_env
 from ophion.chain.queries import BlockView
@@ -63,8 +64,7 @@ _REFUSALS: Final[Mapping[str, int]] = {
 """Codes of whole-request errors by the extension's names; a nonce at its maximum has none of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockRequest:
+class BlockRequest(Struct, frozen=True):
     """One block as it is asked for."""
 
     overrides: EnvOverrides
@@ -76,8 +76,7 @@ class BlockRequest:
     calls: Sequence[Call]
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+class Simulation(Struct, frozen=True):
     """The whole request."""
 
     blocks: Sequence[BlockRequest]
@@ -284,7 +283,7 @@ class Simulator:
         """A call with blobs that does not price them pays what they cost, unless the rules are enforced."""
         if not call.blob_hashes or call.max_fee_per_blob_gas is not None or self._simulation.is_validating:
             return call
-        return replace(call, max_fee_per_blob_gas=self._ctx.queries.blob_base_fee(draft) or 1)
+        return call.paying_for_blobs(self._ctx.queries.blob_base_fee(draft) or 1)
 
     def _shown(self, header: Header, block_hash: Hash32, done: SimulatedBlock) -> dict[str, Any]:
         rendered = done.render(block_hash, header.number, header.timestamp, header.base_fee_per_gas)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 import orjson
+from msgspec import Struct
 
 from ophion.chain.events import ChainBlock, ChainEvent, Reorged
 from ophion.errors import RpcError
@@ -65,8 +65,7 @@ class Subscriber(Listener, Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Subscription:
+class _Subscription(Struct, frozen=True, eq=False):
     id: int
     kind: Kind
     caller: Subscriber

@@ -7,10 +7,10 @@ of the extension.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import orjson
+from msgspec import Struct
 
 from ophion.chain.block import ommers_of
 from ophion.chain.environment import block_env
@@ -128,8 +128,7 @@ def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
 # --- options of debug_trace* ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TraceOptions:
+class TraceOptions(Struct, frozen=True):
     """How to trace; `is_named` when a tracer was asked for by its name."""
 
     kind: TraceKind

@@ -6,8 +6,10 @@ a call object that may say which type it shall have (json-rpc.md 3.4).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Final
+
+from msgspec import Struct
 
 from ophion.chainspec.forks import Milestone
 from ophion.primitives.types import Address
@@ -23,8 +25,7 @@ _BASE_FEE_ROOM: Final = 2
 """A filled-in fee stands a base fee that many times as high."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionRequest:
+class TransactionRequest(Struct, frozen=True):
     """A transaction that may lack most of its parts."""
 
     call: Call

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from ophion.rpc.transport.budget import Budget
 from ophion.rpc.transport.turns import Turns
 from ophion.runtime.lanes import InlineLane, Lane
 
 
-@dataclass(frozen=True, slots=True)
-class Commons:
+class Commons(Struct, frozen=True):
     """One budget and one order of turns for the clients of all services."""
 
     budget: Budget = field(default_factory=Budget)

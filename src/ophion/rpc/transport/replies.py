@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from ophion.rpc.errors import INTERNAL_ERROR, as_rpc_error, failure, let_go
 from ophion.rpc.transport.streaming import StreamedAnswer, collected
@@ -27,8 +28,7 @@ LARGE: Final = 64 * 1024
 """From here on copying an answer into its envelope costs more than writing three parts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A reply that is not simply `bytes`: another status, or parts that are written one after another."""
 
     status: int

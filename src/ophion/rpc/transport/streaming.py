@@ -16,8 +16,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from ophion.errors import OphionError
 from ophion.native.failures import NativeError
@@ -129,8 +130,7 @@ class Flow(Protocol):
     def tail(self) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class StreamedAnswer:
+class StreamedAnswer(Struct, frozen=True):
     """An answer around a result that is still being made."""
 
     id_text: bytes

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.errors import ConfigError
 from ophion.runtime.options.declare import OptionSpec, is_part, specs_of
@@ -15,8 +17,7 @@ from ophion.runtime.options.sources import Given
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded(Generic[T]):
+class Loaded(Struct, Generic[T], frozen=True):
     """A configuration, and which of its options somebody set (keyed by option name)."""
 
     config: T
@@ -64,7 +65,7 @@ def _winners(given: Iterable[Given]) -> tuple[dict[tuple[str, ...], Given], list
             if not new.spec.kind.is_list:
                 problems.append(f"{new.label[0].upper()}{new.label[1:]} should be specified only once")
             else:
-                winners[new.spec.path] = dataclasses.replace(old, texts=old.texts + new.texts)
+                winners[new.spec.path] = replace(old, texts=old.texts + new.texts)
     return winners, problems
 
 

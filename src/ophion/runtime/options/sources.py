@@ -10,9 +10,10 @@ import difflib
 import enum
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from ophion.errors import ConfigError
 from ophion.runtime.operator_files import table_of
@@ -30,8 +31,7 @@ class Source(enum.Enum):
     FILE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """Texts that somebody gave for an option."""
 
     spec: OptionSpec

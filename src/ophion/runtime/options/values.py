@@ -10,9 +10,10 @@ import enum
 import types
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 Reader = Callable[[str], Any]
 Check = Callable[[Any], None]
@@ -21,8 +22,7 @@ _UNIONS = (typing.Union, types.UnionType)
 _NAMES_IN_METAVAR = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """How the values of one option are read and named."""
 
     read: Reader

@@ -7,11 +7,13 @@ of one run know each other and hear each other's tricks at once, as the worst ca
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ophion.consensus.bft.messages import (
     BftMessage,
@@ -148,7 +150,9 @@ class Liar:
                 bytes(56),
             )
         )
-        return replace(message, seal=seal, fingerprint=message.fingerprint + self._tricks.to_bytes(4, "big"))
+        return dataclasses.replace(
+            message, seal=seal, fingerprint=message.fingerprint + self._tricks.to_bytes(4, "big")
+        )
 
     def _ask_falsely(self, message: RoundChange) -> None:
         """Hide what was prepared, claim what was not, or ask for a round nobody is near."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.clique import IN_TURN, OUT_OF_TURN, CliqueEngine
@@ -31,8 +33,7 @@ ALLOWED_LEAD_S: Final = 10
 _FIRST_KEY: Final = 1
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """A block that a signer is about to seal."""
 
     parent: HashedHeader

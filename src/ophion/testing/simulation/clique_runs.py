@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
+
+from msgspec import Struct
 
 from ophion.primitives.types import Hash32
 from ophion.testing.simulation.clique import DELAY_UNIT_S, CliqueWorld
@@ -12,8 +13,7 @@ from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class CliqueOutcome:
+class CliqueOutcome(Struct, frozen=True):
     """What became of one seed."""
 
     blocks: int

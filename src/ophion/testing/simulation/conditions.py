@@ -6,9 +6,10 @@ stop and come back, with or without their disk. Then the network heals, and from
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
+
+from msgspec import Struct, field
 
 from ophion.consensus.bft.committee import tolerated_faults
 from ophion.consensus.bft.messages import Commit, Prepare, Proposal, RoundChange
@@ -31,8 +32,7 @@ class Misconduct(Enum):
     """Sends each message to some members only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """What happens to one message on its way."""
 
     min_delay_s: float
@@ -62,8 +62,7 @@ CALM = Link(0.002, 0.02)
 """A local network in good health."""
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Struct, frozen=True):
     """For a while only members of one group hear each other."""
 
     start_s: float
@@ -72,8 +71,7 @@ class Partition:
     """Group of each member, by index."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outage:
+class Outage(Struct, frozen=True):
     """One member stops, somewhere within whatever it is doing, and comes back."""
 
     member: int
@@ -82,8 +80,7 @@ class Outage:
     keeps_disk: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """One seed's weather."""
 
     storm_s: float

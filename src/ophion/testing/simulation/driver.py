@@ -6,8 +6,9 @@ It carries out effects in their order, as `ophion.producer.bft_driver` does, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from ophion.consensus.bft.dialect import Rules
 from ophion.consensus.bft.events import (
@@ -45,8 +46,7 @@ DEFAULT_TIMING: Final = Timing(1.0, 1.5, 6.0)
 """Short rounds and an early cap, so that a run sees many of both."""
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Struct, frozen=True):
     """What all members agree on."""
 
     rules: Rules

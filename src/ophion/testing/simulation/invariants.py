@@ -6,7 +6,7 @@ honest members: those that neither misbehave nor lose their disk.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ophion.consensus.bft.committee import quorum_of, tolerated_faults
 from ophion.consensus.bft.dialect import Rules
@@ -21,8 +21,7 @@ _MESSAGES_PER_VALIDATOR = 12
 _MESSAGES_BESIDE = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A rule that was broken."""
 
     time: float

@@ -10,9 +10,10 @@ import math
 import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
 from random import Random
 from typing import Final
+
+from msgspec import Struct, field
 
 from ophion.consensus.bft.committee import tolerated_faults
 from ophion.consensus.bft.dialect import Rules
@@ -33,8 +34,7 @@ BLOCKS_AFTER_HEALING: Final = 3
 _SEEDS_PER_TASK: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class SeedOptions:
+class SeedOptions(Struct, frozen=True):
     """What is the same for all seeds of a run."""
 
     protocol: str = "ibft2"
@@ -58,8 +58,7 @@ class SeedOptions:
         return rounds * self.timing.max_timeout_s
 
 
-@dataclass(frozen=True, slots=True)
-class SeedOutcome:
+class SeedOutcome(Struct, frozen=True):
     """What became of one seed."""
 
     seed: int
@@ -71,8 +70,7 @@ class SeedOutcome:
     """From the end of the storm to the first new block on every honest chain."""
 
 
-@dataclass(slots=True)
-class Summary:
+class Summary(Struct):
     """Many seeds together."""
 
     seeds: int = 0
@@ -215,8 +213,7 @@ def run_many(first_seed: int, count: int, options: SeedOptions, processes: int =
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
+class _Task(Struct, frozen=True):
     """A seed runner that can travel to another process."""
 
     options: SeedOptions

@@ -8,9 +8,10 @@ real keys: members are only ever given their own `StandInScribe`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.consensus.bft.dialect import Rules
 from ophion.consensus.bft.messages import (
@@ -38,8 +39,7 @@ def stand_in_address(index: int) -> Address:
     return (index + 1).to_bytes(ADDRESS_LENGTH, "big")
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """What a stand-in block is made of."""
 
     parent: Hash32

@@ -10,8 +10,9 @@ when it reached them (in milliseconds) or that it never did.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
 from ophion.testing.simulation.chain import FinalBlock
@@ -20,8 +21,7 @@ _COLUMN: Final = 12
 _LOST: Final = "lost"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of the diagram: a cell per member, or a note across all columns."""
 
     time: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm

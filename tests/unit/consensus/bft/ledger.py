@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.bft.engine import BftEngine

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.bft.authorship import seal_author

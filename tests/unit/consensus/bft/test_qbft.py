@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.messages import PreparedRound, Proposal, RawMessage, RoundChange
@@ -191,7 +192,7 @@ def test_golden_7_4_q_10_proposal_of_round_0_by_k4_in_both_profiles(
     decoded = QBFT.decode(message.raw)
     assert isinstance(decoded, Proposal)
     assert decoded.author == K4.address
-    assert decoded == replace(message, round_changes=())
+    assert decoded == dataclasses.replace(message, round_changes=())
     QBFT.check_proposal(decoded, COMMITTEE, scribe(K1))
 
 

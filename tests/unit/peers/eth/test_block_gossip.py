@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ophion.chain.block import decode_block, encode_block
 from ophion.native.crypto import PrivateKey

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from math import isqrt
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.native.crypto import PrivateKey
 from ophion.peers.eth import transaction_fetcher, transaction_intake

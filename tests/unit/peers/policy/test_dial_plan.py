@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.peers.policy.dial_plan import NEAR_DELAY_S, PAUSE_S, STATIC_DELAYS, DialPlan, Outcome
 from ophion.primitives.enode import Enode

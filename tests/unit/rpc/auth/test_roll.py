@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ophion.rpc.auth.credentials import User
 from ophion.rpc.auth.roll import Roll

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ophion.chain.fee_oracle import FeeHistory
 from ophion.chainspec.genesis import parse_genesis

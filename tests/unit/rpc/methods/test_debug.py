@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
 from ophion.errors import InvalidBlock

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
 from ophion.chain.importer import Outcome
@@ -40,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def node(path: Path) -> Iterator[Interface]:
-    config = replace(DEV_CONFIG, permissions=PermissionConfig(accounts_file_enabled=True))
+    config = dataclasses.replace(DEV_CONFIG, permissions=PermissionConfig(accounts_file_enabled=True))
     with open_interface(path.parent, config=config) as opened:
         yield opened
 
@@ -219,7 +220,7 @@ def nodes_path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def guarded(nodes_path: Path) -> Iterator[Interface]:
-    config = replace(DEV_CONFIG, permissions=PermissionConfig(nodes_file_enabled=True))
+    config = dataclasses.replace(DEV_CONFIG, permissions=PermissionConfig(nodes_file_enabled=True))
     with open_interface(nodes_path.parent, config=config) as opened:
         yield opened
 

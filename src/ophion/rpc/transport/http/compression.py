@@ -11,9 +11,10 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from ophion.rpc.transport.http.wire import Piece, Response
 from ophion.rpc.transport.streaming import StreamedAnswer
@@ -135,8 +136,7 @@ class Compressed:
         self._source.close()
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedAnswer:
+class CompressedAnswer(Struct, frozen=True):
     """An answer for `Pump`: everything is inside of the pieces."""
 
     body: Compressed

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.wire import Request, Response
@@ -31,8 +33,7 @@ class Application(Protocol):
         """The service stops."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpLimits:
+class HttpLimits(Struct, frozen=True):
     """What a service allows its clients."""
 
     max_connections: int = 4096

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from ophion.rpc.transport.streaming import Shape
 
@@ -24,8 +25,7 @@ GZIP: Final = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-@dataclass(slots=True)
-class Request:
+class Request(Struct):
     """A request whose body has arrived."""
 
     method: bytes
@@ -38,8 +38,7 @@ class Request:
     """The machine it came from, where it matters: for anything but `POST /`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A response that is not a plain JSON answer."""
 
     status: int

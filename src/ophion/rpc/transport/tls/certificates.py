@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ophion.errors import ConfigError
 from ophion.runtime.operator_files import content_of
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     import ssl
 
 
-@dataclass(frozen=True, slots=True)
-class TlsSettings:
+class TlsSettings(Struct, frozen=True):
     """How one service encrypts."""
 
     option: str

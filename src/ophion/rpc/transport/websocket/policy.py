@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct, field
 
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.commons import Commons
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 _LEAST_UNREAD_BYTES: Final = 128 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class WebSocketLimits:
+class WebSocketLimits(Struct, frozen=True):
     """What the service allows its clients."""
 
     max_connections: int = 4096
@@ -86,8 +86,7 @@ class GuardedConversations(Conversations, Protocol):
     """What a `POST /login` on the port of the service goes to; None where no token is needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebSocketPolicy:
+class WebSocketPolicy(Struct, frozen=True):
     """What the connections of the service share."""
 
     conversations: Conversations

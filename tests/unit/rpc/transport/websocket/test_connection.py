@@ -7,10 +7,10 @@ import gc
 import json
 import weakref
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import (
     AcceptConnection,
