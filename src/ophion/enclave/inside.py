@@ -56,6 +56,8 @@ _MOST_REFUSED: Final = 1000
 """Parcels of one line that turn out not to be for us: opening them takes time."""
 _OPENED_AT_ONCE: Final = 4
 """So few payloads are opened on the loop."""
+LOOK_AGAIN_S: Final = 60.0
+"""How often everybody is asked for what was missed since."""
 _MOST_PAGES: Final = 10_000
 """Pages of a list that are looked at in one go: some ten million payloads."""
 
@@ -197,8 +199,7 @@ class InnerEnclave:
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
         """Ask everybody who is there for everything that was sealed for us."""
-        lines = dict.fromkeys(line for lines in self.directory.known().values() for line in lines)
-        found = await asyncio.gather(*(self._fetch_all(line) for line in lines))
+        found = await asyncio.gather(*(self._fetch_all(line) for line in self._lines()))
         fetched = list(dict.fromkeys(key for keys in found for key in keys))
         if group_id is None:
             return len(fetched)
@@ -243,7 +244,11 @@ class InnerEnclave:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             ready()
-            await asyncio.get_running_loop().create_future()
+            while True:
+                await asyncio.sleep(LOOK_AGAIN_S)
+                # what a sender kept from us on purpose, others have: members stay equal without anybody asking
+                for line in self._lines():
+                    await self._quietly(partial(self._catch_up_all, line))
 
     # --- pieces ----------------------------------------------------------------------------------
 
@@ -263,6 +268,9 @@ class InnerEnclave:
             await work()
         except LineLost:
             log.debug("enclave line lost")
+
+    def _lines(self) -> list[Line]:
+        return list(dict.fromkeys(line for lines in self.directory.known().values() for line in lines))
 
     async def _fetch_all(self, line: Line) -> list[bytes]:
         fetched: list[bytes] = []

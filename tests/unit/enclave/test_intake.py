@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
@@ -203,3 +205,64 @@ def test_payloads_without_markers_are_bounded_until_somebody_wants_them(
     assert None not in asyncio.run(member.enclave.receive_many([one.label.id for one in parcels[:50]]))
     refusals = taken(member, *parcels[100:], proven=evil.proven)
     assert sum(one is None for one in refusals) == 100
+
+
+LOW_ORDER = [bytes(32), b"\1" + bytes(31), *(bytes.fromhex(low + "ff" * 30 + "7f") for low in ("ec", "ed", "ee"))]
+
+
+@pytest.mark.parametrize("low", LOW_ORDER)
+def test_points_of_low_order_are_refused_as_senders_recipients_and_members(tmp_path: Path, low: bytes) -> None:
+    """Whoever uses one shares its secret with everybody."""
+    member, evil = Member(tmp_path, 1), Hostile()
+    good = evil.seal(b"text", [member.key, evil.key])
+    sender = good.body.replace(evil.key, low)
+    assert taken(member, Parcel(good.label, sender), proven=evil.proven | {low}) == ["it does not open"]
+    third = EnclaveKeyring([b"\x44" * 32]).public_keys[0]
+    wide = evil.seal(b"text", [member.key, evil.key, third], legacy_id([member.key, evil.key, low]))
+    recipient = Parcel(wide.label, wide.body.replace(third, low))
+    assert taken(member, recipient, proven=evil.proven) == ["a member's key is not sound"]
+    record = GroupRecord(GroupType.PANTHEON, "", "", (member.key, evil.key, low), b"s" * 20, evil.key)
+    group = Parcel(Label(Kind.GROUP, record.id), record.encode())
+    assert taken(member, group, proven=evil.proven) == ["a member's key is not sound"]
+    assert is_untouched(member)
+
+
+def test_a_payload_of_16_mib_is_refused(tmp_path: Path) -> None:
+    member, evil = Member(tmp_path, 1), Hostile()
+    large = evil.seal(bytes(16 * 1024 * 1024), [member.key, evil.key])
+    assert taken(member, large, proven=evil.proven) == ["it is too large"]
+    assert is_untouched(member)
+
+
+def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
+    """As many as a member sends: so many stay, the rest costs time alone. OPHION_GROUPS=1000000 sends a million."""
+    wanted = int(os.environ.get("OPHION_GROUPS", "12000"))
+    member, honest = Member(tmp_path, 1), Member(tmp_path, 2)
+    before, began, accepted = resident(), time.perf_counter(), 0
+    makers = [EnclaveKeyring([bytes([0x80 + number]) * 32]).public_keys[0] for number in range(50)]
+    for first in range(0, wanted, 1000):
+        # one maker at first; then many, each of which may make some
+        maker = makers[max(0, first - 20_000) // 1000 % len(makers)]
+        records = [
+            GroupRecord(GroupType.PANTHEON, "n", "d", (member.key, maker), number.to_bytes(20, "big"), maker)
+            for number in range(first, first + 1000)
+        ]
+        parcels = [Parcel(Label(Kind.GROUP, one.id), one.encode()) for one in records]
+        accepted += taken(member, *parcels, proven=frozenset([maker])).count(None)
+    seconds, grown = time.perf_counter() - began, resident() - before
+    print(f"{wanted} groups: {accepted} kept, {seconds:.1f} s, {grown >> 20} MiB more in memory")
+    assert accepted == min(wanted, group_limits.MOST_GROUPS_OF_ONE if wanted <= 20_000 else group_limits.MOST_GROUPS)
+    assert member.enclave.status()["groups"] == accepted
+    assert grown < 256 << 20
+    # others, and oneself, go on as before
+    own = asyncio.run(member.enclave.create_group([member.key], member.key))
+    assert asyncio.run(member.enclave.group(own.id)) == own
+    theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
+    parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
+    refused = "there are too many groups" if accepted == group_limits.MOST_GROUPS else None
+    assert taken(member, parcel, proven=frozenset([honest.key])) == [refused]
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

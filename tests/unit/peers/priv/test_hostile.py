@@ -63,6 +63,7 @@ BREACHES = [
     (Code.PAYLOAD, b"\x80"),
     (Code.LISTED, b"\xc0"),
     (Code.PUSH_PAYLOAD, bytes(MOST_RECORD_BYTES + 2 * 1024 * 1024)),
+    (Code.PUSH_PAYLOAD, bytes(16 * 1024 * 1024 - 64)),
 ]
 
 

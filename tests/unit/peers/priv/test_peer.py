@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from ophion.enclave import inside
 from ophion.enclave.contract import DeliveryMode, Received
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.inside import EnclaveSettings
-from ophion.enclave.parcels import Kind, Label
+from ophion.enclave.parcels import Kind, Label, Parcel
 from ophion.errors import EnclaveError
+from ophion.runtime.clock import SystemEntropy
 from ophion.testing.enclaves import Member, at_work, met, part, until
 
 SECRET = b"47 pieces, and nobody else shall know"
@@ -212,6 +214,28 @@ def test_a_group_that_was_lost_is_asked_for_when_a_payload_comes(tmp_path: Path)
             key = await a.enclave.send(SECRET, a.key, group_id=group.id)
             assert await b.enclave.group(group.id) == group
             assert await b.enclave.receive_many([key]) == [Received(SECRET, group.id, a.key)]
+            await part(meetings)
+
+    asyncio.run(story())
+
+
+def test_what_a_sender_keeps_from_a_member_comes_from_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hostile member hands a payload to one of two: private states would differ for as long as nobody asks."""
+    monkeypatch.setattr(inside, "LOOK_AGAIN_S", 0.05)
+    a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
+
+    async def story() -> None:
+        async with at_work(a, b, evil):
+            meetings = [*await met(a, b), *await met(a, evil)]
+            members = [a.key, b.key, evil.key]
+            key, record = evil.enclave.keyring.seal(
+                b"text", evil.key, members, 3, legacy_id(members), SystemEntropy().token(80)
+            )
+            [line] = evil.enclave.directory.lines(a.key)
+            assert await line.push(Parcel(Label(Kind.PAYLOAD, key), record)) is None
+            await until(lambda: b.late == [key])
             await part(meetings)
 
     asyncio.run(story())

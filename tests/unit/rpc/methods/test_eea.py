@@ -122,6 +122,13 @@ def test_what_is_no_transaction(private: PrivateInterface) -> None:
     assert private.error("eea_sendTransaction", {}) == (-32601, "Method not found")
 
 
+def test_a_private_transaction_of_16_mib_is_refused(private: PrivateInterface) -> None:
+    raw = private.signed(bytes(16 * 1024 * 1024))
+    for name in ("eea_sendRawTransaction", "priv_distributeRawTransaction"):
+        assert private.error(name, raw) == (-50200, "InvalidPayload")
+    assert private.node.chain.store.rows("payloads", b"", b"", 1) == []
+
+
 def test_a_signature_that_gives_nobody(private: PrivateInterface) -> None:
     raw = bytearray.fromhex(private.signed()[2:])
     found = decode_private_transaction(bytes(raw))
