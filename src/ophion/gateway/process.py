@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 
 import uvloop
@@ -14,6 +13,7 @@ from ophion.gateway.site import Site
 from ophion.gateway.upstream import MOST_CONNECTIONS
 from ophion.rpc.transport.commons import Commons
 from ophion.runtime import logs
+from ophion.runtime.garbage import settle_down
 from ophion.runtime.lanes import ThreadLane
 from ophion.runtime.memory import Trimming
 from ophion.runtime.open_files import allow_open_files
@@ -38,11 +38,4 @@ async def _serve(service: GatewayService) -> None:
     supervisor = Supervisor([Trimming(), service])
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, supervisor.stop)
-    await supervisor.run(_settle_down)
-
-
-def _settle_down() -> None:
-    """What has been made so far lives as long as the process: no collection needs to look at it again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    await supervisor.run(settle_down)

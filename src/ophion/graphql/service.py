@@ -76,7 +76,7 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
         engine = graphql_engine(context, settings.limits)
         if settings.door is None:
             return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.limits)
-        may, login = settings.door.gate({}, loop).may, settings.door.login
+        may, login = settings.door.gate(None, loop).may, settings.door.login
         return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.limits, may, login)
 
     limits = replace(settings.http, max_body_bytes=settings.limits.max_body_bytes)

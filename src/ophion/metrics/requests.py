@@ -9,7 +9,7 @@ the counting.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from ophion.rpc.errors import INTERNAL_ERROR_CODE, as_rpc_error
 from ophion.runtime.metrics import Category, Counter, Durations, MetricsRegistry, Timer
 
 if TYPE_CHECKING:
-    from ophion.rpc.language.registry import Bound, Invoke
+    from ophion.rpc.language.registry import Bound, Invoke, MethodTable
 
 
 class RequestMetrics:
@@ -32,9 +32,9 @@ class RequestMetrics:
             Category.RPC, "errors_total", "JSON-RPC requests answered with an error.", "methodName", "code"
         )
 
-    def measured(self, table: Mapping[str, Bound]) -> dict[str, Bound]:
+    def measured(self, table: MethodTable) -> MethodTable:
         """The same methods, measured; names that are not offered stay as they are."""
-        return {name: self._measured(bound) if bound.name else bound for name, bound in table.items()}
+        return table.changed(lambda name, bound: self._measured(bound) if bound.name else bound)
 
     def _measured(self, bound: Bound) -> Bound:
         durations, failed = self.times.of(bound.name), self._failed(bound.name)

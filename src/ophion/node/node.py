@@ -10,7 +10,6 @@ services first, then the lanes (a commit in progress is finished), then the data
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import shutil
 import signal
@@ -38,6 +37,7 @@ from ophion.permissions.permissions import Permissions
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
+from ophion.runtime.garbage import settle_down
 from ophion.runtime.lanes import Lanes, ThreadLanes
 from ophion.runtime.log_file import LogFile
 from ophion.runtime.options import Loaded, problems_of
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
 _SWITCH_S = 0.001
 
 log = logging.getLogger(__name__)
-
-_GC_THRESHOLDS = (50_000, 20, 100)
-"""A node allocates much and makes few cycles: collecting often would only cost latency."""
 
 
 def run_node(loaded: Loaded[NodeConfig]) -> int:
@@ -192,10 +189,7 @@ async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: 
         )
         sys.stdout.write("\n" + banner(summary) + "\n")
         sys.stdout.flush()
-    # what has been made so far lives as long as the node does: no collection needs to look at it again
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
+    settle_down()
 
 
 def _stop_signals() -> list[signal.Signals]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
 from ophion.primitives.hexcodec import data, quantity
-from ophion.privacy.follower import MarkerPlace
+
+if TYPE_CHECKING:
+    from ophion.privacy.follower import MarkerPlace  # a node without private transactions does not load it
 
 
 def base64_text(key: bytes) -> str:

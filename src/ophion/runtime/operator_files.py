@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +46,8 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
 
 def table_of(path: Path) -> dict[str, Any]:
     """A TOML file; `OSError` when it cannot be read, `ValueError` with the reason when it is no such file."""
+    import tomllib  # not before there is such a file: few nodes have one
+
     try:
         text = content_of(path).decode()
     except UnicodeDecodeError as error:

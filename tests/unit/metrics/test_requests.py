@@ -10,7 +10,7 @@ import pytest
 
 from ophion.metrics.requests import RequestMetrics
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.language.registry import Bound
+from ophion.rpc.language.registry import Bound, MethodTable
 from ophion.rpc.transport.replies import Pending, Reply
 from ophion.runtime.metrics import MetricsRegistry
 from tests.unit.rpc.wire import Panic
@@ -20,7 +20,7 @@ def encode(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def table() -> dict[str, Bound]:
+def table() -> MethodTable:
     def fails(params: Any, caller: Any) -> Any:
         raise ValueError("a bug")
 
@@ -38,7 +38,7 @@ def table() -> dict[str, Bound]:
     def panics(params: Any, caller: Any) -> Any:
         raise Panic("as the extension does")
 
-    return {
+    bounds = {
         "direct": Bound(lambda params, caller: 1, encode, False, "direct"),
         "fails": Bound(fails, encode, False, "fails"),
         "waits": Bound(lambda params, caller: waits(False), encode, True, "waits"),
@@ -48,6 +48,7 @@ def table() -> dict[str, Bound]:
         "panics": Bound(panics, encode, False, "panics"),
         "closed": Bound(fails, encode, False, ""),
     }
+    return MethodTable.of(bounds)
 
 
 async def answer(dispatcher: Dispatcher, name: str) -> Any:

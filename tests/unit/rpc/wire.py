@@ -9,7 +9,7 @@ from typing import Any
 from ophion.primitives.types import BlockTag
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.language.registry import HTTP, Bound, Caller, Registry, method
+from ophion.rpc.language.registry import HTTP, Caller, MethodTable, Registry, method
 from ophion.rpc.language.wire_types import AddressParam, BlockParam, Boolean, Data, Quantity, Text, TextParam
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.turns import Turns
@@ -172,7 +172,7 @@ def registry() -> Registry:
     return Registry(getattr(one, "__rpc__") for one in METHODS)  # noqa: B009
 
 
-def table(context: Context, transport: str = HTTP) -> dict[str, Bound]:
+def table(context: Context, transport: str = HTTP) -> MethodTable:
     return registry().bind(context, {"eth", "web3", "clique"}, transport)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from ophion.errors import ConfigError
@@ -14,7 +14,7 @@ from ophion.rpc.auth.roll import Roll
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
 from ophion.rpc.auth.tokens import TokenIssuer, TokenReader, reader_from_file
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.language.registry import Bound
+from ophion.rpc.language.registry import MethodTable
 from ophion.rpc.transport.http.policy import Result
 from ophion.rpc.transport.http.wire import TEXT, Request, Response
 from ophion.rpc.transport.replies import Reply
@@ -39,13 +39,14 @@ class Door:
             raise ConfigError("Authentication needs a credentials file or the public key of an issuer.")
 
     def gate(
-        self, table: Mapping[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
+        self, table: MethodTable | None, loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
     ) -> Gate:
-        """Who looks at the tokens of those who want to use these methods."""
+        """Who looks at the tokens of those who want to use these methods; None: something that is no method."""
         settings = self._settings
         if self._login is not None:
             self._login.watch(loop)
-        return Gate(self._reader, table, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods)
+        methods = MethodTable.of({}) if table is None else table
+        return Gate(self._reader, methods, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods)
 
     def login(self, request: Request) -> Result:
         """The answer to `POST /login`; where tokens come from elsewhere, nobody logs in here."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from ophion.rpc.auth.permissions import allows, permitted_table, refusing_table
@@ -19,7 +19,7 @@ from ophion.rpc.auth.tokens import Claims, TokenReader
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.errors import UNAUTHORIZED, failure
-from ophion.rpc.language.registry import Bound, Caller
+from ophion.rpc.language.registry import Caller, MethodTable
 from ophion.rpc.transport.replies import Answer, Reply
 from ophion.runtime.clock import Clock
 from ophion.runtime.subject import SUBJECT, TENANT
@@ -38,7 +38,7 @@ class Gate:
     def __init__(
         self,
         reader: TokenReader,
-        table: Mapping[str, Bound],
+        table: MethodTable,
         loop: asyncio.AbstractEventLoop,
         limits: DispatchLimits,
         clock: Clock,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from ophion.rpc.errors import UNAUTHORIZED
-from ophion.rpc.language.registry import Bound
+from ophion.rpc.language.registry import Bound, MethodTable
 
 EVERYTHING: Final = "*:*"
 
@@ -22,16 +22,14 @@ def allows(permissions: Collection[str], method: str) -> bool:
     return any(entry in permissions for entry in entries_for(method))
 
 
-def permitted_table(
-    table: Mapping[str, Bound], permissions: Collection[str], exempt: Iterable[str] = ()
-) -> dict[str, Bound]:
+def permitted_table(table: MethodTable, permissions: Collection[str], exempt: Iterable[str] = ()) -> MethodTable:
     """The same names with `Unauthorized` in place of what is not permitted.
 
     A method may be called by an alias where its own name is permitted. What is not enabled stays so: clients are told
     that before they are told that they may not (json-rpc.md 1.11). `exempt` methods are open to everybody.
     """
     free = frozenset(exempt)
-    return {name: bound if _is_open(name, bound, permissions, free) else _REFUSED for name, bound in table.items()}
+    return table.changed(lambda name, bound: bound if _is_open(name, bound, permissions, free) else _REFUSED)
 
 
 class RefusingTable(dict[str, Bound]):
@@ -46,9 +44,9 @@ class RefusingTable(dict[str, Bound]):
         return self[name]
 
 
-def refusing_table(table: Mapping[str, Bound], exempt: Iterable[str]) -> RefusingTable:
+def refusing_table(table: MethodTable, exempt: Iterable[str]) -> RefusingTable:
     """The methods that are open to everybody, and `Unauthorized` for any other name."""
-    return RefusingTable({name: table[name] for name in exempt if name in table})
+    return RefusingTable({name: table[name] for name in exempt if name in table.names})
 
 
 def _is_open(name: str, bound: Bound, permissions: Collection[str], exempt: frozenset[str]) -> bool:

@@ -9,7 +9,7 @@ about groups afterwards.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -25,7 +25,7 @@ from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.http import RpcApplication
 from ophion.rpc.endpoints.websocket import RpcConversations
 from ophion.rpc.language import openrpc
-from ophion.rpc.language.registry import HTTP, WEBSOCKET, Bound, Caller, is_enabled
+from ophion.rpc.language.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
 from ophion.rpc.methods import all_methods
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.transport.access import HostList, OriginList
@@ -48,7 +48,7 @@ _DEFAULT_GROUPS: Final = ("eth", "net", "web3")
 class Measuring(Protocol):
     """Who counts and times requests (ophion.metrics.requests)."""
 
-    def measured(self, table: Mapping[str, Bound]) -> dict[str, Bound]:
+    def measured(self, table: MethodTable) -> MethodTable:
         """The same methods, measured."""
 
 
@@ -84,7 +84,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
             heavy=self.heavy,
         )
 
-    def guarded(self, table: Mapping[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> Guarded:
+    def guarded(self, table: MethodTable, loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> Guarded:
         """The dispatcher of these methods, and the gate before it where a token is needed."""
         gate = None if self.door is None else self.door.gate(table, loop, limits)
         return Guarded(Dispatcher(table, loop, limits), self.door, gate)
@@ -167,7 +167,7 @@ def _dropping(context: RpcContext) -> Callable[[Caller], None]:
 
 def method_table(
     context: RpcContext, groups: Sequence[str], transport: str, measured: Measuring | None = None
-) -> dict[str, Bound]:
+) -> MethodTable:
     """Every known method, bound to this context or to the answer that it is not enabled."""
     enabled = effective_groups(groups)
     registry = all_methods()

@@ -49,14 +49,16 @@ def document(specs: Iterable[MethodSpec], version: str) -> bytes:
 
 
 def _method(spec: MethodSpec) -> dict[str, Any]:
-    result = {"anyOf": [spec.result.schema, {"type": "null"}]} if spec.nullable else spec.result.schema
+    signature = spec.signature
+    result = signature.result
+    schema = {"anyOf": [result.schema, {"type": "null"}]} if signature.nullable else result.schema
     described: dict[str, Any] = {
         "name": spec.name,
         "summary": spec.summary,
         "tags": [{"name": spec.group}],
         "paramStructure": "by-position",
-        "params": [_content(parameter) for parameter in spec.parameters],
-        "result": {"name": spec.result.name, "description": spec.result.description, "schema": result},
+        "params": [_content(parameter) for parameter in signature.parameters],
+        "result": {"name": result.name, "description": result.description, "schema": schema},
     }
     if spec.description:
         described["description"] = spec.description
@@ -77,11 +79,11 @@ def _content(parameter: Parameter) -> dict[str, Any]:
 
 
 def _pairing(spec: MethodSpec, number: int, example: Example) -> dict[str, Any]:
-    named = zip(spec.parameters, example.params, strict=False)
+    named = zip(spec.signature.parameters, example.params, strict=False)
     return {
         "name": f"{spec.name} {number}",
         "params": [{"name": parameter.name, "value": value} for parameter, value in named],
-        "result": {"name": spec.result.name, "value": example.result},
+        "result": {"name": spec.signature.result.name, "value": example.result},
     }
 
 
@@ -131,7 +133,12 @@ def _page(group: str, specs: Sequence[MethodSpec]) -> str:
             lines += ["", "Over WebSocket only, whichever groups are on."]
         if "clique" in spec.needs:
             lines += ["", "On networks with Clique only."]
-        lines += ["", *_parameters(spec.parameters), "", f"Result: {_result(spec.result, spec.nullable)}"]
+        lines += [
+            "",
+            *_parameters(spec.signature.parameters),
+            "",
+            f"Result: {_result(spec.signature.result, spec.signature.nullable)}",
+        ]
         for example in spec.examples:
             lines += ["", "```json", *_exchange(spec.name, example), "```"]
     return "\n".join(lines) + "\n"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ophion.enclave.contract import Group
 from ophion.errors import EnclaveError, OphionError, PrivacyRefused, RpcError
 from ophion.primitives.hexcodec import data
 from ophion.privacy.results import base64_text, receipt_object, transaction_object
-from ophion.privacy.service import Privacy
 from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, as_rpc_error
 from ophion.rpc.language.private_types import GroupIdParam, GroupWishParam, KeyParam, KeysParam, SignedPrivateParam
 from ophion.rpc.language.registry import method
@@ -26,6 +25,9 @@ from ophion.rpc.language.wire_types import (
     object_result,
 )
 from ophion.rpc.questions.context import RpcContext
+
+if TYPE_CHECKING:
+    from ophion.privacy.service import Privacy  # a node without private transactions does not load it
 
 _CREATE = "Error creating privacy group"
 _DELETE = "Error deleting privacy group"

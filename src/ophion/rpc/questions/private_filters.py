@@ -6,14 +6,16 @@ is executed again, because a payload came late, is told of again.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ophion.native.privacy import PrivateLedger
-from ophion.privacy.follower import Followed
 from ophion.rpc.errors import FILTER_NOT_FOUND
 from ophion.rpc.questions.filters import ChainChange, FilterKind, Filters, LogChanges
 from ophion.rpc.questions.log_query import LogQuery
 from ophion.rpc.questions.private_logs import PrivateQuery, block_logs, of_group
+
+if TYPE_CHECKING:
+    from ophion.privacy.follower import Followed  # a node without private transactions does not load it
 
 
 class PrivateFilters:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec.structs import replace
 
 from ophion.native.privacy import PrivateLedger
 from ophion.primitives.types import BlockTag, Hash32
-from ophion.privacy.follower import MarkerPlace
 from ophion.privacy.results import log_objects
 from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE
 from ophion.rpc.language.wire_types import Wire
 from ophion.rpc.questions.blocks import block_range
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.log_query import LogQuery, decode_ranged_or_hashed
+
+if TYPE_CHECKING:
+    from ophion.privacy.follower import MarkerPlace  # a node without private transactions does not load it
 
 _BLOCKS_AT_ONCE: Final = 1024
 
@@ -91,6 +93,8 @@ def block_logs(
     ledger: PrivateLedger, query: PrivateQuery, block: Hash32, number: int, is_removed: bool = False
 ) -> list[dict[str, Any]]:
     """Logs of a group in one block, in the order of its markers."""
+    from ophion.privacy.follower import MarkerPlace  # a node without private transactions does not load it
+
     found = []
     for marker, _ in ledger.roots(query.group, number, block):
         found += marker_logs(ledger, query, MarkerPlace(b"", number, 0, block, marker), is_removed)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 from msgspec import Struct
 
 from ophion.errors import RpcError
 from ophion.native.privacy import PrivateLedger
-from ophion.privacy.follower import Followed
 from ophion.privacy.results import base64_text
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.language.registry import Caller
@@ -25,6 +24,9 @@ from ophion.rpc.questions.log_query import decode_log_query
 from ophion.rpc.questions.private_logs import PrivateQuery, marker_logs, of_group
 from ophion.rpc.questions.subscriptions import Subscriber
 from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
+
+if TYPE_CHECKING:
+    from ophion.privacy.follower import Followed  # a node without private transactions does not load it
 
 logger = logging.getLogger(__name__)
 

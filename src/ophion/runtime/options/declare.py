@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.runtime.options.values import Check, Kind, Reader, kind_of
 
 _KEY = "ophion.option"
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """What the author of a field said about it."""
 
     flags: tuple[str, ...]
@@ -30,7 +31,7 @@ class Declaration:
 
     def named(self, names: Mapping[str, str]) -> Declaration:
         """The same with what stands in braces replaced."""
-        return dataclasses.replace(
+        return replace(
             self,
             flags=tuple(flag.format_map(names) for flag in self.flags),
             help=self.help.format_map(names),
@@ -38,8 +39,7 @@ class Declaration:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OptionSpec:
+class OptionSpec(Struct, frozen=True):
     """One option of a configuration class: its declaration, and where its value goes."""
 
     declaration: Declaration
@@ -118,8 +118,7 @@ def specs_of(cls: type, path: tuple[str, ...] = ()) -> tuple[OptionSpec, ...]:
 
 @cache
 def _collected(cls: type, path: tuple[str, ...]) -> tuple[OptionSpec, ...]:
-    """Once per class: resolving annotations is the dearest part of reading a command line."""
-    hints = typing.get_type_hints(cls)
+    hints = hints_of(cls)
     names = getattr(cls, "names", None)
     found: list[OptionSpec] = []
     for field in dataclasses.fields(cls):
@@ -133,6 +132,17 @@ def _collected(cls: type, path: tuple[str, ...]) -> tuple[OptionSpec, ...]:
         elif is_part(hints[field.name]):
             found.extend(specs_of(hints[field.name], (*path, field.name)))
     return tuple(found)
+
+
+def hints_of(cls: type) -> Mapping[str, Any]:
+    """The types of a class's fields."""
+    return _hints(cls)
+
+
+@cache
+def _hints(cls: type) -> Mapping[str, Any]:
+    """Once per class: resolving annotations is the dearest part of reading a command line."""
+    return typing.get_type_hints(cls)
 
 
 def is_part(annotation: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -11,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.errors import ConfigError
-from ophion.runtime.options.declare import OptionSpec, is_part, specs_of
+from ophion.runtime.options.declare import OptionSpec, hints_of, is_part, specs_of
 from ophion.runtime.options.sources import Given
 
 T = TypeVar("T")
@@ -70,7 +69,7 @@ def _winners(given: Iterable[Given]) -> tuple[dict[tuple[str, ...], Given], list
 
 
 def _build(cls: type[T], values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> T:
-    hints = typing.get_type_hints(cls)
+    hints = hints_of(cls)
     arguments: dict[str, Any] = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # only configuration classes come here
         here = (*path, field.name)

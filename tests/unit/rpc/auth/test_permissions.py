@@ -6,7 +6,7 @@ import pytest
 
 from ophion.errors import RpcError
 from ophion.rpc.auth.permissions import allows, permitted_table
-from ophion.rpc.language.registry import HTTP, Bound, Registry
+from ophion.rpc.language.registry import HTTP, Bound, MethodTable, Registry
 from tests.unit.rpc.wire import Context, block_number
 
 TABLE = Registry([block_number.__rpc__]).bind(Context(), {"eth"}, HTTP)  # type: ignore[attr-defined]
@@ -55,5 +55,5 @@ def test_what_is_not_enabled_stays_so() -> None:
 
 def test_an_alias_is_permitted_with_its_method() -> None:
     bound = TABLE["eth_blockNumber"]
-    table = permitted_table({"eth_head": bound}, {"eth:blockNumber"})
+    table = permitted_table(MethodTable.of({"eth_head": bound}), {"eth:blockNumber"})
     assert table["eth_head"] is bound

@@ -35,19 +35,20 @@ def some(
 def test_the_signature_says_what_a_method_takes_and_gives() -> None:
     spec = spec_of(some)
     assert (spec.summary, spec.description, spec.group) == ("One line.", "More lines.", "eth")
-    assert [parameter.name for parameter in spec.parameters] == ["fromAddress", "block"]
-    assert spec.parameters[1].default is BlockTag.LATEST
-    assert spec.result.name == "quantity"
-    assert spec.nullable
+    assert [parameter.name for parameter in spec.signature.parameters] == ["fromAddress", "block"]
+    assert spec.signature.parameters[1].default is BlockTag.LATEST
+    assert spec.signature.result.name == "quantity"
+    assert spec.signature.nullable
     assert spec.names == ("eth_some", "eth_other")
 
 
-def test_a_parameter_without_a_wire_type_fails_when_it_is_declared() -> None:
-    with pytest.raises(TypeError, match="eth_bad: parameter x"):
+def test_a_parameter_without_a_wire_type_fails_when_it_is_read() -> None:
+    @method("eth_bad")
+    def bad(ctx: Any, x: int) -> Quantity:
+        return x
 
-        @method("eth_bad")
-        def bad(ctx: Any, x: int) -> Quantity:
-            return x
+    with pytest.raises(TypeError, match="eth_bad: parameter x"):
+        _ = spec_of(bad).signature
 
 
 def test_a_parameter_may_take_all_positions_but_not_some() -> None:
@@ -57,19 +58,28 @@ def test_a_parameter_may_take_all_positions_but_not_some() -> None:
 
     bound = Registry([spec_of(total)]).bind(Context(), ["eth"], HTTP)["eth_sum"]
     assert (bound.invoke([], None), bound.invoke([1, 2, 3], None)) == (0, 6)
+
+    @method("eth_more")
+    def more(ctx: Any, first: IntegerParam, *others: IntegerParam) -> Quantity:
+        return first + sum(others)
+
     with pytest.raises(TypeError, match="eth_more: a repeated parameter"):
-
-        @method("eth_more")
-        def more(ctx: Any, first: IntegerParam, *others: IntegerParam) -> Quantity:
-            return first + sum(others)
+        _ = spec_of(more).signature
 
 
-def test_a_result_without_a_wire_type_fails_when_it_is_declared() -> None:
+def test_a_result_without_a_wire_type_fails_when_it_is_read() -> None:
+    @method("eth_bad")
+    def bad(ctx: Any) -> int:
+        return 1
+
     with pytest.raises(TypeError, match="eth_bad: the result"):
+        _ = spec_of(bad).signature
 
-        @method("eth_bad")
-        def bad(ctx: Any) -> int:
-            return 1
+
+def test_every_method_of_the_node_can_be_read_and_written() -> None:
+    signatures = [spec.signature for spec in all_methods().specs]
+    assert len(signatures) > 150
+    assert all(signature.result.encode is not None for signature in signatures)
 
 
 def test_one_handler_may_answer_in_two_groups() -> None:
@@ -133,7 +143,7 @@ def test_every_method_of_the_node_is_described() -> None:
     for spec in specs:
         assert spec.summary.endswith("."), spec.name
         assert spec.group in group_names(specs)
-        for parameter in spec.parameters:
+        for parameter in spec.signature.parameters:
             assert parameter.wire.description
     assert {"eth_getBalance", "net_version", "web3_sha3", "admin_nodeInfo", "miner_start", "txpool_content"} <= {
         spec.name for spec in specs

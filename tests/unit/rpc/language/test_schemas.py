@@ -57,10 +57,10 @@ EXAMPLES = [(spec, example) for spec in all_methods().specs for example in spec.
 @pytest.mark.parametrize(("spec", "example"), EXAMPLES, ids=lambda value: getattr(value, "name", None))
 def test_examples_fit_their_schema(spec: Any, example: Any) -> None:
     if example.result is None:
-        assert spec.nullable
+        assert spec.signature.nullable
     else:
-        assert faults(spec.result.schema, example.result) == []
-    for parameter, value in zip(spec.parameters, example.params, strict=False):
+        assert faults(spec.signature.result.schema, example.result) == []
+    for parameter, value in zip(spec.signature.parameters, example.params, strict=False):
         assert parameter.wire.schema == {} or value is None or faults(parameter.wire.schema, value) == []
 
 
@@ -85,4 +85,4 @@ def test_objects_of_the_sample_chain_fit_their_schema(sample: Interface) -> None
     for name in ("eth_getBlockByNumber", "eth_getBlockReceipts"):
         (spec,) = [spec for spec in all_methods().specs if spec.name == name]
         for number in range(33):
-            assert faults(spec.result.schema, sample.ask(name, hex(number))) == []
+            assert faults(spec.signature.result.schema, sample.ask(name, hex(number))) == []
