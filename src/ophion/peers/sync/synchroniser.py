@@ -107,8 +107,17 @@ class Synchroniser:
 
     @property
     def best_height(self) -> int:
-        """The highest block of those peers whose best block has been seen; 0 without any."""
-        return max((peer.height for peer in self._eth.peers if peer.is_usable), default=0)
+        """The highest block of those peers whose best block has been seen; 0 without any.
+
+        Who has promised blocks and not delivered them when it was asked is not believed any more until it does.
+        """
+        return max(
+            (peer.height for peer in self._eth.peers if peer.is_usable and not self._has_failed(peer)), default=0
+        )
+
+    def _has_failed(self, peer: EthPeer) -> bool:
+        conduct = self._conduct.get(peer)
+        return conduct is not None and conduct.failures > 0
 
     def catch_up(self, address: Address | None, height: int) -> None:
         """A peer speaks of a later block: its chain has at least this height."""

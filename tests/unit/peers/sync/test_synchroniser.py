@@ -225,6 +225,37 @@ def test_a_promise_of_a_million_blocks_stops_nobody(tmp_path: Path) -> None:
     told(tmp_path, 2, story)
 
 
+@pytest.mark.parametrize("engine", ["pow", "qbft"])
+def test_a_promise_that_is_never_kept_is_not_believed(tmp_path: Path, engine: str) -> None:
+    """Readiness and eth_syncing go by it: any stranger could take every node out of its load balancer."""
+
+    async def story(one: EthNode, two: EthNode, other: EthNode) -> None:
+        await copied_chain(one, two, other)
+        connect(other.eth, two.eth, (KEYS[9], KEYS[1]))
+        _, there = connect(other.eth, one.eth, (KEYS[9], KEYS[0]))
+        await asyncio.sleep(1)
+        at_other = there.other
+        assert at_other is not None
+        at_other.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(b"\x01" * 32, 10**9)]))
+        await asyncio.sleep(5)
+        for _ in range(300):
+            assert other.sync.status() is None
+            await asyncio.sleep(0.1)
+
+    async def copied_chain(one: EthNode, *others: EthNode) -> None:
+        if engine == "pow":
+            await grown(one, 5)
+            await copied(one, *others)
+        else:
+            for node in (one, *others):
+                await node.take(raw for _, raw in sealed_blocks(engine, 4, 5))
+
+    if engine == "pow":
+        told(tmp_path, 3, story)
+    else:
+        told_of_validators(tmp_path, 3, story, engine)
+
+
 def test_headers_that_never_link_are_a_breach(tmp_path: Path) -> None:
     async def story(one: EthNode, two: EthNode, learner: EthNode) -> None:
         await grown(one, 60)
