@@ -5,7 +5,7 @@ A node whose peers are off has none of this and does not load it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from ophion.permissions.permissions import Permissions
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.primitives.rlp import RlpError
+from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.supervisor import Service
@@ -76,11 +77,28 @@ def build_network(
     bootnodes = core.chain.spec.bootnodes
     subprotocols = (eth, *_consensus(core, sync, clock), *_priv(enclave, key, clock, entropy))
     peers = build_peers(
-        config.peers, key, subprotocols, data_path, clock, entropy, rules=rules, chain=_mark(eth), bootnodes=bootnodes
+        config.peers,
+        key,
+        subprotocols,
+        data_path,
+        clock,
+        entropy,
+        rules=rules,
+        chain=_mark(eth),
+        bootnodes=bootnodes,
+        is_member=_membership(core),
     )
     if rules is not None:
         rules.is_in_sync = sync.is_in_sync
     return Network(eth, sync, peers)
+
+
+def _membership(core: Core) -> Callable[[Address], bool]:
+    """Who makes the blocks of this chain: between them there is always room for a connection."""
+    driver, chain = core.bft, core.chain
+    if driver is not None:
+        return lambda address: address in driver.validators
+    return lambda address: address in chain.engine.members(chain.head, chain)
 
 
 def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotocol, ...]:
@@ -131,14 +149,16 @@ def build_peers(
     rules: NodeRules | None = None,
     chain: ChainMark | None = None,
     bootnodes: Sequence[str] = (),
+    is_member: Callable[[Address], bool] = lambda address: False,
 ) -> PeerService:
     """The service of a node whose peers are on.
 
     `peers` is the table that sub-protocols hold already, `rules` say which nodes are permitted, `chain` is what node
-    records say of the chain, and `bootnodes` are those of the genesis file, for nodes that were told none.
+    records say of the chain, `bootnodes` are those of the genesis file, for nodes that were told none, and `is_member`
+    knows who makes blocks.
     """
     settings = peer_settings(config, data_path, bootnodes)
-    return PeerService(settings, key, subprotocols, clock, entropy, peers, rules, chain)
+    return PeerService(settings, key, subprotocols, clock, entropy, peers, rules, chain, is_member)
 
 
 def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: PrivateKey) -> Permissions:

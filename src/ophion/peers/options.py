@@ -113,7 +113,7 @@ class PeerConfig:
         default=25,
         check=at_least(0),
         needs="--p2p-enabled",
-        help="Most peers at a time; static peers come on top.",
+        help="Most peers at a time; static peers and validators come on top.",
     )
     limit_remote: bool = option(
         "--remote-connections-limit-enabled",

@@ -19,7 +19,7 @@ from typing import Final, cast
 from msgspec import Struct, field
 
 from ophion.errors import OphionError
-from ophion.native.crypto import PrivateKey
+from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
 from ophion.peers.connection.connection import Connection, Ending, Surroundings
 from ophion.peers.connection.timing import Timing
@@ -44,6 +44,7 @@ from ophion.peers.table import Peers
 from ophion.peers.upnp import Gateway, GatewayError, find_gateway
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
+from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
 
 log = logging.getLogger(__name__)
@@ -100,8 +101,9 @@ class PeerService:
         peers: Peers | None = None,
         rules: NodeRules | None = None,
         chain: ChainMark | None = None,
+        is_member: Callable[[Address], bool] = lambda address: False,
     ) -> None:
-        """`rules` say which nodes are permitted; None: all."""
+        """`rules` say which nodes are permitted; None: all. `is_member`: whether a node makes blocks of the chain."""
         self._settings = settings
         self._key = key
         self._subprotocols = tuple(subprotocols)
@@ -112,10 +114,10 @@ class PeerService:
         self.bans = Bans()
         # jitter, and which way to look: nothing that must not be guessed
         random = Random(entropy.token(16))
-        self.plan = DialPlan(key.public_key, random)
+        self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
         self.doorway: Doorway[Connection] = Doorway(settings.subnets)
         self._admission = Admission(
-            key.public_key, self.peers, settings.limits, self.bans, self.plan.is_static, settings.banned
+            key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
         )
         self._rules = rules or NodeRules(key.public_key)
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
@@ -362,9 +364,10 @@ class PeerService:
         ip = connection.remote[0]
         if self._tasks is None or self._port is None:
             return False
-        if not self.doorway.admits(ip, self._clock.monotonic(), is_known=self.plan.is_static_address(ip)):
+        is_known = self.plan.is_static_address(ip)
+        if not self.doorway.admits(ip, self._clock.monotonic(), is_known=is_known):
             return False
-        evicted = self.doorway.enter(connection)
+        evicted = self.doorway.enter(connection, ip, is_known=is_known)
         if evicted is not None:
             evicted.disconnect(DisconnectReason.TOO_MANY_PEERS, "too many handshakes at a time")
         self._tasks.create_task(self._live(connection))
@@ -434,9 +437,8 @@ class PeerService:
 
     def _room(self) -> int:
         """How many more peers would be welcome."""
-        others = {peer.id for peer in self.peers if not peer.is_static}
-        others |= {node_id for node_id in self._dialling if not self.plan.is_static(node_id)}
-        return self._settings.limits.max_peers - len(others)
+        others = {peer.id for peer in self.peers} | self._dialling
+        return self._settings.limits.max_peers - sum(not self.plan.has_place(node_id) for node_id in others)
 
     # --- Keeper ----------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import gc
 import os
 import socket
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -72,11 +72,21 @@ def key(number: int) -> PrivateKey:
 class Node:
     """A running service."""
 
-    def __init__(self, number: int, settings: PeerSettings, rules: NodeRules | None = None) -> None:
+    def __init__(
+        self, number: int, settings: PeerSettings, rules: NodeRules | None = None, members: Container[bytes] = ()
+    ) -> None:
         self.key = key(number)
         self.greeter = Greeter()
         self.events: list[PeerEvent] = []
-        self.service = PeerService(settings, self.key, [self.greeter], SystemClock(), SystemEntropy(), rules=rules)
+        self.service = PeerService(
+            settings,
+            self.key,
+            [self.greeter],
+            SystemClock(),
+            SystemEntropy(),
+            rules=rules,
+            is_member=lambda address: address in members,
+        )
         self.service.peers.events.listen(self.events.append)
         self._task: asyncio.Task[None] | None = None
 
@@ -116,10 +126,15 @@ class Town:
         self._nodes: list[Node] = []
 
     async def node(
-        self, number: int, settings: PeerSettings | None = None, rules: NodeRules | None = None, **changes: object
+        self,
+        number: int,
+        settings: PeerSettings | None = None,
+        rules: NodeRules | None = None,
+        members: Container[bytes] = (),
+        **changes: object,
     ) -> Node:
         settings = replace(settings or PeerSettings(timing=SHORT), **changes)  # type: ignore[arg-type]
-        node = await Node(number, settings, rules).start()
+        node = await Node(number, settings, rules, members).start()
         self._nodes.append(node)
         return node
 
@@ -421,6 +436,29 @@ def test_a_full_node_says_so() -> None:
         d = await town.node(4)
         a.service.add_static(d.enode)
         await until(lambda: a.count == 2)
+
+    play(story)
+
+
+def test_strangers_do_not_keep_a_validator_out() -> None:
+    async def story(town: Town) -> None:
+        member = key(9)
+        a = await town.node(1, limits=PeerLimits(2, 1), members={member.address})
+        b = await town.node(2, static=(a.enode,))
+        await until(lambda: a.count == b.count == 1)
+        c = await town.node(9, static=(a.enode,))
+        await until(lambda: a.count == 2 and c.count == 1)
+        # its place is not taken from others
+        d = await town.node(4)
+        a.service.offer(d.enode)
+        await until(lambda: a.count == 3)
+        # and a full node looks for members all the same
+        a.service.remove_static(c.enode)
+        await c.stop()
+        await until(lambda: a.count == 2)
+        e = await town.node(9)
+        a.service.offer(e.enode)
+        await until(lambda: e.count == 1)
 
     play(story)
 

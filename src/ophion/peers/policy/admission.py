@@ -12,11 +12,12 @@ from ophion.peers.policy.bans import Bans
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.table import Peers
 
-IsStatic: TypeAlias = Callable[[bytes], bool]
+HasPlace: TypeAlias = Callable[[bytes], bool]
+"""Whether a node is static, or one of those who make the blocks of the chain."""
 
 
 class PeerLimits(Struct, frozen=True):
-    """How many peers there may be; static ones do not count against it."""
+    """How many peers there may be; those that have a place of their own do not count against it."""
 
     max_peers: int = 25
     max_inbound: int | None = None
@@ -37,19 +38,19 @@ class Admission:
         peers: Peers,
         limits: PeerLimits,
         bans: Bans,
-        is_static: IsStatic,
+        has_place: HasPlace,
         banned_ids: Container[bytes] = (),
     ) -> None:
         self._own_id = own_id
         self._peers = peers
         self._limits = limits
         self._bans = bans
-        self._is_static = is_static
+        self._has_place = has_place
         self._banned_ids = banned_ids
 
     def is_banned(self, node_id: bytes, now: float) -> bool:
         """Whether this node is not wanted: by the operator, or for a while."""
-        return node_id in self._banned_ids or (not self._is_static(node_id) and self._bans.is_barred(node_id, now))
+        return node_id in self._banned_ids or (not self._has_place(node_id) and self._bans.is_barred(node_id, now))
 
     def judge(self, newcomer: Peer, now: float) -> Peer | None:
         """Raises `PeerMisbehaved` with the reason to tell a newcomer that may not stay.
@@ -62,12 +63,12 @@ class Admission:
         if present is not None:
             if present.is_open and not keeps_newer(self._own_id, present, newcomer):
                 raise PeerMisbehaved(DisconnectReason.ALREADY_CONNECTED, "there is a connection with this node")
-        elif not self._is_static(newcomer.id):
+        elif not self._has_place(newcomer.id):
             self._check_limits(newcomer)
         return present
 
     def _check_limits(self, newcomer: Peer) -> None:
-        others = [peer for peer in self._peers if not peer.is_static]
+        others = [peer for peer in self._peers if not self._has_place(peer.id)]
         limits = self._limits
         if len(others) >= limits.max_peers:
             raise PeerMisbehaved(DisconnectReason.TOO_MANY_PEERS, f"{len(others)} peers are enough")

@@ -1,14 +1,15 @@
 """`DialPlan`: whom to dial and when (networking.md 5.1, 5.2).
 
 Static peers are dialled until they are here, soon after a loss and ever more rarely after failures. What discovery
-finds is dialled while there is room for more peers. The plan knows neither sockets nor clocks: it is told what time it
-is, who is busy and how attempts ended.
+finds is dialled while there is room for more peers; members, who make the blocks of the chain, have their place
+whatever others do. The plan knows neither sockets nor clocks: it is told what time it is, who is busy and how attempts
+ended.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from enum import Enum
 from random import Random
 from typing import Final
@@ -54,9 +55,12 @@ class _Aim(Struct):
 class DialPlan:
     """Static and discovered nodes, each with the time of the next attempt."""
 
-    def __init__(self, own_id: bytes, random: Random) -> None:
+    def __init__(
+        self, own_id: bytes, random: Random, is_member: Callable[[bytes], bool] = lambda node_id: False
+    ) -> None:
         self._own_id = own_id
         self._random = random
+        self._is_member = is_member
         self._static: dict[Enode, _Aim] = {}
         self._found: OrderedDict[bytes, _Aim] = OrderedDict()
 
@@ -76,6 +80,10 @@ class DialPlan:
     def is_static(self, node_id: bytes) -> bool:
         """Whether a connection with this node is to be kept, whoever made it."""
         return any(enode.node_id == node_id for enode in self._static)
+
+    def has_place(self, node_id: bytes) -> bool:
+        """Whether there is always room for this node: strangers must not be able to take it."""
+        return self.is_static(node_id) or self._is_member(node_id)
 
     def is_static_address(self, ip: str) -> bool:
         """Whether a static peer lives there."""
@@ -111,17 +119,21 @@ class DialPlan:
                 chosen.add(aim.enode.node_id)
                 yield aim.enode
         for aim in sorted(self._found.values(), key=lambda aim: aim.due):
-            if room <= 0 or aim.due > now:
+            node_id = aim.enode.node_id
+            if aim.due > now:
                 break
-            if aim.enode.node_id not in busy and aim.enode.node_id not in chosen:
+            if node_id in busy or node_id in chosen:
+                continue
+            if self._is_member(node_id):
+                yield aim.enode
+            elif room > 0:
                 room -= 1
                 yield aim.enode
 
     def next_due(self, busy: Container[bytes], room: int) -> float | None:
         """When there is somebody to dial next; None: not before something changes."""
         aims = list(self._static.values())
-        if room > 0:
-            aims += self._found.values()
+        aims += (aim for aim in self._found.values() if room > 0 or self._is_member(aim.enode.node_id))
         return min((aim.due for aim in aims if aim.enode.node_id not in busy), default=None)
 
     def ended(self, node_id: bytes, now: float, outcome: Outcome) -> None:

@@ -1,12 +1,13 @@
 """Who may knock: checks before a stranger has shown a key (networking.md 5.1).
 
-Half-open connections are cheap to make and cost a socket each, so their number is bounded. When there are too many, the
-one that has waited longest goes: an honest peer is through the handshake in a fraction of a second.
+Half-open connections are cheap to make and cost a socket each, so their number is bounded. When there are too many, one
+of the address that has most of them goes, the one that has waited longest: an honest peer is through the handshake in a
+fraction of a second, and whoever floods the door pushes out itself. Addresses of static peers go last.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import Final, Generic, TypeVar
 
@@ -27,7 +28,8 @@ class Doorway(Generic[T]):
     def __init__(self, subnets: Sequence[Subnet] = (), max_pending: int = MAX_PENDING) -> None:
         self._subnets = subnets
         self._max_pending = max_pending
-        self._pending: OrderedDict[T, None] = OrderedDict()
+        self._pending: OrderedDict[T, tuple[str, bool]] = OrderedDict()
+        """Each with its address, and whether a static peer lives there; in the order of coming."""
         self._last_seen: OrderedDict[str, float] = OrderedDict()
         self.refused = 0
         """How many were sent away."""
@@ -41,13 +43,16 @@ class Doorway(Generic[T]):
         self.refused += not is_welcome
         return is_welcome
 
-    def enter(self, connection: T) -> T | None:
+    def enter(self, connection: T, ip: str, *, is_known: bool) -> T | None:
         """Take one in; returns the one that has to go for it."""
-        self._pending[connection] = None
+        self._pending[connection] = (ip, is_known)
         if len(self._pending) <= self._max_pending:
             return None
         self.refused += 1
-        return self._pending.popitem(last=False)[0]
+        crowd = Counter(self._pending.values())
+        evicted = max(self._pending, key=lambda one: (not self._pending[one][1], crowd[self._pending[one]]))
+        del self._pending[evicted]
+        return evicted
 
     def leave(self, connection: T) -> None:
         """It said Hello, or it is gone."""

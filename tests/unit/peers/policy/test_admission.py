@@ -66,9 +66,7 @@ def test_the_share_of_inbound_peers() -> None:
 
 
 def test_static_peers_come_in_above_the_limits_and_take_no_place() -> None:
-    static = peer(IDS[1])
-    static.is_static = True
-    judge = admission(filled(static), PeerLimits(1, 1), static=(IDS[1], IDS[2]))
+    judge = admission(filled(peer(IDS[1])), PeerLimits(1, 1), static=(IDS[1], IDS[2]))
     assert judge.judge(peer(IDS[3]), 0.0) is None
     assert judge.judge(peer(IDS[2]), 0.0) is None
     assert admission(Peers(), PeerLimits(0), static=(IDS[2],)).judge(peer(IDS[2]), 0.0) is None

@@ -28,13 +28,31 @@ def test_static_peers_and_our_own_networks_may_always_try() -> None:
 
 def test_the_one_that_waited_longest_goes_when_there_are_too_many() -> None:
     doorway: Doorway[str] = Doorway(max_pending=2)
-    assert doorway.enter("a") is None
-    assert doorway.enter("b") is None
-    assert doorway.enter("c") == "a"
+    knock = lambda name: doorway.enter(name, "10.0.0.1", is_known=False)  # noqa: E731
+    assert knock("a") is None
+    assert knock("b") is None
+    assert knock("c") == "a"
     doorway.leave("b")
     doorway.leave("a")
-    assert doorway.enter("d") is None
+    assert knock("d") is None
     assert len(doorway) == 2
+
+
+def test_who_floods_the_door_pushes_out_itself() -> None:
+    doorway: Doorway[str] = Doorway(max_pending=3)
+    assert doorway.enter("honest", "10.0.0.1", is_known=False) is None
+    flood = [doorway.enter(f"flood {number}", "10.0.0.66", is_known=False) for number in range(100)]
+    assert flood == [None, None, *(f"flood {number}" for number in range(98))]
+
+
+def test_addresses_of_static_peers_are_pushed_out_last() -> None:
+    doorway: Doorway[str] = Doorway(max_pending=3)
+    assert doorway.enter("static", "10.0.0.1", is_known=True) is None
+    assert doorway.enter("static again", "10.0.0.1", is_known=True) is None
+    flood = [doorway.enter(f"flood {number}", f"10.0.1.{number}", is_known=False) for number in range(100)]
+    assert flood == [None, *(f"flood {number}" for number in range(99))]
+    assert doorway.enter("static once more", "10.0.0.1", is_known=True) == "flood 99"
+    assert doorway.enter("and more", "10.0.0.1", is_known=True) == "static"
 
 
 def test_what_is_remembered_of_addresses_is_bounded() -> None:
