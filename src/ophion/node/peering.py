@@ -86,19 +86,11 @@ def build_network(
         rules=rules,
         chain=_mark(eth),
         bootnodes=bootnodes,
-        is_member=_membership(core),
+        is_member=eth.makers.__contains__,
     )
     if rules is not None:
         rules.is_in_sync = sync.is_in_sync
     return Network(eth, sync, peers)
-
-
-def _membership(core: Core) -> Callable[[Address], bool]:
-    """Who makes the blocks of this chain: between them there is always room for a connection."""
-    driver, chain = core.bft, core.chain
-    if driver is not None:
-        return lambda address: address in driver.validators
-    return lambda address: address in chain.engine.members(chain.head, chain)
 
 
 def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotocol, ...]:

@@ -14,6 +14,7 @@ from typing import Final
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.importer import Importer
+from ophion.chain.makers import Makers
 from ophion.consensus.engine import Finality
 from ophion.peers.eth.answers import Answers
 from ophion.peers.eth.block_gossip import BlockGossip
@@ -65,7 +66,11 @@ class EthProtocol:
         self._tasks = Tasks(_MOST_BLOCKS)
         self._answers = Answers(chain, pool)
         self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random)
-        self.transactions = TransactionGossip(pool, self.peers, self.lane, random, lambda: self.is_accepting())
+        self.makers = Makers(chain)
+        """Who makes the next blocks."""
+        self.transactions = TransactionGossip(
+            pool, self.peers, self.makers, self.lane, random, lambda: self.is_accepting()
+        )
         self._handlers: dict[Code, Handler] = {
             Code.NEW_BLOCK: self.blocks.received,
             Code.NEW_BLOCK_HASHES: self.blocks.announced,

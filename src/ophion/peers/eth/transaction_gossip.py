@@ -1,15 +1,18 @@
 """Transactions between nodes: what enters the pool is passed on, what others pass on enters the pool.
 
 New transactions are collected for a moment and then sent together: in full to some peers drawn by lot (the square root
-of all), by hash to the others, and to nobody who is known to have them. A transaction that came from a peer is marked
-as known to it before it enters the pool, so it never goes back. While this node is far behind, what peers say about
-transactions is neither decoded nor remembered: it could not be judged.
+of all), by hash to the others, and to nobody who is known to have them. Who makes the next blocks needs them now: as
+long as no such peer is known to have a transaction, all of them get it in full. Otherwise it would reach some of them
+half a second later, and what its sender sent behind it with it, so that blocks are large and small by turns.
+
+A transaction that came from a peer is marked as known to it before it enters the pool, so it never goes back. While
+this node is far behind, what peers say about transactions is neither decoded nor remembered: it could not be judged.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from math import isqrt
 from random import Random
 from typing import Final
@@ -26,12 +29,14 @@ from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Added, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.types import Hash32
+from ophion.primitives.types import Address, Hash32
 from ophion.runtime.lanes import Lane
 
 COLLECT_S: Final = 0.02
 """How long new transactions wait for others: one message for many."""
 MOST_HASHES: Final = 4096
+MOST_MAKERS: Final = 8
+"""So many makers of blocks get in full what none of them is known to have."""
 LARGE: Final = 4096
 """Bytes of a transaction above which only its hash is sent."""
 _MESSAGE: Final = 100 * 1024
@@ -43,15 +48,24 @@ class TransactionGossip:
     """Passes transactions on, and takes what is passed on."""
 
     def __init__(
-        self, pool: TxPool, peers: EthPeers, lane: Lane, random: Random, is_accepting: Callable[[], bool]
+        self,
+        pool: TxPool,
+        peers: EthPeers,
+        makers: Container[Address],
+        lane: Lane,
+        random: Random,
+        is_accepting: Callable[[], bool],
     ) -> None:
-        """`is_accepting`: whether this node is near enough to the head of the chain to judge transactions."""
+        """`makers`: addresses of those who make the next blocks.
+
+        `is_accepting`: whether this node is near enough to the head of the chain to judge transactions."""
         self.sent = 0
         """Transactions sent in full, for metrics."""
         self.announced_out = 0
         """Transactions sent by hash, for metrics."""
         self._pool = pool
         self._peers = peers
+        self._makers = makers
         self._lane = lane
         self._random = random
         self._is_accepting = is_accepting
@@ -137,6 +151,8 @@ class TransactionGossip:
         # whoever gets them in full is drawn anew each time, so that over time everybody does
         self._random.shuffle(peers)
         in_full = max(1, isqrt(len(peers)))
+        makers = [peer for peer in peers if peer.peer.address in self._makers][:MOST_MAKERS]
+        urgent = self._urgent(fresh, makers)
         for peer in peers:
             known = peer.known_transactions
             unknown = [item for item in fresh if item.hash not in known]
@@ -146,7 +162,20 @@ class TransactionGossip:
                 in_full -= 1
                 self._send(peer, [item for item in unknown if _is_light(item)])
                 unknown = [item for item in unknown if not _is_light(item)]
+            elif urgent and peer in makers:
+                self._send(peer, [item for item in unknown if item.hash in urgent])
+                unknown = [item for item in unknown if item.hash not in urgent]
             self._announce(peer, unknown)
+
+    def _urgent(self, fresh: Sequence[PooledTransaction], makers: Sequence[EthPeer]) -> set[Hash32]:
+        """What no maker of blocks is known to have."""
+        if not makers:
+            return set()
+        return {
+            item.hash
+            for item in fresh
+            if _is_light(item) and not any(item.hash in maker.known_transactions for maker in makers)
+        }
 
     def _send(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
         batch: list[bytes] = []

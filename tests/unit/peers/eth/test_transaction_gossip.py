@@ -16,10 +16,12 @@ from ophion.peers.eth.fields import enclosed, encode_hashes, list_of_hashes
 from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
 from ophion.peers.reasons import DisconnectReason
 from ophion.primitives import rlp
+from ophion.testing.bft_chain import CHAIN_ID
+from ophion.testing.bft_chain import KEYS as VALIDATORS
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction, with_empty_blobs
-from tests.unit.peers.eth.stories import told
+from tests.unit.peers.eth.stories import told, told_of_validators
 
 KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
 
@@ -68,6 +70,40 @@ def test_a_transaction_goes_in_full_to_some_and_by_hash_to_the_others_once(tmp_p
             assert len(in_full(here)) + len(by_hash(here)) + len(asked_for(here)) == 2
 
     told(tmp_path, 6, story)
+
+
+def test_all_who_make_blocks_get_a_transaction_in_full_at_once(tmp_path: Path) -> None:
+    async def story(follower: EthNode, *validators: EthNode) -> None:
+        entry, _ = connect(follower.eth, validators[0].eth, (KEYS[0], VALIDATORS[0]))
+        wires = [
+            connect(validators[0].eth, other.eth, (VALIDATORS[0], VALIDATORS[at + 1]))
+            for at, other in enumerate(validators[1:])
+        ]
+        await asyncio.sleep(1)
+        (own,) = await validators[0].node.send(legacy_transaction(VALIDATORS[0], 0, chain_id=CHAIN_ID))
+        (foreign,) = await follower.node.send(legacy_transaction(VALIDATORS[1], 0, chain_id=CHAIN_ID))
+        await asyncio.sleep(0.1)
+        for hash in (own, foreign):
+            assert all(other.pool.get(hash) is not None for other in validators), "half a second before it was fetched"
+        assert in_full(entry)
+        assert not any(by_hash(here) or asked_for(there) for here, there in wires)
+
+    told_of_validators(tmp_path, 5, story)
+
+
+def test_what_one_who_makes_blocks_has_passed_on_is_left_to_the_lot(tmp_path: Path) -> None:
+    """It has told the others itself, so most of what is sent in full then is sent for nothing."""
+
+    async def story(one: EthNode, *others: EthNode) -> None:
+        wires = [connect(one.eth, other.eth, (VALIDATORS[0], VALIDATORS[at + 1])) for at, other in enumerate(others)]
+        await asyncio.sleep(1)
+        await others[0].node.send(legacy_transaction(VALIDATORS[0], 0, chain_id=CHAIN_ID))
+        await asyncio.sleep(0.1)
+        told_of = [(len(in_full(here)), len(by_hash(here))) for here, _ in wires]
+        assert told_of[0] == (0, 0)
+        assert sorted(told_of[1:]) == [(0, 1), (1, 0)]
+
+    told_of_validators(tmp_path, 4, story)
 
 
 def test_hashes_are_answered_with_exact_sizes_and_types(tmp_path: Path) -> None:
