@@ -15,108 +15,48 @@ import argparse
 import asyncio
 import contextlib
 import os
-import resource
 import socket
-import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from itertools import pairwise
-from pathlib import Path
 
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.scribe import KeyScribe
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.testing.signing import legacy_transaction
 from tests.abuse.abuse import place
-from tests.abuse.raw_peer import ETH, HELLO, RawPeer, dialled, greeted, hello, is_closed, joined, shaken
-from tests.abuse.target import Target as Ports
-from tests.abuse.target import Unanswered, ask
+from tests.abuse.peer_target import (
+    Target,
+    expect,
+    head,
+    in_turns,
+    is_ready,
+    longest_gap,
+    peer_is_cut_off,
+    probe,
+    raise_file_limit,
+    served,
+)
+from tests.abuse.raw_peer import ETH, HELLO, PATIENCE_S, dialled, greeted, hello, is_closed, joined, new_key, shaken
+from tests.abuse.target import Unanswered
 
-SERVED_LIMIT_S = 1.0
 MEMORY_LIMIT_MB = 200
-CUT_OFF_LIMIT_S = 90.0
 LATE_LIMIT_S = 1
 """A block may be later than its period by this much: times are whole seconds."""
+BREATH_S = 0.05
+PROMISE_LIMIT_S = 30.0
+"""So long may a promise be believed that is never kept."""
 
 STATUS, NEW_HASHES, TRANSACTIONS, GET_HEADERS, HEADERS, GET_BODIES, BODIES, NEW_BLOCK = range(ETH, ETH + 8)
 NEW_POOLED, GET_POOLED, POOLED = range(ETH + 8, ETH + 11)
 RECEIPTS = ETH + 16
+IBF_CODES = 4
+"""Where both are shared, eth begins so much later."""
 FAR_AHEAD = 2**60
 """A total difficulty that makes the node ask."""
-
-
-@dataclass
-class Target:
-    """A node under attack."""
-
-    enode: Enode
-    http: tuple[str, int]
-    pid: int | None = None
-    scale: float = 1.0
-    period_s: int = 1
-    failures: list[str] = field(default_factory=list)
-    served: list[float] = field(default_factory=list)
-    """Seconds of honest peers until their answer."""
-
-    def count(self, full: int, least: int = 4) -> int:
-        """How many of something, at the scale that was asked for."""
-        return max(least, int(full * self.scale))
-
-    def memory_mb(self) -> float:
-        if self.pid is None:
-            return 0.0
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
-
-def expect(truth: bool, what: str) -> None:
-    if not truth:
-        raise Unanswered(what)
-
-
-# --- honest peers --------------------------------------------------------------------------------
-
-
-async def served(target: Target) -> float:
-    """Seconds until an honest newcomer has the header it asked for."""
-    began = time.perf_counter()
-    async with joined(target.enode) as peer:
-        await peer.send(GET_HEADERS, rlp.encode([7, [0, 1, 0, 0]]))
-        answer = rlp.decode_list(await peer.expect(HEADERS))
-        expect(answer[0] == b"\x07" and len(answer[1]) == 1, "an honest peer got no header")
-    return time.perf_counter() - began
-
-
-async def probe(target: Target, when: str) -> None:
-    """Notes what is wrong with honest peers now."""
-    try:
-        times = [await served(target) for _ in range(3)]
-    except (OSError, EOFError, TimeoutError) as error:
-        target.failures.append(f"{when}: an honest peer was not served: {type(error).__name__} {error}")
-        return
-    target.served += times
-    middle = statistics.median(times)
-    if middle > SERVED_LIMIT_S:
-        target.failures.append(f"{when}: an honest peer waited {middle:.2f} s")
-
-
-async def head(target: Target) -> int:
-    """Number of the last block."""
-    answer = await ask(Ports(target.http, target.http), "eth_blockNumber")
-    return int(answer["result"], 16)
-
-
-async def longest_gap(target: Target, since: int) -> int:
-    """Most seconds between two blocks, by their own times: this script may be busier than the node."""
-    view = Ports(target.http, target.http)
-    times = []
-    for number in range(since, await head(target) + 1):
-        block = await ask(view, "eth_getBlockByNumber", hex(number), False)
-        times.append(int(block["result"]["timestamp"], 16))
-    return max((later - earlier for earlier, later in pairwise(times)), default=0)
 
 
 # --- attacks -------------------------------------------------------------------------------------
@@ -377,6 +317,77 @@ async def unread_answers(target: Target) -> None:
     await attackers
 
 
+async def flooded_door(target: Target) -> None:
+    """20,000 connections from some addresses, as fast as they are taken, each gone again after a moment."""
+
+    async def one(number: int) -> None:
+        ours = (f"127.0.0.{2 + number % 9}", 0)
+        async with asyncio.timeout(PATIENCE_S):
+            _, writer = await asyncio.open_connection(target.enode.ip, target.enode.tcp_port, local_addr=ours)
+        try:
+            writer.write(b"\x01\xb3" + os.urandom(number % 400))
+            await asyncio.sleep(BREATH_S)
+        finally:
+            writer.transport.abort()
+
+    flood = asyncio.create_task(in_turns(target.count(20_000, 400), one, width=200))
+    await asyncio.sleep(0.2)
+    while not flood.done():
+        await probe(target, "while the door is flooded")
+    await flood
+
+
+async def false_promises(target: Target) -> None:
+    """A peer that speaks of blocks far ahead, for ever. Whoever asks whether the node is ready must not hear of it."""
+    async with joined(target.enode) as peer:
+        reading = asyncio.create_task(peer_is_cut_off(peer))
+        try:
+            began = refused_at = time.monotonic()
+            with contextlib.suppress(ConnectionError):
+                while time.monotonic() < began + 2 * PROMISE_LIMIT_S:
+                    await peer.send(NEW_HASHES, rlp.encode([[os.urandom(32), 10**12]]))
+                    await asyncio.sleep(0.5)
+                    if not await is_ready(target):
+                        refused_at = time.monotonic()
+                    elif time.monotonic() > refused_at + 10:
+                        break
+            took = refused_at - began
+            expect(took < PROMISE_LIMIT_S, f"a false promise made the node not ready for {took:.0f} s")
+        finally:
+            reading.cancel()
+
+
+async def noise_of_validators(target: Target) -> None:
+    """Messages of consensus: noise, and well signed ones of somebody who has nothing to say."""
+    key = new_key()
+    scribe, last = KeyScribe(Ibft2(), key), await head(target)
+    async with shaken(target.enode, key) as peer:
+        await peer.send(HELLO, hello(key, capabilities=[[b"IBF", 1], [b"eth", 68]]))
+        await peer.expect(HELLO)
+        peer.session.is_compressed = True
+        peer.session.max_message = 2**24 - 1
+        peer.waiting.extend(peer.session.feed(b""))
+        status = await peer.expect(ETH + IBF_CODES)
+        await peer.send(ETH + IBF_CODES, status)
+        reading = asyncio.create_task(peer_is_cut_off(peer))
+        try:
+            with contextlib.suppress(ConnectionError):
+                for number in range(target.count(20_000, 400)):
+                    height = last + 1 + (number % 7) * 10 ** (number % 11)
+                    signed = (
+                        scribe.prepare(height, number % 5, os.urandom(32)),
+                        scribe.commit(height, number % 5, os.urandom(32), os.urandom(32)),
+                        scribe.round_change(height, 1 + number % 1000, None),
+                    )[number % 3]
+                    await peer.send(ETH + signed.raw.code, signed.raw.data)
+                    await peer.send(ETH + number % IBF_CODES, os.urandom(number % 2000))
+                    if number % 1000 == 0:
+                        await peer.send(ETH, bytes(2**20 * 9))
+            await probe(target, "during noise of validators")
+        finally:
+            reading.cancel()
+
+
 async def packet_flood(target: Target) -> None:
     """Datagrams: noise, and pings of nodes that never were."""
     if not target.enode.udp_port:
@@ -412,33 +423,14 @@ ATTACKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
     no_answers,
     wrong_answers,
     unread_answers,
+    flooded_door,
+    false_promises,
+    noise_of_validators,
     packet_flood,
 )
 
 
 # --- running -------------------------------------------------------------------------------------
-
-
-async def peer_is_cut_off(peer: RawPeer) -> bool:
-    """Whether the node closes, which it may have done at any point. A minute is what a message may take to arrive."""
-    with contextlib.suppress(ConnectionError, wire.WireError):
-        async with asyncio.timeout(CUT_OFF_LIMIT_S):
-            await peer.is_cut_off()
-    return True
-
-
-async def in_turns(count: int, one: Callable[[int], Awaitable[None]], width: int = 40) -> None:
-    """So many connections, a few at a time. Not to be let in is as good as being cut off."""
-    numbers = iter(range(count))
-
-    async def worker() -> None:
-        for number in numbers:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                await one(number)
-
-    async with asyncio.TaskGroup() as tasks:
-        for _ in range(width):
-            tasks.create_task(worker())
 
 
 async def run(target: Target, names: list[str]) -> list[str]:
@@ -478,14 +470,6 @@ def flat(group: BaseExceptionGroup[Exception]) -> list[BaseException]:
     for error in group.exceptions:
         members += flat(error) if isinstance(error, BaseExceptionGroup) else [error]
     return members
-
-
-def raise_file_limit() -> None:
-    """Thousands of connections are thousands of files."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 8192 if hard == resource.RLIM_INFINITY else min(8192, hard)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from ophion.primitives.enode import Enode
 from ophion.testing.process import NodeProcess
-from tests.abuse import hostile_peers
+from tests.abuse import hostile_peers, peer_target
 from tests.conftest import ROOT
 
 EXAMPLE = ROOT / "examples" / "ibft2"
@@ -23,8 +23,8 @@ OPTIONS = (
     "--rpc-http-api=ETH,NET",
     "--durable-commits=false",
 )
-LONGER = {"dripping_frames"}
-"""Takes the minute that a message may take to arrive; the script runs it."""
+LONGER = {"dripping_frames", "false_promises"}
+"""The first takes the minute that a message may take to arrive; the script runs it."""
 ELSEWHERE = {"announced_transactions", "headers_that_never_link", "no_answers", "unread_answers"}
 """In their short form: tests/integration/test_hostile_eth.py."""
 NAMES = [attack.__name__ for attack in hostile_peers.ATTACKS]
@@ -39,7 +39,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in LONGER | ELSEWHERE])
 def test_a_node_stands(name: str, node: NodeProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     # the machine of a test run is busy with other tests: this guards against minutes, the script against milliseconds
-    monkeypatch.setattr(hostile_peers, "SERVED_LIMIT_S", 20.0)
+    monkeypatch.setattr(peer_target, "SERVED_LIMIT_S", 20.0)
     monkeypatch.setattr(hostile_peers, "LATE_LIMIT_S", 20)
     enode = Enode.parse(node.rpc("net_enode"))
     target = hostile_peers.Target(enode, ("127.0.0.1", node.ports["json-rpc"]), node.pid, scale=0.01)

@@ -1,7 +1,7 @@
 """QBFT with GoQuorum: two validators of each client on one chain. Needs GOQUORUM=path/to/its/geth.
 
-They take turns, one of each side is killed and comes back, and votes of both sides count. `OPHION_FAULTS=long` lets
-the network make 200 blocks.
+They take turns, one of each side is killed and comes back, votes of both sides count, and a validator that was voted in
+and never comes costs little. `OPHION_FAULTS=long` lets the network make 200 blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from ophion.testing.network import CHAIN_ID, TestNetwork, free_ports
+from ophion.testing.network import CHAIN_ID, TestNetwork, free_ports, member_key
 
 GOQUORUM = os.environ.get("GOQUORUM", "")
 BLOCKS = 200 if os.environ.get("OPHION_FAULTS") == "long" else 16
@@ -82,29 +82,78 @@ class GoQuorum:
             self._process.wait(15)
 
 
-def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
-    network = TestNetwork(tmp_path, "qbft", 4, followers=1)
-    genesis = json.loads(network.genesis_file.read_text())
-    network.genesis_file.write_text(json.dumps({**genesis, "gasLimit": hex(GAS_LIMIT)}))
-    ours, theirs = (0, 1, 4), [GoQuorum(network, 2), GoQuorum(network, 3)]
-    nodes = network.nodes
-    try:
-        for one in theirs:
+class Mixed:
+    """Two validators of each client, and a node of ours that follows."""
+
+    OURS = (0, 1, 4)
+
+    def __init__(self, path: Path) -> None:
+        self.network = TestNetwork(path, "qbft", 4, followers=1)
+        genesis = json.loads(self.network.genesis_file.read_text())
+        self.network.genesis_file.write_text(json.dumps({**genesis, "gasLimit": hex(GAS_LIMIT)}))
+        self.theirs = [GoQuorum(self.network, 2), GoQuorum(self.network, 3)]
+
+    def __enter__(self) -> Mixed:
+        for one in self.theirs:
             one.start()
-        for index in ours:
-            nodes[index].start()
-        network.wait(lambda: min(network.heights(ours)) >= 2, 60, "the second block")
+        for index in self.OURS:
+            self.network.nodes[index].start()
+        self.network.wait(lambda: min(self.network.heights(self.OURS)) >= 2, 60, "the second block")
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        for one in self.theirs:
+            one.kill()
+        for index in self.OURS:
+            if self.network.nodes[index].is_running:
+                self.network.nodes[index].kill()
+
+    def vote(self, candidate: str, adds: bool) -> None:
+        """Let all four vote, and wait until that has its effect."""
+        for index in (0, 1):
+            self.network.nodes[index].rpc("qbft_proposeValidatorVote", candidate, adds)
+        for one in self.theirs:
+            one.rpc("istanbul_propose", candidate, adds)
+        self.network.wait(lambda: (candidate in self.validators()) is adds, 120, f"the vote ({adds})")
+
+    def validators(self) -> list[str]:
+        listed: list[str] = self.network.nodes[0].rpc("qbft_getValidatorsByBlockNumber", "latest")
+        return listed
+
+    def makers(self, first: int, count: int) -> Counter[str]:
+        """Who made these blocks."""
+        blocks = (self.network.nodes[0].rpc("eth_getBlockByNumber", hex(first + n), False) for n in range(count))
+        return Counter(block["miner"] for block in blocks)
+
+    def check_agreement(self) -> None:
+        """All six have the same block, a moment ago."""
+        height = min(self.network.heights(self.OURS)) - 1
+        deadline = time.monotonic() + 30
+        while any(int(one.rpc("eth_blockNumber"), 16) < height for one in self.theirs):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        hashes = {self.network.block_hash(index, height) for index in self.OURS}
+        hashes |= {one.rpc("eth_getBlockByNumber", hex(height), False)["hash"] for one in self.theirs}
+        assert len(hashes) == 1
+
+
+def address_between(low: bytes, high: bytes) -> bytes:
+    """The address of somebody nobody has seen, whose turn comes between two others."""
+    return next(key.address for key in map(member_key, range(2000, 9999)) if low < key.address < high)
+
+
+def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
+    with Mixed(tmp_path) as mixed:
+        network, ours, theirs = mixed.network, mixed.OURS, mixed.theirs
         first = network.height(0)
         network.grow(BLOCKS, 60 + 3 * BLOCKS, ours)
-        made = Counter(
-            nodes[0].rpc("eth_getBlockByNumber", hex(n), False)["miner"] for n in range(first, first + BLOCKS)
-        )
+        made = mixed.makers(first, BLOCKS)
         assert len(made) == 4
         assert max(made.values()) - min(made.values()) <= max(2, BLOCKS // 20), made
         # one of each side is killed and comes back
         network.kill(1)
         network.grow(5, 60, (0,))
-        nodes[1].start()
+        network.nodes[1].start()
         network.grow(3, 60, ours)
         theirs[0].kill()
         network.grow(5, 60, ours)
@@ -112,24 +161,24 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
         network.grow(4, 60, ours)
         # votes of both sides count: they add the node that has followed so far, and remove it again
         fifth = "0x" + network.keys[4].address.hex()
-        listed = lambda: nodes[0].rpc("qbft_getValidatorsByBlockNumber", "latest")  # noqa: E731
-        for adds in (True, False):
-            for index in (0, 1):
-                nodes[index].rpc("qbft_proposeValidatorVote", fifth, adds)
-            for one in theirs:
-                one.rpc("istanbul_propose", fifth, adds)
-            network.wait(lambda: (fifth in listed()) is adds, 120, f"the vote ({adds})")  # noqa: B023
-        height = min(network.heights(ours)) - 1
-        deadline = time.monotonic() + 30
-        while int(theirs[1].rpc("eth_blockNumber"), 16) < height:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        hashes = {network.block_hash(index, height) for index in ours}
-        hashes |= {one.rpc("eth_getBlockByNumber", hex(height), False)["hash"] for one in theirs[1:]}
-        assert len(hashes) == 1
-    finally:
-        for one in theirs:
-            one.kill()
-        for index in ours:
-            if nodes[index].is_running:
-                nodes[index].kill()
+        mixed.vote(fifth, True)
+        mixed.vote(fifth, False)
+        mixed.check_agreement()
+
+
+@pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
+def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, successor: int, whose: str) -> None:
+    """All four that are there are needed from then on, and every fifth turn falls to whoever comes next."""
+    with Mixed(tmp_path) as mixed:
+        network = mixed.network
+        absent = "0x" + address_between(network.keys[successor - 1].address, network.keys[successor].address).hex()
+        mixed.vote(absent, True)
+        first, began = network.height(0), time.monotonic()
+        network.grow(BLOCKS, 60 + 5 * BLOCKS, mixed.OURS)
+        took = time.monotonic() - began
+        made = mixed.makers(first + 1, BLOCKS)
+        print(f"{BLOCKS} blocks with an absent validator in {took:.1f} s, made by {sorted(made.values())}")
+        assert len(made) == 4
+        mixed.vote(absent, False)
+        network.grow(4, 60, mixed.OURS)
+        mixed.check_agreement()

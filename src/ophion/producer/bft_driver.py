@@ -53,7 +53,7 @@ from ophion.consensus.bft.inbox import MessageCounts
 from ophion.consensus.bft.machine import BftMachine
 from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
-from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile
+from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile, hides_round
 from ophion.consensus.bft.scribe import Dialect, KeyScribe
 from ophion.consensus.bft.status import BftStatus, MemberView, status_of
 from ophion.consensus.bft.timing import Timing
@@ -283,6 +283,9 @@ class BftDriver:
             await self._woken.wait()
         item = self._queue.popleft()
         event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
+        if isinstance(event, Connected):
+            # a height may outlast a restart of everybody, and each round has one proposal
+            self._scribe.hides_round = hides_round(self._gossip.clients())
         for effect in self._machine.handle(event, self._clock.now()):
             await self._carry_out(effect)
         if isinstance(item, HashedHeader) and item.hash == self._chain.head.hash:
@@ -301,6 +304,7 @@ class BftDriver:
             self._scribe, self._machine = self._enter(dialect, None)
         clients, tuning = self._gossip.clients(), self._tuning
         self._scribe.profile = chosen_profile(tuning.profile, clients)
+        self._scribe.hides_round = hides_round(clients)
         network = self.engine.header_form(head.number + 1)
         self._assembler.settings.header_form = chosen_form(tuning.header_form, network, clients)
         try:

@@ -356,7 +356,7 @@ class Height:
 
     def _propose(self, block: Candidate, certificate: Certificate | None, now: float) -> None:
         proposal = self._scribe.proposal(self.committee.height, self.current, block, certificate)
-        self._note_vote(block.digest)
+        self._note_vote(proposal.block.digest)
         self._say(proposal)
         self._accept(proposal)
 

@@ -78,6 +78,8 @@ class Ibft2(MessageCodec):
     proposer_prepares = False
     starts_on_block_timer = False
     certifies_proposal = True
+    binds_round = True
+    """A proposal carries its block with the round of the proposal inside."""
     allows_more_extra = False
     no_round_changes = None
 
@@ -181,7 +183,7 @@ class Ibft2(MessageCodec):
         claims = [change.claim for change in changes if change.claim is not None]
         if claims:
             latest = max(claims, key=lambda claim: claim.round)
-            check_same_block(block, latest.round, latest.digest, forms)
+            check_same_block(block, (latest.round,), latest.digest, forms)
 
 
 def _check_proof(change: SignedRoundChange, committee: Committee) -> None:

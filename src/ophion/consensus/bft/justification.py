@@ -59,9 +59,9 @@ def check_proposer(proposal: Proposal, committee: Committee) -> None:
         raise Unjustified("its author is not the proposer of the round")
 
 
-def check_same_block(block: Candidate, prepared_round: int, digest: Hash32, forms: BlockForms) -> None:
-    """A block that may have been decided is proposed again, and no other."""
-    if forms.with_round(block, prepared_round).digest != digest:
+def check_same_block(block: Candidate, rounds: Sequence[int], digest: Hash32, forms: BlockForms) -> None:
+    """A block that may have been decided is proposed again, and no other: sent with one of these rounds inside."""
+    if all(forms.with_round(block, number).digest != digest for number in rounds):
         raise Unjustified("another block was prepared before")
 
 

@@ -1,8 +1,11 @@
-"""Which of the two wire profiles to speak (consensus.md 0.6).
+"""What to write where other clients differ (consensus.md 0.6, 3.3).
 
 Besu 26.1 and later write a slot for block access lists into proposals and round changes, earlier versions and the
 original client do not, and neither understands the other. Ophion reads both; what it writes is configured, or follows
 its peers.
+
+GoQuorum's digests leave the round of a block out, so it takes a block of a later round for another one than ours unless
+its round is written as 0. Everybody else goes by the block as it is sent.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Final
 
 _BESU: Final = re.compile(r"besu/v?(\d+)\.(\d+)", re.IGNORECASE)
 _OPHION: Final = "ophion/"
+_QUORUM: Final = "(quorum-v"
 _FIRST_WITH_SLOT: Final = (26, 1)
 
 
@@ -40,8 +44,18 @@ def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
     """
     if choice is not ProfileChoice.AUTO:
         return Profile(choice.value)
-    others = [client for client in clients if not client.lower().startswith(_OPHION)]
+    others = _others(clients)
     return Profile.BAL if others and all(_wants_slot(client) for client in others) else Profile.CLASSIC
+
+
+def hides_round(clients: Iterable[str]) -> bool:
+    """Whether QBFT blocks of later rounds are sent with round 0, given those names: only where all others want it."""
+    others = _others(clients)
+    return bool(others) and all(_QUORUM in client for client in others)
+
+
+def _others(clients: Iterable[str]) -> list[str]:
+    return [client for client in clients if not client.lower().startswith(_OPHION)]
 
 
 def _wants_slot(client: str) -> bool:

@@ -77,6 +77,8 @@ class Qbft(MessageCodec):
     proposer_prepares = True
     starts_on_block_timer = True
     certifies_proposal = False
+    binds_round = False
+    """A proposal may carry its block with another round inside (consensus.md 3.4)."""
     allows_more_extra = True
     no_round_changes = ()
 
@@ -201,7 +203,7 @@ class Qbft(MessageCodec):
             _check_builder(proposal)
             return
         latest = max(claims)
-        check_same_block(block, latest, claims[latest], forms)
+        check_same_block(block, (latest, 0), claims[latest], forms)
         check_prepares(proposal.prepares, committee.quorum, latest, claims[latest], committee)
 
 

@@ -20,16 +20,20 @@ Dialect: TypeAlias = "Ibft2 | Qbft"
 class KeyScribe:
     """Writes in one dialect with one key. See `dialect.Scribe`."""
 
-    __slots__ = ("_dialect", "_signer", "address", "profile")
+    __slots__ = ("_dialect", "_signer", "address", "hides_round", "profile")
 
     def __init__(self, dialect: Dialect, signer: Signer, profile: Profile = Profile.CLASSIC) -> None:
         self.address = signer.address
         self.profile = profile
         """How own proposals and round changes are framed. May change between heights, never within one."""
+        self.hides_round = False
+        """Whether proposed blocks have round 0 inside, whatever round it is (QBFT with GoQuorum)."""
         self._dialect = dialect
         self._signer = signer
 
     def proposal(self, height: int, round_number: int, block: Candidate, why: Certificate | None) -> Proposal:
+        if self.hides_round and block.round > 0 and not self._dialect.binds_round:
+            block = self.with_round(block, 0)
         return self._dialect.write_proposal(height, round_number, block, why, self.profile, self._signer)
 
     def prepare(self, height: int, round_number: int, digest: Hash32) -> Prepare:

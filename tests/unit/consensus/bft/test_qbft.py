@@ -233,3 +233,19 @@ def test_a_justified_proposal_of_round_1_decodes_and_holds(profile: Profile) -> 
     decoded = QBFT.decode(message.raw)
     assert isinstance(decoded, Proposal)
     QBFT.check_proposal(decoded, COMMITTEE, scribe(K1))
+
+
+@pytest.mark.parametrize("inside", [0, 1])
+def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int) -> None:
+    """GoQuorum writes round 0 whatever round it is, and prepares that block's digest."""
+    block = message_block(QBFT, inside)
+    prepared = PreparedRound(1, block, tuple(scribe(key).prepare(1, 1, block.digest) for key in (K4, K2, K3)), None)
+    changes = RoundChanges()
+    for key, proof in ((K1, None), (K2, prepared), (K3, None)):
+        changes.add(scribe(key).round_change(1, 2, proof))
+    proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(2))
+    for sent in (inside, 2):
+        message = scribe(proposer).proposal(1, 2, message_block(QBFT, sent), changes.certificate(2))
+        decoded = QBFT.decode(message.raw)
+        assert isinstance(decoded, Proposal)
+        QBFT.check_proposal(decoded, COMMITTEE, scribe(K1))

@@ -26,3 +26,12 @@ def test_a_block_in_another_round_is_the_same_block() -> None:
     for dialect in (Ibft2(), Qbft()):
         block = message_block(dialect)
         assert KeyScribe(dialect, K1).with_round(block, 1) == message_block(dialect, 1)
+
+
+def test_the_round_of_a_proposed_block_can_be_hidden_where_the_dialect_allows_it() -> None:
+    for dialect, hidden in ((Ibft2(), 1), (Qbft(), 0)):
+        scribe = KeyScribe(dialect, K1)
+        assert scribe.proposal(1, 1, message_block(dialect, 1), None).block.round == 1
+        scribe.hides_round = True
+        proposal = scribe.proposal(1, 1, message_block(dialect, 1), None)
+        assert (proposal.round, proposal.block) == (1, message_block(dialect, hidden))

@@ -1,0 +1,135 @@
+"""A node under attack by peers: what honest ones notice of it, its blocks and its memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from ophion.native import wire
+from ophion.primitives import rlp
+from ophion.primitives.enode import Enode
+from tests.abuse.raw_peer import ETH, RawPeer, joined
+from tests.abuse.target import Target as Ports
+from tests.abuse.target import Unanswered, answer, ask, opened
+
+SERVED_LIMIT_S = 1.0
+CUT_OFF_LIMIT_S = 90.0
+GET_HEADERS, HEADERS = ETH + 3, ETH + 4
+
+
+@dataclass
+class Target:
+    """A node under attack."""
+
+    enode: Enode
+    http: tuple[str, int]
+    pid: int | None = None
+    scale: float = 1.0
+    period_s: int = 1
+    failures: list[str] = field(default_factory=list)
+    served: list[float] = field(default_factory=list)
+    """Seconds of honest peers until their answer."""
+
+    def count(self, full: int, least: int = 4) -> int:
+        """How many of something, at the scale that was asked for."""
+        return max(least, int(full * self.scale))
+
+    def memory_mb(self) -> float:
+        if self.pid is None:
+            return 0.0
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+def expect(truth: bool, what: str) -> None:
+    if not truth:
+        raise Unanswered(what)
+
+
+# --- honest peers --------------------------------------------------------------------------------
+
+
+async def served(target: Target) -> float:
+    """Seconds until an honest newcomer has the header it asked for."""
+    began = time.perf_counter()
+    async with joined(target.enode) as peer:
+        await peer.send(GET_HEADERS, rlp.encode([7, [0, 1, 0, 0]]))
+        answer = rlp.decode_list(await peer.expect(HEADERS))
+        expect(answer[0] == b"\x07" and len(answer[1]) == 1, "an honest peer got no header")
+    return time.perf_counter() - began
+
+
+async def probe(target: Target, when: str) -> None:
+    """Notes what is wrong with honest peers now."""
+    try:
+        times = [await served(target) for _ in range(3)]
+    except (OSError, EOFError, TimeoutError) as error:
+        target.failures.append(f"{when}: an honest peer was not served: {type(error).__name__} {error}")
+        return
+    target.served += times
+    middle = statistics.median(times)
+    if middle > SERVED_LIMIT_S:
+        target.failures.append(f"{when}: an honest peer waited {middle:.2f} s")
+
+
+async def head(target: Target) -> int:
+    """Number of the last block."""
+    answer = await ask(Ports(target.http, target.http), "eth_blockNumber")
+    return int(answer["result"], 16)
+
+
+async def is_ready(target: Target) -> bool:
+    """Whether a load balancer would send clients to the node."""
+    async with opened(target.http) as (reader, writer):
+        writer.write(b"GET /readiness?minPeers=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return (await answer(reader))[0] == 200
+
+
+async def longest_gap(target: Target, since: int) -> int:
+    """Most seconds between two blocks, by their own times: this script may be busier than the node."""
+    view = Ports(target.http, target.http)
+    times = []
+    for number in range(since, await head(target) + 1):
+        block = await ask(view, "eth_getBlockByNumber", hex(number), False)
+        times.append(int(block["result"]["timestamp"], 16))
+    return max((later - earlier for earlier, later in pairwise(times)), default=0)
+
+
+# --- attackers -----------------------------------------------------------------------------------
+
+
+async def peer_is_cut_off(peer: RawPeer) -> bool:
+    """Whether the node closes, which it may have done at any point. A minute is what a message may take to arrive."""
+    with contextlib.suppress(ConnectionError, wire.WireError):
+        async with asyncio.timeout(CUT_OFF_LIMIT_S):
+            await peer.is_cut_off()
+    return True
+
+
+async def in_turns(count: int, one: Callable[[int], Awaitable[None]], width: int = 40) -> None:
+    """So many connections, a few at a time. Not to be let in is as good as being cut off."""
+    numbers = iter(range(count))
+
+    async def worker() -> None:
+        for number in numbers:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                await one(number)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(width):
+            tasks.create_task(worker())
+
+
+def raise_file_limit() -> None:
+    """Thousands of connections are thousands of files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 8192 if hard == resource.RLIM_INFINITY else min(8192, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
