@@ -18,7 +18,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from ophion.chainspec.genesis import Genesis, GenesisAccount
 from ophion.native.crypto import PrivateKey
+from ophion.node.config import NodeConfig
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS, account_contracts
 from ophion.permissions.node_rules import Action
 from ophion.permissions.options import PermissionConfig
@@ -46,6 +48,30 @@ async def send_and_build(core: TestCore, raws: list[bytes]) -> tuple[float, floa
     assert body is not None
     assert body.transaction_count == COUNT
     return sent - start, built - sent
+
+
+def admit_crowd(folder: Path, base: NodeConfig, genesis: Genesis, turns: int) -> None:
+    """Processor time to admit one transaction of each of many senders, who are all asked about for the first time."""
+    keys = [PrivateKey(number.to_bytes(32, "big")) for number in range(1, COUNT + 1)]
+    raws = [legacy_transaction(key, 0, value=1) for key in keys]
+    accounts = tuple(GenesisAccount(key.address, 0, 10**21, b"", ()) for key in keys)
+    genesis = replace(genesis, accounts=genesis.accounts + accounts)
+    rules = folder / "crowd.toml"
+    addresses = [f"{number:040x}" for number in range(10_000 - COUNT)] + [key.address.hex() for key in keys]
+    rules.write_text(f"accounts-whitelist={json.dumps([f'0x{address}' for address in addresses])}")
+    configs = {"none": PermissionConfig(), "file": PermissionConfig(accounts_file_enabled=True, accounts_file=rules)}
+    best = dict.fromkeys(configs, float("inf"))
+    for turn in range(turns):
+        for name, permissions in configs.items():
+            path = folder / f"crowd-{turn}-{name}"
+            path.mkdir()
+            with open_core(path, replace(base, permissions=permissions), genesis) as core:
+                start = time.process_time()
+                asyncio.run(core.send(*raws))
+                best[name] = min(best[name], time.process_time() - start)
+                assert len(core.core.pool) == COUNT
+    for name, admit in best.items():
+        print(f"{COUNT} senders, one transaction each, {name:4}  admit {admit:.4f} s  x {admit / best['none']:.3f}")
 
 
 def flood(port: int, raws: list[bytes]) -> None:
@@ -143,6 +169,7 @@ def main() -> None:
             print(
                 f"{name:9} admit {admit:.4f} s  build {build:.4f} s  {rate:7.0f} transactions/s of CPU  x {share:.2f}"
             )
+        admit_crowd(Path(folder), base, genesis, turns)
         by_contract = PermissionConfig(nodes_contract_enabled=True, nodes_contract=NODE_INGRESS)
         path = Path(folder) / "nodes"
         path.mkdir()

@@ -109,6 +109,8 @@ def build_core(
     sampling = PriceSampling(access.gas_price_blocks, access.gas_price_percentile, access.gas_price_max)
     journal = Journal(data_path / JOURNAL_NAME) if data_path is not None and config.pool.save else None
     pool = TxPool(config.pool, floor, lanes, clock, pool_head(queries), permissions.account_refusal, journal)
+    if permissions.listed_accounts is not None:
+        permissions.listed_accounts.changed.listen(lambda change: pool.forget_accounts())
     chain.events.listen(lambda event: pool.on_chain_event(event, pool_head(queries)))
     author = node_key.address if is_authority else config.miner.coinbase
     settings = MinerSettings(author, config.miner.extra_data or b"", config.miner.target_gas_limit)

@@ -19,7 +19,7 @@
     audit              a record of every change: who, when, what
     permissions        `Permissions`: both lists of a node, reload, and what others ask
 
-A list is one object for accounts and for nodes. The pool asks `Permissions.account_refusal` for each transaction and
-the producer asks again for each block; both get a sentence that names the rule, or None. Words of the wire
+A list is one object for accounts and for nodes. The pool asks `Permissions.account_refusal` once per sender and head,
+the producer again for each block; both get a sentence that names the rule, or None. Words of the wire
 (`whitelist`) stand in texts only; code says allow-list.
 """

@@ -75,8 +75,6 @@ class Gate(Struct, frozen=True):
 
     head: PoolHead
     floor: FeeFloor
-    refusal_of: Callable[[Address], str | None]
-    """Account permissioning: why an account may not send; None for everybody where it is off."""
     fee_cap: int
     """Most a local transaction may pay for its gas in wei; 0: no cap."""
     needs_chain_id: bool
@@ -85,15 +83,8 @@ class Gate(Struct, frozen=True):
     """Position of the fork in the order of forks."""
 
     @classmethod
-    def at(
-        cls,
-        head: PoolHead,
-        floor: FeeFloor,
-        refusal_of: Callable[[Address], str | None],
-        fee_cap: int,
-        needs_chain_id: bool = False,
-    ) -> Gate:
-        return cls(head, floor, refusal_of, fee_cap, needs_chain_id, _RANK[head.fork])
+    def at(cls, head: PoolHead, floor: FeeFloor, fee_cap: int, needs_chain_id: bool = False) -> Gate:
+        return cls(head, floor, fee_cap, needs_chain_id, _RANK[head.fork])
 
 
 class Applicant(Struct, eq=False):
@@ -121,8 +112,8 @@ class Applicant(Struct, eq=False):
         return cls(transaction, is_local, *transaction.terms(fork))
 
 
-Account: TypeAlias = tuple[int, int]
-"""(nonce, balance) at the head."""
+Account: TypeAlias = tuple[int, int, str | None]
+"""(nonce, balance, why it may not send) at the head; the last is None for who may, so for all where no rules are."""
 
 Check: TypeAlias = Callable[[Applicant, Gate], PoolRejected | None]
 
@@ -252,13 +243,6 @@ def state_is_here(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     return None
 
 
-def sender_is_permitted(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    refusal = gate.refusal_of(applicant.sender)
-    if refusal is not None:
-        return PoolRejected("not-authorized", "Sender account not authorized to send transactions", detail=refusal)
-    return None
-
-
 def sender_can_pay(applicant: Applicant, account: Account) -> PoolRejected | None:
     if applicant.cost > account[1]:
         return PoolRejected("upfront-cost", "Upfront cost exceeds account balance")
@@ -268,6 +252,13 @@ def sender_can_pay(applicant: Applicant, account: Account) -> PoolRejected | Non
 def nonce_is_new(applicant: Applicant, account: Account) -> PoolRejected | None:
     if applicant.nonce < account[0]:
         return PoolRejected("nonce-too-low", "Nonce too low")
+    return None
+
+
+def sender_is_permitted(applicant: Applicant, account: Account) -> PoolRejected | None:
+    refusal = account[2]
+    if refusal is not None:
+        return PoolRejected("not-authorized", "Sender account not authorized to send transactions", detail=refusal)
     return None
 
 
@@ -288,8 +279,12 @@ CHECKS: tuple[Check, ...] = (
 )
 """Checks that need no account, in order."""
 
-ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] = (sender_can_pay, nonce_is_new)
-"""Checks against the sender's account, after `CHECKS` and before the account list."""
+ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] = (
+    sender_can_pay,
+    nonce_is_new,
+    sender_is_permitted,
+)
+"""Checks against the sender's account, in order, after `CHECKS`."""
 
 
 def judge(applicant: Applicant, gate: Gate, account_of: Callable[[Address], Account]) -> PoolRejected | None:
@@ -303,4 +298,4 @@ def judge(applicant: Applicant, gate: Gate, account_of: Callable[[Address], Acco
         refusal = account_check(applicant, account)
         if refusal is not None:
             return refusal
-    return sender_is_permitted(applicant, gate)
+    return None

@@ -62,6 +62,7 @@ class TxPool:
         refusal_of: Callable[[Address], str | None] = lambda sender: None,
         journal: Journal | None = None,
     ) -> None:
+        """`refusal_of` says why an account may not send, None for one that may; `forget_accounts` when it changes."""
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
         self.departures = Departures(clock)
@@ -78,7 +79,7 @@ class TxPool:
         self._queue = Queue(config.max_size, config.max_bytes)
         self._blobs = Blobs()
         self._accounts: dict[Address, Account] = {}
-        self._gate = Gate.at(head, floor, refusal_of, config.fee_cap, config.needs_chain_id)
+        self._gate = Gate.at(head, floor, config.fee_cap, config.needs_chain_id)
         self._sequence = 0
         self._intake = Intake(lanes.decoding, self._admit_all)
 
@@ -183,14 +184,21 @@ class TxPool:
             self.events.publish(Dropped(tuple(evicted), DropReason.EVICTED))
 
     def _account(self, sender: Address) -> Account:
-        """Nonce and balance at the head, read once per sender and head."""
+        """Nonce and balance at the head and whether it may send, found out once per sender and head."""
         account = self._accounts.get(sender)
         if account is None:
             state = self._gate.head.state
             found = None if state is None else state.account(sender)
-            account = (0, 0) if found is None else found[:2]
+            nonce, balance = (0, 0) if found is None else found[:2]
+            account = (nonce, balance, self._refusal_of(sender))
+            if len(self._accounts) >= self.config.max_size:
+                self._accounts.clear()  # strangers sign with as many keys as they like
             self._accounts[sender] = account
         return account
+
+    def forget_accounts(self) -> None:
+        """Ask anew about every sender: others may send now than could before."""
+        self._accounts.clear()
 
     # --- what others ask ------------------------------------------------------------------------
 
@@ -264,7 +272,7 @@ class TxPool:
     def on_chain_event(self, event: ChainEvent, head: PoolHead) -> None:
         """A new head: forget what was mined, take back what was reorganised out."""
         config = self.config
-        self._gate = Gate.at(head, self._floor, self._refusal_of, config.fee_cap, config.needs_chain_id)
+        self._gate = Gate.at(head, self._floor, config.fee_cap, config.needs_chain_id)
         self._accounts.clear()
         added = event.added if isinstance(event, Reorged) else event.blocks
         by_hash = self._queue.by_hash

@@ -17,6 +17,7 @@ from ophion.native.crypto import keccak256
 from ophion.node.config import NodeConfig
 from ophion.permissions.contract_abi import packed_ip
 from ophion.permissions.contract_genesis import ADMINISTRATION, NODE_INGRESS, NODE_RULES, RULES, code
+from ophion.permissions.node_contract import NodeContract
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.permissions.options import PermissionConfig
 from ophion.primitives import rlp
@@ -120,6 +121,32 @@ def test_result_of_wrong_form_is_not_permitted(tmp_path: Path) -> None:
         refusal = rules.refusal_of(A, Action.DIAL)
         assert refusal is not None
         assert "reverted" in refusal
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("6001600052602060 00f3", "neither yes nor no"),
+        ("60ff600052604060 00f3", "64 bytes instead of 32"),
+        ("00", "0 bytes instead of 32"),
+        ("60006000fd", "reverted: without a reason"),
+        ("fe", "did not answer"),
+    ],
+)
+def test_result_of_wrong_size_or_form_or_a_revert_is_not_permitted(tmp_path: Path, code: str, reason: str) -> None:
+    made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
+    code = code.replace(" ", "")
+    create = bytes.fromhex(f"60{len(code) // 2:02x}80600b6000396000f3{code}")
+
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        await core.mine(change(0, create, None))
+        assert rules.contract is not None
+        asked = NodeContract(core.chain, made, 1)
+        refusal = asked.refusal(OWN, A)
+        assert refusal is not None
+        assert reason in refusal
 
     play(tmp_path, story)
 

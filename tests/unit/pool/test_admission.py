@@ -48,12 +48,12 @@ def verdict(
     is_local: bool = True,
     needs_chain_id: bool = False,
 ) -> tuple[str, str] | None:
-    gate = Gate.at(head, floor or FeeFloor(), refusal_of, fee_cap, needs_chain_id)
+    gate = Gate.at(head, floor or FeeFloor(), fee_cap, needs_chain_id)
 
-    def account(sender: Address) -> tuple[int, int]:
+    def account(sender: Address) -> tuple[int, int, str | None]:
         assert head.state is not None
-        found = head.state.account(sender)
-        return (0, 0) if found is None else (found[0], found[1])
+        nonce, balance = (head.state.account(sender) or (0, 0))[:2]
+        return nonce, balance, refusal_of(sender)
 
     refusal = judge(Applicant.of(decoded(raw), head.fork, is_local), gate, account)
     return None if refusal is None else (refusal.reason, refusal.message)

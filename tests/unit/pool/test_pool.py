@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ophion.chain.events import ChainBlock, Extended, Reorged
 from ophion.chain.fees import FeeFloor
 from ophion.errors import StorageError
+from ophion.native.crypto import PrivateKey
 from ophion.native.executor import State
 from ophion.native.transactions import Body, decode_transactions
 from ophion.pool.admission import PoolHead
@@ -413,6 +414,38 @@ def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:
         assert answers[0].error.detail == "not A"
 
     told(story, Bench(world))
+
+
+def test_a_sender_is_asked_about_once_until_rules_change(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        asked: list[bytes] = []
+        forbidden: set[bytes] = set()
+
+        def refusal_of(sender: bytes) -> str | None:
+            asked.append(sender)
+            return "forbidden" if sender in forbidden else None
+
+        pool = TxPool(bench.config, bench.floor, InlineLanes(), bench.clock, bench.head(), refusal_of)
+        mine = [legacy_transaction(A, nonce) for nonce in range(3)]
+        assert reasons(await pool.add(mine[:2], Origin.LOCAL)) == [None, None]
+        assert asked == [A.address]
+        forbidden.add(A.address)
+        pool.forget_accounts()
+        assert reasons(await pool.add(mine[2:], Origin.LOCAL)) == ["not-authorized"]
+
+    told(story, Bench(world))
+
+
+def test_senders_are_remembered_within_bounds(world: Callable[..., State]) -> None:
+    """What strangers sign, each with a key of its own, is refused and leaves nothing behind."""
+
+    async def story(bench: Bench) -> None:
+        strangers = [PrivateKey(bytes([number]) * 32) for number in range(1, 30)]
+        for key in strangers:
+            assert reasons(await bench.add(legacy_transaction(key, 0), origin=Origin.REMOTE)) == ["upfront-cost"]
+        assert len(bench.pool._accounts) <= bench.config.max_size
+
+    told(story, Bench(world, PoolConfig(max_size=8)))
 
 
 def test_nothing_is_admitted_without_the_state_of_the_head(world: Callable[..., State]) -> None:

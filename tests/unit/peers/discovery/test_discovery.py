@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
+import pytest
+
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.peers.discovery.discovery import ChainMark, Discovery, Surroundings
@@ -24,6 +26,7 @@ from ophion.peers.discovery.packets import (
     encode,
 )
 from ophion.peers.discovery.record import LocalRecord, Record
+from ophion.permissions.node_rules import Action
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import ManualClock
@@ -66,13 +69,14 @@ class Node:
         self.enode = Enode(self.key.public_key, "127.0.0.1", 30_000 + number, 30_000 + number)
         self.offered: list[Enode] = []
         self.banned: set[bytes] = set()
+        self.forbidden: set[Action] = set()
         self.wants_more = True
         place = ("127.0.0.1", self.enode.udp_port)
         around = Surroundings(
             send=lambda data, target: ether.send(data, place, target),
             offer=self.offered.append,
             wants_more=lambda: self.wants_more,
-            may=lambda enode, action: enode.node_id not in self.banned,
+            may=lambda enode, action: enode.node_id not in self.banned and action not in self.forbidden,
             chain=ChainMark(lambda: chain, lambda item: item == [b"ours", b""]),
         )
         record = LocalRecord(self.key, ether.clock)
@@ -221,6 +225,66 @@ def test_who_is_permitted_no_longer_is_dropped_and_proves_itself_in_vain() -> No
         assert a.known() == {c.key.public_key}
         await asyncio.sleep(60)
         assert a.known() == {c.key.public_key}
+
+    play(story)
+
+
+# Rules about nodes have a say in discovery five times, each on its own (operations.md 10.2, networking.md 5.4).
+
+
+def test_discovery_bonding_is_not_accepted_from_a_forbidden_node() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        node.forbidden.add(Action.ACCEPT_PING)
+        await stranger.say(stranger.ping(), node)
+        assert stranger.take() == []
+
+    play(story)
+
+
+def test_discovery_bonding_is_not_begun_with_a_forbidden_node() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        node.forbidden.add(Action.SEND_PING)
+        await stranger.say(stranger.ping(), node)
+        assert [type(one) for one in stranger.take()] == [Pong], "answered, and not asked back"
+
+    play(story)
+
+
+def test_neighbour_requests_of_a_forbidden_node_are_not_answered() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        await stranger.bond(node)
+        node.forbidden.add(Action.ANSWER_FIND_NODE)
+        await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
+        assert stranger.take() == []
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_forbidden", [False, True])
+def test_neighbour_requests_are_not_sent_to_a_forbidden_node(is_forbidden: bool) -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        if is_forbidden:
+            node.forbidden.add(Action.SEND_FIND_NODE)
+        await stranger.bond(node)
+        await asyncio.sleep(60)
+        assert any(isinstance(one, FindNode) for one in stranger.take()) is not is_forbidden
+
+    play(story)
+
+
+def test_peer_table_insertion_of_a_forbidden_node() -> None:
+    async def story(ether: Ether) -> None:
+        node, stranger = ether.node(1), ether.stranger(9)
+        node.forbidden.add(Action.KEEP_IN_TABLE)
+        await stranger.bond(node)
+        assert node.known() == set()
+        node.forbidden.clear()
+        await ether.stranger(8).bond(node)
+        assert node.known() == {key(8).public_key}
 
     play(story)
 

@@ -273,7 +273,8 @@ def test_transactions_of_senders_that_are_not_permitted_are_dropped_silently(tmp
     async def story(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
-        other.pool._gate = replace(other.pool._gate, refusal_of=lambda sender: "not listed")
+        other.pool._refusal_of = lambda sender: "not listed"
+        other.pool.forget_accounts()
         intake = next(iter(other.eth.transactions._intakes.values()))
         intake._worthless.spend(transaction_intake._MOST_WORTHLESS - 10, asyncio.get_running_loop().time())
         for nonce in range(0, 6000, 20):

@@ -178,6 +178,12 @@ def test_pool_admission_refuses_an_unlisted_sender_and_says_why(node: Interface,
     }
     node.ask("perm_addAccountsToWhitelist", [B])
     assert "result" in node.request("eth_sendRawTransaction", "0x" + unlisted.hex())
+    node.ask("perm_removeAccountsFromWhitelist", [B])
+    next = legacy_transaction(DEV_KEYS[2], 1)
+    assert node.request("eth_sendRawTransaction", "0x" + next.hex())["error"]["code"] == -32007, "at the same head"
+    path.write_text(f'accounts-whitelist=["{B}"]\n')
+    node.ask("perm_reloadPermissionsFromFile")
+    assert "result" in node.request("eth_sendRawTransaction", "0x" + next.hex())
 
 
 def test_a_removed_sender_is_dropped_when_a_block_is_built(node: Interface) -> None:

@@ -1,0 +1,101 @@
+"""Files of rules that cannot be written or read, from outside: the documented error, the old rules, a whole file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ophion.testing import process
+from ophion.testing.process import NodeProcess, RpcFailure
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.integration.test_robust_disk import own_file_systems
+
+LISTED, OTHER = DEV_KEYS[1:]
+MANY = [f"0x{LISTED.address.hex()}", *(f"0x{number:040x}" for number in range(110))]
+NEW = "0x" + "ab" * 20
+NOT_PERSISTED = "Unable to persist changes to whitelist configuration file. Changes reverted"
+OUT_OF_SYNC = (
+    "The permissioning whitelist configuration file is out of sync.  The changes have been applied, but not persisted"
+    " to disk"
+)
+RELOAD_FAILED = (
+    "Error reloading permissions file. Please use perm_getAccountsWhitelist and perm_getNodesWhitelist to review the"
+    " current state of the whitelists"
+)
+
+
+def written(accounts: Sequence[str]) -> str:
+    return f"# who may send\naccounts-whitelist={json.dumps(accounts)}\n"
+
+
+class Ruled(NodeProcess):
+    """A node whose rules lie on a small disk of its own: two blocks for them, and one that is free."""
+
+    def __init__(self, folder: Path) -> None:
+        disk = folder / "disk"
+        disk.mkdir()
+        (folder / "rules.toml").write_text(written(MANY))
+        self._rules = disk / "rules.toml"
+        super().__init__(
+            folder / "data",
+            "--network=dev",
+            "--rpc-http-api=ETH,PERM",
+            "--permissions-accounts-config-file-enabled",
+            f"--permissions-accounts-config-file={self._rules}",
+        )
+        mounted = f"mount -t tmpfs -o size=12k none {disk} && cp {folder}/rules.toml {disk}"
+        self._launcher = (*own_file_systems(mounted), *process.COMMAND)
+
+    @property
+    def rules(self) -> Path:
+        """The file, as the process sees it."""
+        return Path(f"/proc/{self.pid}/root{self._rules}")
+
+    def refused(self, method: str, *params: object) -> str:
+        with pytest.raises(RpcFailure) as raised:
+            self.rpc(method, *params)
+        assert raised.value.code == -32000
+        return raised.value.message
+
+    def keeps(self, accounts: Sequence[str], nonce: int) -> None:
+        """Whether these rules and no others are in force."""
+        assert self.rpc("perm_getAccountsWhitelist") == accounts
+        self.send(legacy_transaction(LISTED, nonce))
+        with pytest.raises(RpcFailure, match="-32007 Sender account not authorized to send transactions"):
+            self.send(legacy_transaction(OTHER, 0))
+
+
+def test_old_rules_stay_in_force_and_the_file_is_never_half_written(tmp_path: Path) -> None:
+    with Ruled(tmp_path) as node:
+        whole = written(MANY)
+        # the disk is full in the middle of a write
+        assert node.refused("perm_addAccountsToWhitelist", [NEW]) == NOT_PERSISTED
+        assert node.refused("perm_removeAccountsFromAllowlist", MANY[1:2]) == NOT_PERSISTED
+        assert [one.name for one in node.rules.parent.iterdir()] == ["rules.toml"]
+        assert node.rules.read_text() == whole
+        node.keeps(MANY, 0)
+        # read-only
+        node.rules.chmod(0o444)
+        assert node.refused("perm_addAccountsToAllowlist", [NEW]) == NOT_PERSISTED
+        assert node.rules.read_text() == whole
+        node.keeps(MANY, 1)
+        node.rules.chmod(0o644)
+        # invalid TOML at reload
+        node.rules.write_text("accounts-whitelist=[")
+        assert node.refused("perm_reloadPermissionsFromFile") == RELOAD_FAILED
+        assert node.rules.read_text() == "accounts-whitelist=["
+        node.keeps(MANY, 2)
+        # out of sync
+        node.rules.write_text(written(MANY[:1]))
+        assert node.refused("perm_addAccountsToWhitelist", [NEW]) == OUT_OF_SYNC
+        assert node.rules.read_text() == written(MANY[:1])
+        node.keeps([*MANY, NEW], 3)
+        # and back to good ones
+        assert node.rpc("perm_reloadPermissionsFromFile") == "Success"
+        assert node.rpc("perm_addAccountsToWhitelist", [NEW]) == "Success"
+        assert json.loads(node.rules.read_text().splitlines()[1].partition("=")[2]) == [MANY[0], NEW]
+        node.keeps([MANY[0], NEW], 4)
+    assert "Traceback" not in node.output()
