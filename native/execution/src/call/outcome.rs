@@ -1,7 +1,7 @@
 //! How a call ended.
 
 use alloy_primitives::Bytes;
-use revm::context_interface::result::{ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError};
+use revm::context_interface::result::{ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, Output};
 
 pub struct CallOutcome {
     pub kind: &'static str,
@@ -22,9 +22,20 @@ impl CallOutcome {
     }
 
     pub fn of(result: ExecutionResult) -> Self {
+        let result = settled(result);
         let gas = *result.gas();
         let (kind, output, reason) = told(result);
         CallOutcome { kind, output, gas_used: gas.tx_gas_used(), gas_spent: gas.total_gas_spent(), reason }
+    }
+}
+
+/// A creation by an account whose nonce cannot rise has made nothing and failed; revm calls that a success.
+pub fn settled(result: ExecutionResult) -> ExecutionResult {
+    match result {
+        ExecutionResult::Success { output: Output::Create(_, None), gas, logs, .. } => {
+            ExecutionResult::Halt { reason: HaltReason::NonceOverflow, gas, logs }
+        }
+        other => other,
     }
 }
 

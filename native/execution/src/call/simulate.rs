@@ -26,7 +26,7 @@ use revm::interpreter::{
 use revm::primitives::hardfork::SpecId;
 
 use super::calls::{BEYOND_ALL_MONEY, is_beyond_all_money, no_database};
-use super::outcome::refusal_text;
+use super::outcome::{refusal_text, settled};
 use super::request::has_fees;
 use crate::block::run::{ExecutionData, Run};
 use crate::evm::context::{EvmContext, created_address, inheritance};
@@ -196,7 +196,7 @@ fn run_call(
     let outcome = match outcome {
         Ok(result) => {
             db.commit(changes);
-            Ok(result)
+            Ok(settled(result))
         }
         Err(EVMError::Database(cause)) => Err(cause),
         Err(EVMError::Transaction(cause)) => Err(Error::Refused(refusal(&cause))),

@@ -139,7 +139,7 @@ impl FrameRecorder {
             frame.error = Some(error.unwrap_or_else(|| match result.result {
                 // The code had run to its end: what was not paid for is keeping the contract.
                 InstructionResult::OutOfGas if frame.kind.is_creation() => CODE_NOT_PAID.into(),
-                InstructionResult::PrecompileError => precompile_words(spec, &frame.to, &frame.input).into(),
+                InstructionResult::PrecompileError => precompile_words(spec, &frame.to, &frame.input),
                 other => halt_words(other, 0, 0),
             }));
         }

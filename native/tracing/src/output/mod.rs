@@ -1,5 +1,6 @@
 //! Where a trace is written, and with which words.
 
+mod curve;
 pub mod precompiles;
 pub mod sink;
 pub mod stream;

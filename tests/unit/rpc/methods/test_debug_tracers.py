@@ -167,7 +167,14 @@ def test_an_instruction_of_a_later_fork_has_a_name(tmp_path: Path) -> None:
 _P = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 _ONE, _TWO, _MODULUS, _MOST = (f"{number:064x}" for number in (1, 2, _P, 2**256 - 1))
 _INFINITY = "c0" + "00" * 47
-_BLOB_HASH = "01" + hashlib.sha256(bytes.fromhex(_INFINITY)).hexdigest()[2:]
+_SHORT_THREE = "80" + "00" * 47  # x = 0: a point of order three
+
+
+def _proof(commitment: str = _INFINITY, proof: str = _INFINITY, point: str = "00" * 32, value: str = "00" * 32) -> str:
+    """That a blob has a value at a point, with the right hash."""
+    return "01" + hashlib.sha256(bytes.fromhex(commitment)).hexdigest()[2:] + point + value + commitment + proof
+
+
 PRECOMPILE_FAILURES = [
     (6, _ONE + _ONE, "bn256: malformed point"),
     (6, _ONE + _MODULUS, "bn256: coordinate equals modulus"),
@@ -179,19 +186,62 @@ PRECOMPILE_FAILURES = [
     (9, "00" * 212 + "02", "invalid final flag"),
     (10, "00", "invalid input length"),
     (10, "00" * 192, "mismatched versioned hash"),
-    (10, _BLOB_HASH + "00" * 63 + "01" + _INFINITY * 2, "error verifying kzg proof: can't verify opening proof"),
-    (
-        10,
-        _BLOB_HASH + _MOST + "00" * 32 + _INFINITY * 2,
-        "error verifying kzg proof: scalar is not canonical when interpreted as a big integer in big-endian",
+    *(
+        (10, text, f"error verifying kzg proof: {words}")
+        for text, words in (
+            (_proof(value=_ONE), "can't verify opening proof"),
+            (_proof(point=_MOST), "scalar is not canonical when interpreted as a big integer in big-endian"),
+            (_proof(_SHORT_THREE), "invalid point: subgroup check failed"),
+            (_proof(proof=_SHORT_THREE), "invalid point: subgroup check failed"),
+            (_proof("80" + "00" * 46 + "01"), "invalid compressed coordinate: square root doesn't exist"),
+            (_proof("9f" + "00" * 47), "invalid fp.Element encoding"),
+            (_proof("00" * 48), "short buffer"),
+            (_proof("e0" + "00" * 47), "invalid point encoding"),
+            (_proof("c0" + "00" * 46 + "01"), "invalid infinity point encoding"),
+            (_proof("e0" + "00" * 47, "00" * 48), "invalid point encoding"),
+        )
     ),
 ]
 """Contract, input, and what geth 1.13.15 says about it."""
 
+PRAGUE = CANCUN | {
+    "pragueTime": 0,
+    "blobSchedule": {name: {"target": 3, "max": 6, "baseFeeUpdateFraction": 3338477} for name in ("cancun", "prague")},
+}
+_FIELD = "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab"
+_LARGE, _PADDED, _NOTHING = "00" * 16 + _FIELD, "01" * 64, "00" * 64
+_NOWHERE = ("00" * 63 + "01") * 2
+_THREE = "00" * 127 + "02"
+_SOMEWHERE = _NOTHING * 2
+_FACTOR = "00" * 32
+_TOP_BYTES, _ENCODING = "invalid field element top bytes", "invalid fp.Element encoding"
+_OFF, _OUTSIDE = "invalid point: not on curve", "g1 point is not on correct subgroup"
+PRAGUE_FAILURES = [
+    *((contract, "00", "invalid input length") for contract in range(11, 18)),
+    (11, _NOWHERE + _PADDED * 2, _OFF),
+    (11, _LARGE + _PADDED + _SOMEWHERE, _ENCODING),
+    (11, _SOMEWHERE + _NOTHING + _PADDED, _TOP_BYTES),
+    (12, _THREE + _FACTOR, _OUTSIDE),
+    (12, _THREE + _FACTOR + _PADDED * 2 + _FACTOR, _OUTSIDE),
+    (13, _NOWHERE * 2 + _PADDED * 4, _OFF),
+    (14, _PADDED * 4 + _FACTOR, _TOP_BYTES),
+    (15, _THREE + _SOMEWHERE * 2, _OUTSIDE),
+    (15, _THREE + _NOWHERE * 2, _OFF),
+    (16, _LARGE, _ENCODING),
+    (17, _LARGE + _PADDED, _ENCODING),
+    (17, _NOTHING + _PADDED, _TOP_BYTES),
+]
+"""Contract, input, and what the words of today's geth are."""
 
-def test_precompiled_contracts_say_why_they_failed(tmp_path: Path) -> None:
-    with open_interface(tmp_path, genesis(CANCUN)) as today:
-        for contract, text, words in PRECOMPILE_FAILURES:
+
+@pytest.mark.parametrize(
+    ("fork", "failures"), [(CANCUN, PRECOMPILE_FAILURES), (PRAGUE, PRAGUE_FAILURES)], ids=["cancun", "prague"]
+)
+def test_precompiled_contracts_say_why_they_failed(
+    tmp_path: Path, fork: dict[str, Any], failures: list[tuple[int, str, str]]
+) -> None:
+    with open_interface(tmp_path, genesis(fork)) as today:
+        for contract, text, words in failures:
             call = {"from": SENDER, "to": f"0x{contract:040x}", "data": "0x" + text, "gas": "0xf4240"}
             frame = today.ask("debug_traceCall", call, "latest", {"tracer": "callTracer"})
             assert frame["error"] == words, (contract, text)

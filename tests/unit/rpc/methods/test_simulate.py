@@ -109,6 +109,22 @@ def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
     assert code(dev, {"stateOverrides": there, "calls": [last]}, validation=True) == -32603
 
 
+def test_an_account_with_the_last_nonce_makes_no_contract(dev: Interface) -> None:
+    """What there is to pay is what every creation pays; the nonce of the request does not matter."""
+    there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
+    creation = {"from": RICH, "input": "0x00"}
+    (block,) = simulate(dev, {"stateOverrides": there, "calls": [creation, {**creation, "nonce": "0x1"}]})
+    for call in block["calls"]:
+        assert (call["status"], call["returnData"], call["logs"]) == ("0x0", "0x", [])
+        assert call["error"] == {"message": "nonce uint64 overflow", "code": -32015}
+        assert int(call["gasUsed"], 16) == 53_000 + 4 + 2
+    last = {**creation, "nonce": hex(2**64 - 1)}
+    (block,) = simulate(dev, {"stateOverrides": FUNDED, "calls": [last]})
+    assert block["calls"][0]["status"] == "0x1", "the account counts, not the request"
+    refused = dev.error("eth_call", creation, "latest", there)
+    assert refused == (-32000, "nonce uint64 overflow")
+
+
 def test_a_failed_call_says_why(dev: Interface) -> None:
     reverting, endless = {"code": "0x60006000fd"}, {"code": "0x5b600056"}
     overrides = {RICH: reverting, POOR: endless}
