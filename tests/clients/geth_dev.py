@@ -6,9 +6,11 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,6 +20,15 @@ from ophion.testing.network import free_ports
 GETH = os.environ.get("GETH", "")
 IS_THERE = shutil.which(GETH) is not None
 CHAIN_ID = 1337
+
+
+@cache
+def has_prague() -> bool:
+    """Whether it is new enough to have types 3 and 4 on its development network: from 1.15 on."""
+    told = subprocess.run([GETH, "version"], check=True, capture_output=True, text=True, timeout=60).stdout
+    version = re.search(r"^Version: (\d+)\.(\d+)", told, re.MULTILINE)
+    assert version is not None, told
+    return (int(version[1]), int(version[2])) >= (1, 15)
 
 
 class GethDev:

@@ -5,7 +5,7 @@ const { JsonRpcProvider, Wallet, parseEther } = load("ethers");
 const provider = new JsonRpcProvider(url, undefined, { pollingInterval: 20, cacheTimeout: -1 });
 const wallet = new Wallet(KEY, provider);
 const poor = new Wallet("0x" + "77".repeat(32), provider);
-const plain = { to: TO, value: 1n, gasLimit: 21000n, maxFeePerGas: fee, maxPriorityFeePerGas: 0n, chainId, type: 2 };
+const plain = { to: TO, value: 1n, gasLimit: 21000n, maxFeePerGas: fee, maxPriorityFeePerGas: 1n, chainId, type: 2 };
 
 async function refused(name, who, request) {
   try {

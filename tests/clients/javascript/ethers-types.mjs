@@ -18,7 +18,7 @@ await send("2", { type: 2 });
 if (given.delegates ?? true) {
   const authority = new Wallet(OTHER, provider);
   const permit = await authority.authorize({ address: TO, nonce: await authority.getNonce(), chainId });
-  await send("4", { type: 4, authorizationList: [permit] });
+  await send("4", { type: 4, authorizationList: [permit], gasLimit: given.gas && BigInt(given.gas) });
   tell("delegated", await provider.getCode(authority.address));
 }
 if (given.blob) {

@@ -9,7 +9,7 @@ const reader = createPublicClient({ chain, transport, pollingInterval: 20 });
 const account = privateKeyToAccount(KEY);
 const wallet = createWalletClient({ account, chain, transport });
 const poor = createWalletClient({ account: privateKeyToAccount("0x" + "77".repeat(32)), chain, transport });
-const plain = { to: TO, value: 1n, gas: 21000n, maxFeePerGas: fee, maxPriorityFeePerGas: 0n, type: "eip1559" };
+const plain = { to: TO, value: 1n, gas: 21000n, maxFeePerGas: fee, maxPriorityFeePerGas: 1n, type: "eip1559" };
 
 async function refused(name, who, request) {
   try {

@@ -21,7 +21,7 @@ await send("2", { type: "eip1559" });
 if (given.delegates ?? true) {
   const authority = privateKeyToAccount(OTHER);
   const permit = await authority.signAuthorization({ contractAddress: TO, chainId, nonce: await reader.getTransactionCount({ address: authority.address }) });
-  await send("4", { authorizationList: [permit] });
+  await send("4", { authorizationList: [permit], gas: given.gas && BigInt(given.gas) });
   tell("delegated", await reader.getCode({ address: authority.address }));
 }
 if (given.blob) {
