@@ -33,6 +33,8 @@ LAST: Final = 9.0
 """The rank behind everybody else."""
 _HALF_S: Final = 1.0
 """After this time half of what somebody has had is forgotten."""
+_MARK_S: Final = 0.002
+"""How old the last look at this thread's own clock may be: one costs a system call, as much as half a request."""
 
 
 class Worker(Protocol):
@@ -80,6 +82,7 @@ class Turns:
         self._order = count()
         self._left_s = turn_s
         self._is_renewing = False
+        self._marked_s, self._marked_at = thread_time(), perf_counter()
         self.is_over = False
         """Whether what arrives now must wait."""
         self.ends_at = 0.0
@@ -107,16 +110,27 @@ class Turns:
             self._line.append(worker)
         self._renew_soon()
 
-    def begin(self) -> tuple[float, float]:
+    def begin(self) -> float:
         """Work that is measured begins; what `end` wants to know."""
-        return perf_counter(), thread_time()
+        return perf_counter()
 
-    def end(self, begun: tuple[float, float], share: Share | None = None) -> None:
-        """It has ended: so much of this turn is gone, and of the share of whoever did it."""
+    def end(self, begun: float, share: Share) -> None:
+        """It has ended: so much of this turn is gone, and of the share of whoever did it.
+
+        Work that took long may have had the processor for a part of the time only, which is not its fault: it has had
+        no more than this thread has since somebody last looked.
+        """
         now = perf_counter()
-        self.spend(now - begun[0])
-        if share is not None:
-            share.note(thread_time() - begun[1], now)
+        spent_s = now - begun
+        self.spend(spent_s)
+        if spent_s > self.slice_s:
+            spent_s = min(spent_s, self._mark(now))
+        share.note(spent_s, now)
+
+    def _mark(self, now: float) -> float:
+        """Look at the clock of this thread; what it has had since the last look."""
+        before, self._marked_s, self._marked_at = self._marked_s, thread_time(), now
+        return max(0.0, self._marked_s - before)
 
     def spend(self, seconds: float) -> None:
         """So much of this turn is gone."""
@@ -144,8 +158,11 @@ class Turns:
         """A new turn: first for those who wait."""
         self._is_renewing = False
         self._left_s, self.is_over = self._turn_s, False
-        self.ends_at = perf_counter() + self._turn_s
-        waiting, line, end = self._waiting, self._line, perf_counter() + _SHARE_S
+        now = perf_counter()
+        self.ends_at = now + self._turn_s
+        if now - self._marked_at > _MARK_S:
+            self._mark(now)
+        waiting, line, end = self._waiting, self._line, now + _SHARE_S
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
             if perf_counter() > end:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from time import perf_counter
+from time import perf_counter, sleep, thread_time
 
 from ophion.rpc.transport.turns import TURN_S, Share, Turns
 
@@ -86,6 +86,23 @@ def test_what_somebody_has_had_is_forgotten() -> None:
     assert share.rank(100) == 0.0
     share.note(0.05, perf_counter())
     assert share.rank(100) > 2.0
+
+
+def test_time_without_the_processor_is_nobodys_fault() -> None:
+    async def main() -> None:
+        turns, share = Turns(), Share()
+        begun = turns.begin()
+        sleep(0.05)  # noqa: ASYNC251  # the processor is to be elsewhere
+        turns.end(begun, share)
+        assert share.rank(100) == 0.0
+        begun = turns.begin()
+        worked = thread_time()
+        while thread_time() < worked + 0.03:
+            pass
+        turns.end(begun, share)
+        assert share.rank(100) > 2.0
+
+    asyncio.run(main())
 
 
 def test_those_in_line_are_finished_one_after_the_other() -> None:

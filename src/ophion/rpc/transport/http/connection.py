@@ -306,7 +306,7 @@ class HttpConnection(asyncio.Protocol):
             if self._has_ended() or position >= len(data):
                 self._rest = b""
                 break
-            if is_crowded or not self._has_room or perf_counter() - begun[0] > self._turns.slice_s:
+            if is_crowded or not self._has_room or perf_counter() - begun > self._turns.slice_s:
                 self._rest = data[position:]
                 break
         self._flush()

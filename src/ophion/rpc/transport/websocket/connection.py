@@ -333,7 +333,7 @@ class WebSocketConnection(asyncio.Protocol):
                 self._end_with(fault)
             elif self._controls > _MAX_CONTROLS:
                 self._end_with(Closing.POLICY, "Too many control frames")
-            if self._has_ended() or perf_counter() - begun[0] > self._turns.slice_s:
+            if self._has_ended() or perf_counter() - begun > self._turns.slice_s:
                 break
         self._rest = b"" if self._has_ended() else data[position:]
         self._turns.end(begun, self._share)
