@@ -5,14 +5,17 @@ gets its answer, one write for all transactions of a batch; a killed process los
 reached the system. Against a power cut the file is forced to disk at intervals (`sync`), not for every batch: a
 client that must know that its transaction survives that waits for the receipt.
 
-Lines of mined transactions stay until there are many of them, then the file is written anew beside the old one and
-renamed over it. A torn last line, or any line that makes no sense, is skipped when the file is read.
+Lines of mined transactions stay until there are many of them, then the file is written anew beside the old one, which
+takes what comes from then on, and is renamed over it once it has reached the disk (`sync` again: the loop waits for no
+disk). Until then both count: whoever opens the journal reads the old file and the one beside it. A torn last line, or
+any line that makes no sense, is skipped when a file is read.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -38,6 +41,9 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._beside = path.with_name(path.name + ".new")
+        self._is_beside = False
+        """Whether the file in use has yet to be renamed."""
         self._file: int | None = None
         self._size = 0
         self._is_dirty = False
@@ -45,9 +51,10 @@ class Journal:
     def open(self) -> list[Entry]:
         """The transactions of the last run; what makes no sense is left out, and the file starts clean."""
         try:
-            lines = self._path.read_bytes().splitlines() if self._path.exists() else []
-            entries = [entry for entry in map(_parse, lines) if entry is not None]
+            self._merge()
+            entries = list(_read(self._path))
             self._replace(entries)
+            self.sync()
         except OSError as error:
             raise StorageError(f"Cannot use {self._path}: {error.strerror}") from error
         return entries
@@ -58,9 +65,7 @@ class Journal:
             return
         data = b"".join(entry.line() for entry in entries)
         try:
-            written = os.write(self._file, data)
-            while written < len(data):
-                written += os.write(self._file, data[written:])
+            _write(self._file, data)
         except OSError as error:
             raise StorageError(f"Cannot write {self._path}: {error.strerror}") from error
         self._size += len(data)
@@ -68,7 +73,7 @@ class Journal:
 
     def is_wasteful(self, live_bytes: int) -> bool:
         """Whether so much of the file is dead that it should be written anew."""
-        return self._size > 4 * live_bytes + _SLACK_BYTES
+        return not self._is_beside and self._size > 4 * live_bytes + _SLACK_BYTES
 
     def rewrite(self, entries: Sequence[Entry]) -> None:
         """Keep these transactions only."""
@@ -81,42 +86,77 @@ class Journal:
 
     def sync_job(self) -> Callable[[], None] | None:
         """A job that forces what was appended so far to disk, for a lane; None when there is nothing to do."""
-        if self._file is None or not self._is_dirty:
+        if self._file is None or not (self._is_dirty or self._is_beside):
             return None
         self._is_dirty = False
-        # a handle of its own, because the file may be written anew while the job runs
+        # a handle of its own, because the file may be closed while the job runs
         handle = os.dup(self._file)
 
         def sync() -> None:
             try:
                 os.fdatasync(handle)
+                self._settle()
             finally:
                 os.close(handle)
 
         return sync
 
-    def close(self) -> None:
-        """Force everything to disk and let go of the file."""
+    def sync(self) -> None:
+        """Do that job here, where nobody waits."""
         job = self.sync_job()
         if job is not None:
             job()
+
+    def close(self) -> None:
+        """Force everything to disk and let go of the file."""
+        self.sync()
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
+    def _merge(self) -> None:
+        """Whoever was killed before a new file was renamed has left two: put what is in it behind the old one."""
+        if not self._beside.exists():
+            return
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _write(file, b"\n" + self._beside.read_bytes())  # behind a line that may be torn
+            os.fdatasync(file)
+        finally:
+            os.close(file)
+        self._beside.unlink()
+
     def _replace(self, entries: Sequence[Entry]) -> None:
-        beside = self._path.with_name(self._path.name + ".new")
+        """Go on in a new file, which holds these."""
         data = b"".join(entry.line() for entry in entries)
-        with open(beside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fdatasync(file.fileno())
-        os.replace(beside, self._path)
+        file = os.open(self._beside, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _write(file, data)
+        except BaseException:
+            os.close(file)
+            raise
         if self._file is not None:
             os.close(self._file)
-        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._size = len(data)
-        self._is_dirty = False
+        self._file, self._size = file, len(data)
+        self._is_dirty = self._is_beside = True
+
+    def _settle(self) -> None:
+        """The file in use has reached the disk: it takes the place of the old one."""
+        if self._is_beside:
+            with suppress(FileNotFoundError):  # somebody was faster, when the node stops
+                os.replace(self._beside, self._path)
+            self._is_beside = False
+
+
+def _write(file: int, data: bytes) -> None:
+    written = os.write(file, data)
+    while written < len(data):
+        written += os.write(file, data[written:])
+
+
+def _read(path: Path) -> Iterator[Entry]:
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return (entry for entry in map(_parse, lines) if entry is not None)
 
 
 def _parse(line: bytes) -> Entry | None:

@@ -349,6 +349,7 @@ class TxPool:
                 self._consider(decoded, True, entry.added_at, entered)
         self._queue.evict()
         self._journal.rewrite(self._live_entries())
+        self._journal.sync()
         return len(self._queue)
 
     def _compact(self) -> None:

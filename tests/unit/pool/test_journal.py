@@ -60,7 +60,39 @@ def test_there_is_nothing_to_sync_twice(tmp_path: Path) -> None:
     assert job is not None
     journal.rewrite([])
     job()
+    last = journal.sync_job()
+    assert last is not None
+    last()
     assert journal.sync_job() is None
+
+
+def test_what_is_acknowledged_while_the_file_is_written_anew_outlives_a_kill(tmp_path: Path) -> None:
+    path, beside = tmp_path / "journal", tmp_path / "journal.new"
+    journal, _ = opened(path)
+    journal.append([Entry(b"\x01", 1.0), Entry(b"\x02", 2.0)])
+    journal.rewrite([Entry(b"\x02", 2.0)])
+    journal.append([Entry(b"\x03", 3.0)])
+    with path.open("ab") as old:
+        old.write(b"4000 0")  # torn
+    assert beside.exists()
+    assert opened(path)[1] == [Entry(b"\x01", 1.0), *2 * [Entry(b"\x02", 2.0)], Entry(b"\x03", 3.0)]
+    assert not beside.exists()
+
+
+def test_one_new_file_at_a_time_and_the_disk_is_left_to_the_job(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal, _ = opened(path)
+    journal.append([Entry(bytes(1000), 1.0)] * 600)
+    journal.rewrite([])
+    journal.append([Entry(bytes(1000), 1.0)] * 600)
+    assert not journal.is_wasteful(0)
+    assert path.stat().st_size > 1_000_000
+    job = journal.sync_job()
+    assert job is not None
+    job()
+    assert not path.with_name("journal.new").exists()
+    assert journal.is_wasteful(0)
+    journal.close()
 
 
 def test_a_journal_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:

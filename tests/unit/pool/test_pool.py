@@ -372,6 +372,7 @@ def test_what_cannot_be_kept_is_not_acknowledged(world: Callable[..., State], tm
 
 def test_the_journal_is_written_anew_when_most_of_it_is_mined(world: Callable[..., State], tmp_path: Path) -> None:
     path = tmp_path / "journal"
+    journal = Journal(path)
 
     async def story(bench: Bench) -> None:
         bench.pool.restore()
@@ -379,9 +380,10 @@ def test_the_journal_is_written_anew_when_most_of_it_is_mined(world: Callable[..
         await bench.add(*raws)
         assert path.stat().st_size > 1_500_000
         bench.pool.on_chain_event(Extended((bench.mine(*raws),)), bench.head())
+        journal.sync()
         assert path.stat().st_size == 0
 
-    told(story, Bench(world, journal=Journal(path)))
+    told(story, Bench(world, journal=journal))
 
 
 def test_upkeep_sweeps_and_closes_the_journal(world: Callable[..., State], tmp_path: Path) -> None:
