@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 from ophion.gateway.site import Kind, Place, Site, SiteNode
+from ophion.testing.network import free_ports
 from ophion.testing.process import COMMAND, NodeProcess, environment
 
 REQUESTS = {
@@ -90,7 +91,7 @@ def main() -> None:
                 Kind.WEBSOCKET: Place("127.0.0.1", node.ports["ws-rpc"]),
             }
             Site("bench", None, (SiteNode("node", "rpc", places),)).write(folder / "site.json")
-            port = _free_port()
+            (port,) = free_ports(1)
             proxy = subprocess.Popen(
                 [*COMMAND, "quickstart", "proxy", f"--site={folder / 'site.json'}", f"--port={port}"],
                 env=environment(),
@@ -148,12 +149,6 @@ def _wait_for(port: int) -> None:
             return
         except OSError:
             time.sleep(0.02)
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -34,8 +34,9 @@ from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.lanes import ThreadLanes
 from ophion.testing.core import DEV_CONFIG, open_core
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import ENCLAVE_SECRETS, PrivateClient, text, wait_for
+from ophion.testing.private import ENCLAVE_SECRETS, PrivateClient, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
 
 LUA = """local lines = {}
 for line in io.lines("%s") do lines[#lines + 1] = line end

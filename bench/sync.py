@@ -57,7 +57,7 @@ def measured(chain: Path, work: Path) -> Measured:
     server, follower = work / "server", work / "follower"
     import_s = imported(chain, server)
     with NodeProcess(server, *options) as one:
-        height = int(one.rpc("eth_blockNumber"), 16)
+        height = one.height
         enode = one.rpc("net_enode")
         (work / "static.json").write_text(json.dumps([enode]))
         with NodeProcess(follower, *options, f"--static-nodes-file={work / 'static.json'}") as two:
@@ -83,7 +83,7 @@ def imported(chain: Path, data: Path) -> float:
 def synced(node: NodeProcess, height: int) -> float:
     """Seconds from the node's first word of synchronisation to its last, as its log tells."""
     deadline = time.monotonic() + _LIMIT_S
-    while int(node.rpc("eth_blockNumber"), 16) < height:
+    while node.height < height:
         if time.monotonic() > deadline:
             sys.exit(f"not synchronised within {_LIMIT_S:g} s:\n{node.output()[-2000:]}")
         time.sleep(0.1)

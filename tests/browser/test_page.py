@@ -121,7 +121,7 @@ def test_blocks_appear_without_reloading(page: Browser, node: NodeProcess) -> No
     page.value("window.isTheSame = true")
     for _ in range(3):
         send(node, "0x" + "22" * 20, value=10**18)
-    number = int(node.rpc("eth_blockNumber"), 16)
+    number = node.height
     page.until(f"document.querySelector('.tile .figure').textContent === '{number}'")
     page.reads("1 ether")
     page.go("#/blocks")

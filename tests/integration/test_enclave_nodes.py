@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 
 from ophion.testing.network import TestNetwork
 from ophion.testing.process import NodeProcess
+from ophion.testing.waiting import wait_for
 
 PLANTED = b"planted-47-planted-contract-code-and-arguments"
 
@@ -116,13 +116,6 @@ def test_a_node_looks_for_its_enclave_outside_and_goes_on_without(tmp_path: Path
         wait_for(lambda: "enclave away" in client.output())
         assert client.rpc("eth_blockNumber") == "0x0"
         assert client.output().count("enclave away") == 1
-
-
-def wait_for(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_nothing_that_was_acknowledged_is_lost_by_kills(network: TestNetwork) -> None:

@@ -19,6 +19,7 @@ from web3.providers.persistent import WebSocketProvider
 
 from ophion.gateway import upstream as upstream_module
 from ophion.rpc.transport.budget import Budget
+from ophion.testing.network import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.gateway_stage import Gateway, Upstream, call, request_of, site
@@ -265,14 +266,8 @@ def test_tokens_go_on_and_the_node_is_addressed_by_its_own_name() -> None:
 # --- nodes that are away, full, or no nodes ------------------------------------------------------
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 def test_a_node_that_is_down_is_named_in_the_language_of_its_clients() -> None:
-    away = free_port()
+    (away,) = free_ports(1)
     with Gateway(site(json_rpc=away, websocket=away, graphql=away)) as gateway:
         status, body = gateway.ask("POST", "/node/jsonrpc", call("eth_chainId"))
         assert status == 502

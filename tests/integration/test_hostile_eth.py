@@ -22,9 +22,9 @@ from ophion.peers.table import PeerEvent, PeerGone
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.testing.core import until
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import until
 
 PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,TXPOOL")
 _MIB = 1 << 20

@@ -37,7 +37,7 @@ def test_a_transaction_is_mined_at_once_and_the_node_stops_cleanly(tmp_path: Pat
         receipt = node.receipt(node.send(legacy_transaction(B, 1, value=7, to=bytes([9]) * 20)))
         assert receipt["status"] == "0x1"
         assert node.rpc("eth_getBalance", "0x" + "09" * 20, "latest") == "0x7"
-        assert int(node.rpc("eth_blockNumber"), 16) == 2
+        assert node.height == 2
         assert node.stop() == 0
     assert not (tmp_path / "data" / "ophion.ports").exists()
     log = node.output()
@@ -153,7 +153,7 @@ def test_mining_can_be_started_and_stopped(tmp_path: Path) -> None:
 def test_a_block_period_makes_blocks_on_schedule(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", *MINING, "--block-period=0.2") as node:
         time.sleep(1.1)
-        assert 3 <= int(node.rpc("eth_blockNumber"), 16) <= 6
+        assert 3 <= node.height <= 6
 
 
 def test_real_work_is_done_where_the_genesis_asks_for_it(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_real_work_is_done_where_the_genesis_asks_for_it(tmp_path: Path) -> None
     options = (f"--genesis-file={genesis}", "--miner-enabled", f"--miner-coinbase=0x{B.address.hex()}")
     with NodeProcess(tmp_path / "data", *options) as node:
         deadline = time.monotonic() + 20
-        while int(node.rpc("eth_blockNumber"), 16) < 2:
+        while node.height < 2:
             assert time.monotonic() < deadline, node.output()[-1000:]
             time.sleep(0.02)
         assert node.stop() == 0

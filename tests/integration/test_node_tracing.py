@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from ophion.testing.process import NodeProcess
+from ophion.testing.waiting import wait_for
 
 CONTRACT = "0x" + "c1" * 20
 LOOP = "0x" + "62002710" + "5b6001900380600457" + "00"
@@ -113,10 +113,7 @@ def test_the_work_stops_when_the_client_goes_away(node: NodeProcess) -> None:
     assert streams_of(node) == len(streams)
     for stream in streams:
         stream.close()
-    deadline = time.monotonic() + 60
-    while streams_of(node) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not streams_of(node)
+    wait_for(lambda: not streams_of(node))
     assert node.rpc("eth_blockNumber") == "0x0"
 
 

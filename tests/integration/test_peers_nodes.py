@@ -7,13 +7,13 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ophion.testing.process import NodeProcess
+from ophion.testing.waiting import wait_for
 from tests.integration.command import ophion
 
 APIS = "--rpc-http-api=ADMIN,NET,ETH,DEBUG"
@@ -23,13 +23,6 @@ QUIET = (*LOOPBACK, "--discovery-enabled=false")
 
 def node(folder: Path, *options: str) -> NodeProcess:
     return NodeProcess(folder, "--network=dev", APIS, *(options or QUIET))
-
-
-def until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.02)
 
 
 def peer_count(process: NodeProcess) -> int:
@@ -52,7 +45,7 @@ def test_two_nodes_meet_and_tell_the_truth_about_it(tmp_path: Path) -> None:
         assert (readiness(a), readiness(a, "?minPeers=0")) == (503, 200)
         assert a.rpc("admin_addPeer", enode) is True
         assert a.rpc("admin_addPeer", enode) is False
-        until(lambda: peer_count(a) == peer_count(b) == 1)
+        wait_for(lambda: peer_count(a) == peer_count(b) == 1)
         assert (readiness(a), readiness(a, "?minPeers=2"), readiness(a, "?minPeers=x")) == (200, 503, 503)
         [seen_by_a], [seen_by_b] = a.rpc("admin_peers"), b.rpc("admin_peers")
         assert list(seen_by_a)[:6] == ["version", "name", "caps", "network", "port", "id"]
@@ -61,7 +54,7 @@ def test_two_nodes_meet_and_tell_the_truth_about_it(tmp_path: Path) -> None:
         assert (seen_by_a["network"]["inbound"], seen_by_b["network"]["inbound"]) == (False, True)
         assert seen_by_a["port"] == hex(b.ports["p2p"])
         assert "eth/68" in seen_by_a["caps"]
-        until(lambda: "protocols" in a.rpc("admin_peers")[0])
+        wait_for(lambda: "protocols" in a.rpc("admin_peers")[0])
         eth = a.rpc("admin_peers")[0]["protocols"]["eth"]
         assert eth == {
             "difficulty": "0x10000",
@@ -73,7 +66,7 @@ def test_two_nodes_meet_and_tell_the_truth_about_it(tmp_path: Path) -> None:
         assert a.rpc("admin_nodeInfo")["ports"] == {"listener": a.ports["p2p"]}
         assert a.rpc("debug_metrics")["peers"]["connected_total"] == {"outbound": 1}
         assert a.rpc("admin_removePeer", enode) is True
-        until(lambda: peer_count(a) == peer_count(b) == 0)
+        wait_for(lambda: peer_count(a) == peer_count(b) == 0)
         assert b.rpc("debug_metrics")["peers"]["disconnected_total"] == {"remote": {"requested": 1}}
 
 
@@ -84,14 +77,14 @@ def test_static_peers_are_back_within_seconds_of_a_restart(tmp_path: Path) -> No
         (tmp_path / "a" / "static-nodes.json").write_text(json.dumps([enode]))
         with node(tmp_path / "a") as a:
             assert "Connecting to 1 static nodes." in a.output()
-            until(lambda: peer_count(a) == 1)
+            wait_for(lambda: peer_count(a) == 1)
             b.kill()
-            until(lambda: peer_count(a) == 0)
+            wait_for(lambda: peer_count(a) == 0)
             again = node(tmp_path / "b", "--p2p-interface=127.0.0.1", f"--p2p-port={port}", "--discovery-enabled=false")
             with again:
-                until(lambda: peer_count(a) == peer_count(again) == 1)
+                wait_for(lambda: peer_count(a) == peer_count(again) == 1)
                 assert again.stop() == 0
-                until(lambda: peer_count(a) == 0)
+                wait_for(lambda: peer_count(a) == 0)
                 gone = a.rpc("debug_metrics")["peers"]["disconnected_total"]["remote"]
                 assert gone["client_quitting"] == 1
 
@@ -104,14 +97,14 @@ def test_nodes_find_each_other_through_a_bootnode(tmp_path: Path) -> None:
         assert boot.rpc("admin_nodeInfo")["enr"] == (tmp_path / "boot" / "node-record").read_text().strip()
         options = (*LOOPBACK, f"--bootnodes={enode}")
         with node(tmp_path / "a", *options) as a, node(tmp_path / "b", *options) as b:
-            until(lambda: all(peer_count(one) == 2 for one in (boot, a, b)))
+            wait_for(lambda: all(peer_count(one) == 2 for one in (boot, a, b)))
             assert boot.rpc("debug_metrics")["network"]["discovery_messages_inbound_total"]["ping"] >= 2
 
 
 def test_a_peer_of_another_network_is_left_at_once_and_not_stormed(tmp_path: Path) -> None:
     with node(tmp_path / "b", *QUIET, "--network-id=77") as b, node(tmp_path / "a") as a:
         a.rpc("admin_addPeer", b.rpc("net_enode"))
-        until(lambda: bool(_endings(a)))
+        wait_for(lambda: bool(_endings(a)))
         time.sleep(3)
         assert peer_count(a) == 0
         endings: dict[str, Any] = _endings(a)
@@ -169,7 +162,7 @@ def test_without_a_router_upnp_says_so_and_the_node_goes_on(tmp_path: Path) -> N
     with node(tmp_path / "a", *QUIET, "--nat-method=UPNP", "--identity=lab") as a:
         assert a.rpc("net_listening") is True
         assert "/lab/v" in a.rpc("admin_nodeInfo")["name"]
-        until(lambda: "No UPnP gateway answered" in a.output())
+        wait_for(lambda: "No UPnP gateway answered" in a.output())
 
 
 def test_many_connections_leave_nothing_behind(tmp_path: Path) -> None:
@@ -181,7 +174,7 @@ def test_many_connections_leave_nothing_behind(tmp_path: Path) -> None:
         files, memory = _files(a.pid), _memory(a.pid)
         for number in range(count):
             _knock(a.ports["p2p"], b"x" * 400 if number % 2 else b"")
-        until(lambda: _files(a.pid) <= files + 2)
+        wait_for(lambda: _files(a.pid) <= files + 2)
         assert _memory(a.pid) - memory < 8 * 1024 * 1024
         assert peer_count(a) == 0
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +11,10 @@ import pytest
 from ophion.native.crypto import PrivateKey
 from ophion.permissions.audit import NAME as AUDIT
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
+from ophion.testing.network import free_ports
 from ophion.testing.process import NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
 from tests.integration.command import Finished, ophion
 from tests.integration.test_auth_node import post
 
@@ -29,21 +28,6 @@ BY_CONTRACT = (
     "--permissions-nodes-contract-enabled",
     f"--permissions-nodes-contract-address=0x{NODE_INGRESS.hex()}",
 )
-
-
-def until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.05)
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 class Network:
@@ -126,7 +110,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Network,
     ).succeeded()
     with network.node(0, *BY_CONTRACT) as validator, network.node(1, *BY_CONTRACT) as follower:
         follower.rpc("admin_addPeer", network.enodes[0])
-        until(lambda: peers(follower) == {node_id(0)})
+        wait_for(lambda: peers(follower) == {node_id(0)})
         yield network, validator, follower
 
 
@@ -137,20 +121,20 @@ def test_a_stranger_is_refused_let_in_after_one_add_and_closed_after_remove(
     stranger_url = net.enodes[2]
     with net.node(2) as stranger:
         stranger.rpc("admin_addPeer", net.enodes[0])
-        until(lambda: "peer refused" in validator.output())
+        wait_for(lambda: "peer refused" in validator.output())
         assert peers(validator) == {node_id(1)}
         with pytest.raises(RpcFailure, match="Cannot add a non-permitted node as a peer"):
             validator.rpc("admin_addPeer", stranger_url)
         done = net.command(validator, "add", stranger_url).succeeded()
         assert f"{stranger_url} is permitted from block" in done.out
         dial_again(stranger, net.enodes[0])
-        until(lambda: peers(validator) == {node_id(1), node_id(2)})
+        wait_for(lambda: peers(validator) == {node_id(1), node_id(2)})
         done = net.command(validator, "remove", stranger_url, "--dry-run").succeeded()
         assert f"The connection with {stranger_url} would close." in done.out
         assert peers(validator) == {node_id(1), node_id(2)}, "nothing was changed"
         done = net.command(validator, "remove", stranger_url).succeeded()
         assert f"{stranger_url} is no longer permitted from block" in done.out
-        until(lambda: peers(validator) == {node_id(1)}, limit_s=5.0)
+        wait_for(lambda: peers(validator) == {node_id(1)}, limit_s=5.0)
         assert "peer no longer permitted" in validator.output()
     assert peers(follower) == {node_id(0)}, "the others never lost each other"
 
@@ -159,7 +143,7 @@ def test_a_sender_is_shut_out_until_an_administrator_adds_it(network: tuple[Netw
     net, validator, follower = network
     raw = legacy_transaction(OTHER, 0, chain_id=CHAIN_ID)
     hash = validator.send(raw)
-    until(lambda: validator.rpc("txpool_status") == {"pending": "0x0", "queued": "0x0"})
+    wait_for(lambda: validator.rpc("txpool_status") == {"pending": "0x0", "queued": "0x0"})
     assert validator.rpc("eth_getTransactionReceipt", hash) is None
     assert f"account 0x{OTHER.address.hex()} may not send this transaction" in validator.output()
     done = net.command(validator, "add", f"0x{OTHER.address.hex()}", "--dry-run").succeeded()
@@ -168,7 +152,7 @@ def test_a_sender_is_shut_out_until_an_administrator_adds_it(network: tuple[Netw
     assert f"0x{LISTED.address.hex()} is permitted already." in done.out
     validator.send(raw)
     number = validator.receipt(hash, limit_s=30)["blockNumber"]
-    until(lambda: int(follower.rpc("eth_blockNumber"), 16) >= int(number, 16))
+    wait_for(lambda: follower.height >= int(number, 16))
 
 
 def test_the_command_shows_and_changes_who_is_in_charge(network: tuple[Network, NodeProcess, NodeProcess]) -> None:
@@ -200,15 +184,15 @@ def test_rules_of_the_second_interface(tmp_path: Path) -> None:
     options = (*BY_CONTRACT[2:], "--permissions-nodes-contract-version=2")
     with net.node(0, *options) as validator, net.node(1, *options) as follower, net.node(2) as stranger:
         follower.rpc("admin_addPeer", net.enodes[0])
-        until(lambda: peers(validator) == {node_id(1)})
+        wait_for(lambda: peers(validator) == {node_id(1)})
         shown = net.listed(validator)
         assert [url for url in net.enodes if f"  {url}\n" in shown] == net.enodes[:2]
         net.command(validator, "add", net.enodes[2]).succeeded()
         assert f"{net.enodes[2]} is permitted already." in net.command(validator, "add", net.enodes[2]).succeeded().out
         stranger.rpc("admin_addPeer", net.enodes[0])
-        until(lambda: peers(validator) == {node_id(1), node_id(2)})
+        wait_for(lambda: peers(validator) == {node_id(1), node_id(2)})
         net.command(validator, "remove", net.enodes[2]).succeeded()
-        until(lambda: peers(validator) == {node_id(1)})
+        wait_for(lambda: peers(validator) == {node_id(1)})
         assert net.enodes[2] not in net.listed(validator)
         records = [json.loads(line) for line in (tmp_path / "node-0" / AUDIT).read_text().splitlines()]
     assert [(one["added"], one["removed"], one["before"], one["after"]) for one in records] == [
@@ -227,8 +211,8 @@ def test_a_change_that_stops_consensus_is_made_by_force_only(tmp_path: Path) -> 
     ).succeeded()
     with net.node(0, *BY_CONTRACT[2:]) as first, net.node(1, *BY_CONTRACT[2:]) as second:
         second.rpc("admin_addPeer", net.enodes[0])
-        until(lambda: peers(first) == {node_id(1)})
-        until(lambda: int(first.rpc("eth_blockNumber"), 16) >= 1)
+        wait_for(lambda: peers(first) == {node_id(1)})
+        wait_for(lambda: first.height >= 1)
         refused = net.command(first, "remove", net.enodes[1])
         refused.failed("Nothing was changed: this node would reach 1 of 2 validators, and 2 are needed. --force makes")
         assert "Consensus would stop" in net.command(first, "remove", net.enodes[1], "--dry-run").succeeded().out
@@ -237,7 +221,7 @@ def test_a_change_that_stops_consensus_is_made_by_force_only(tmp_path: Path) -> 
         done = net.command(first, "remove", net.enodes[1], "--force").succeeded()
         assert "Consensus would stop" in done.out
         assert f"{net.enodes[1]} is no longer permitted from block" in done.out
-        until(lambda: peers(first) == set())
+        wait_for(lambda: peers(first) == set())
 
 
 def test_records_name_the_user_of_a_token(tmp_path: Path) -> None:
@@ -263,7 +247,7 @@ def test_records_name_the_user_of_a_token(tmp_path: Path) -> None:
         assert post(port, "/", change, answer["token"])[1]["result"] == "Success"
         (record,) = (json.loads(line) for line in (tmp_path / "data" / AUDIT).read_text().splitlines())
         rules.write_text("accounts-whitelist=[]")
-        until(lambda: "was changed, and not by this node: 0 more and 2 fewer accounts" in node.output())
+        wait_for(lambda: "was changed, and not by this node: 0 more and 2 fewer accounts" in node.output())
     assert (record["by"], record["added"], record["before"], record["after"]) == ("ali", [account], 1, 2)
 
 
@@ -305,11 +289,11 @@ def test_nodes_from_a_file_are_refused_let_in_and_put_out(tmp_path: Path) -> Non
     with network.node(0, *guarded) as validator, network.node(1) as listed, network.node(2) as stranger:
         for process in (listed, stranger):
             process.rpc("admin_addPeer", network.enodes[0])
-        until(lambda: "peer refused" in validator.output())
-        until(lambda: peers(validator) == {node_id(1)})
+        wait_for(lambda: "peer refused" in validator.output())
+        wait_for(lambda: peers(validator) == {node_id(1)})
         assert validator.rpc("perm_addNodesToAllowlist", [network.enodes[2]]) == "Success"
         dial_again(stranger, network.enodes[0])
-        until(lambda: peers(validator) == {node_id(1), node_id(2)})
+        wait_for(lambda: peers(validator) == {node_id(1), node_id(2)})
         assert validator.rpc("perm_removeNodesFromWhitelist", [network.enodes[1]]) == "Success"
-        until(lambda: peers(validator) == {node_id(2)}, limit_s=5.0)
+        wait_for(lambda: peers(validator) == {node_id(2)}, limit_s=5.0)
     assert rules.read_text() == f'nodes-allowlist=["{network.enodes[2]}"]'

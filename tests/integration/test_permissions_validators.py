@@ -14,8 +14,9 @@ from ophion.primitives.enode import Enode
 from ophion.testing import network as networks
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS
+from ophion.testing.waiting import wait_for
 from tests.integration.command import ophion
-from tests.integration.test_permissions_nodes import peers, until
+from tests.integration.test_permissions_nodes import peers
 
 ADMIN = DEV_KEYS[0]
 KEYS = [networks.member_key(index) for index in range(5)]
@@ -93,7 +94,7 @@ class Guarded:
         return {ids[one] for one in peers(self.nodes[index])}
 
     def height(self, index: int) -> int:
-        return int(self.nodes[index].rpc("eth_blockNumber"), 16)
+        return self.nodes[index].height
 
     def are_complete(self) -> bool:
         everybody = set(range(STRANGER))
@@ -109,38 +110,38 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
     with ExitStack() as running:
         for node in network.nodes:
             running.enter_context(node)
-        until(network.are_complete)
-        until(lambda: network.height(0) >= 2)
+        wait_for(network.are_complete)
+        wait_for(lambda: network.height(0) >= 2)
         stranger.rpc("admin_addPeer", network.enodes[1])
-        until(lambda: "peer refused" in network.nodes[1].output())
+        wait_for(lambda: "peer refused" in network.nodes[1].output())
         assert all(STRANGER not in network.knows(index) for index in range(STRANGER)), "refused on TCP"
-        until(lambda: network.knows(STRANGER) == set())  # it hears their Hello before their refusal
+        wait_for(lambda: network.knows(STRANGER) == set())  # it hears their Hello before their refusal
         found = stranger.rpc("debug_metrics")["network"]
         assert sum(found["discovery_messages_outbound_total"].values()) > 0
         assert found["discovery_nodes_current"] == 0, "refused in discovery: nobody answers it"
         network.change("add")
         stranger.rpc("admin_removePeer", network.enodes[1])
         stranger.rpc("admin_addPeer", network.enodes[1])
-        until(lambda: 1 in network.knows(STRANGER))
+        wait_for(lambda: 1 in network.knows(STRANGER))
         goal = network.height(0) + 1
-        until(lambda: network.height(STRANGER) >= goal)
+        wait_for(lambda: network.height(STRANGER) >= goal)
         # one validator is killed and comes back: the others are permitted before it has caught up, and after
         network.nodes[3].kill()
         network.nodes[3].start()
-        until(network.are_complete)
+        wait_for(network.are_complete)
         connected = [index for index in range(STRANGER) if STRANGER in network.knows(index)]
         assert connected
         block = network.change("remove")
         if block is None:
             assert all(network.farewells(index) for index in connected), "at once: before the change was answered"
-        until(lambda: all(STRANGER not in network.knows(index) for index in range(STRANGER)), limit_s=20)
+        wait_for(lambda: all(STRANGER not in network.knows(index) for index in range(STRANGER)), limit_s=20)
         for index in connected:
             asked_at = [
                 int(number) for line in network.farewells(index) for number in re.findall(r"at block (\d+)", line)
             ]
             assert asked_at == ([] if block is None else [block]), "closed by the block of the change itself"
         goal = network.height(0) + 2
-        until(lambda: min(network.height(index) for index in range(STRANGER)) >= goal)
+        wait_for(lambda: min(network.height(index) for index in range(STRANGER)) >= goal)
         assert network.are_complete()
         for node in network.nodes[:STRANGER]:
             lines = node.output().splitlines()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from ophion.node.keyfile import load_key
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+from ophion.testing.waiting import wait_for
 from tests.conftest import ROOT
 from tests.integration.command import ophion
 
@@ -47,15 +47,10 @@ def test_c_20_geth_imports_what_a_clique_signer_has_made(tmp_path: Path) -> None
         hashes.append(node.send(legacy_transaction(DEV_KEYS[1], 0, to=None, gas=100_000, gas_price=10**11, data=code)))
         for hash in hashes:
             assert node.receipt(hash)["status"] == "0x1"
-        deadline = time.monotonic() + 20
-        while int(node.rpc("eth_blockNumber"), 16) < 5:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: node.height >= 5, 20)
         # the vote stops the chain: from then on it takes two signers
         node.rpc("clique_propose", STRANGER, True)
-        while STRANGER not in node.rpc("clique_getSigners"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: STRANGER in node.rpc("clique_getSigners"), 20)
         head = node.rpc("eth_getBlockByNumber", "latest", False)
         assert node.stop() == 0
     blocks = tmp_path / "blocks.rlp"

@@ -14,6 +14,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.keyfile import load_key
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, fee_transaction
+from ophion.testing.waiting import wait_for
 from tests.conftest import ROOT
 from tests.integration.command import ophion
 
@@ -44,7 +45,7 @@ def me(engine: str) -> PrivateKey:
 
 def wait_for_block(node: NodeProcess, number: int, limit_s: float = 15.0) -> None:
     deadline = time.monotonic() + limit_s
-    while int(node.rpc("eth_blockNumber"), 16) < number:
+    while node.height < number:
         assert time.monotonic() < deadline, node.output()[-2000:]
         time.sleep(0.005)
 
@@ -65,7 +66,7 @@ def test_a_network_of_one_makes_blocks_on_time_and_takes_transactions(tmp_path: 
         wait_for_block(node, 1)
         hash = node.send(fee_transaction(DEV_KEYS[0], 0, max_fee=10**11, tip=10**9))
         late = []
-        head = int(node.rpc("eth_blockNumber"), 16)
+        head = node.height
         for number in range(head + 1, head + 4):
             wait_for_block(node, number)
             late.append(time.time() - int(block(node, number)["timestamp"], 16))
@@ -87,13 +88,13 @@ def test_x_04_a_node_killed_while_it_writes_a_block_goes_on_from_a_consistent_he
         with node:
             for number, hash in seen.items():
                 assert block(node, number)["hash"] == hash
-            first = int(node.rpc("eth_blockNumber"), 16)
+            first = node.height
             wait_for_block(node, first + 1)
             nonce = int(node.rpc("eth_getTransactionCount", "0x" + DEV_KEYS[0].address.hex(), "latest"), 16)
             sent = [
                 node.send(fee_transaction(DEV_KEYS[0], nonce + step, max_fee=10**11, tip=10**9)) for step in range(20)
             ]
-            head = int(node.rpc("eth_blockNumber"), 16)
+            head = node.height
             seen |= {number: block(node, number)["hash"] for number in range(head + 1)}
             due = int(block(node, head)["timestamp"], 16) + 1
             time.sleep(max(0.0, due + wait_s - time.time()))
@@ -101,7 +102,7 @@ def test_x_04_a_node_killed_while_it_writes_a_block_goes_on_from_a_consistent_he
     with node:
         for hash in sent:
             assert node.receipt(hash)["status"] == "0x1"
-        head = int(node.rpc("eth_blockNumber"), 16)
+        head = node.height
         chain = [block(node, number) for number in range(head + 1)]
         assert {number: chain[number]["hash"] for number in seen} == seen
         assert all(after["parentHash"] == before["hash"] for before, after in pairwise(chain))
@@ -163,16 +164,13 @@ def test_a_lone_clique_signer_adds_another_and_has_to_wait_for_it(tmp_path: Path
     with NodeProcess(tmp_path / "data", *example(tmp_path, "clique")) as node:
         wait_for_block(node, 1)
         assert node.rpc("clique_propose", OTHER, True) is True
-        deadline = time.monotonic() + 10
-        while OTHER not in node.rpc("clique_getSigners"):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        voted = int(node.rpc("eth_blockNumber"), 16)
+        wait_for(lambda: OTHER in node.rpc("clique_getSigners"), 10)
+        voted = node.height
         assert block(node, voted)["miner"] == OTHER
         assert block(node, voted)["nonce"] == "0xffffffffffffffff"
         assert node.rpc("clique_proposals") == {OTHER: True}
         time.sleep(2.2)
-        assert int(node.rpc("eth_blockNumber"), 16) == voted, "with two signers nobody signs twice in a row"
+        assert node.height == voted, "with two signers nobody signs twice in a row"
 
 
 @pytest.mark.parametrize("prefix", ["ibft", "qbft"])
@@ -182,10 +180,8 @@ def test_a_lone_validator_adds_another_and_the_status_says_what_is_missing(tmp_p
         wait_for_block(node, 1)
         assert "The next block is due" in node.rpc(f"{prefix}_getStatus")["explanation"][0]
         assert node.rpc(f"{prefix}_proposeValidatorVote", OTHER, True) is True
-        deadline = time.monotonic() + 15
-        while not (status := node.rpc(f"{prefix}_getStatus"))["disconnected"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: node.rpc(f"{prefix}_getStatus")["disconnected"], 15)
+        status = node.rpc(f"{prefix}_getStatus")
         assert status["disconnected"] == [OTHER]
         assert status["quorumReachable"] is False
         assert "No quorum: 2 of 2 validators are needed and 1 are connected." in status["explanation"][0]

@@ -19,9 +19,10 @@ from ophion.peers.priv import messages
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import GAS, GET, NUMBER_CONTRACT, PrivateClient, set_number, text, wait_for
+from ophion.testing.private import GAS, GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
 
 LIMIT_S = 60.0
 ENTROPY = SystemEntropy()

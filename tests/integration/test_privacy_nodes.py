@@ -13,9 +13,10 @@ import pytest
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.store import open_store
 from ophion.testing.network import CHAIN_ID, TestNetwork, free_ports
-from ophion.testing.private import GET, NUMBER_CONTRACT, PrivateClient, set_number, text, wait_for
+from ophion.testing.private import GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.process import COMMAND, RpcFailure, environment
 from ophion.testing.signing import DEV_KEYS
+from ophion.testing.waiting import wait_for
 
 LIMIT_S = 60.0
 

@@ -22,9 +22,10 @@ from ophion.native.privacy import PrivateLedger
 from ophion.native.store import open_store
 from ophion.rpc.methods import all_methods
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import NUMBER_CONTRACT, PrivateClient, text, wait_for
+from ophion.testing.private import NUMBER_CONTRACT, PrivateClient, text
 from ophion.testing.process import NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
 
 LIMIT_S = 60.0
 MARKERS = 150

@@ -30,6 +30,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.quickstart.lock import Running, holder
 from ophion.testing.process import COMMAND
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
 from tests.conftest import ROOT
 from tests.integration.command import environment
 
@@ -60,13 +61,6 @@ def exists(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def until(condition: Any, what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def ports_of(path: Path) -> list[int]:
@@ -123,7 +117,7 @@ def test_web3_and_every_path_of_a_node(network: Path, address: str) -> None:
     number = receipt["blockNumber"]
     for name in ("rpcnode", "validator1", "validator2", "validator3", "validator4"):
         url = f"http://{address}/{name}/jsonrpc"
-        until(lambda url=url: int(call(url, "eth_blockNumber"), 16) >= number, name)
+        wait_for(lambda url=url: int(call(url, "eth_blockNumber"), 16) >= number, LIMIT_S, name)
         assert call(url, "eth_getBlockByNumber", hex(number), False)["hash"] == "0x" + receipt["blockHash"].hex()
     assert call(f"http://{address}/jsonrpc", "net_peerCount") == "0x4"
     assert len(call(f"http://{address}/validator1/jsonrpc", "qbft_getValidatorsByBlockNumber", "latest")) == 4
@@ -203,18 +197,20 @@ def test_logs_are_shown_and_followed(network: Path) -> None:
 def test_a_killed_node_is_missed_and_comes_back(network: Path, address: str) -> None:
     url = f"http://{address}/validator2/jsonrpc"
     assert succeeded(network, "kill", "validator2") == "validator2 is killed.\n"
-    until(lambda: "validator2" not in running(network).processes, "the supervisor notices")
+    wait_for(lambda: "validator2" not in running(network).processes, LIMIT_S, "the supervisor notices")
     status, found = fetch(url, b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}')
     assert status == 502
     assert found["error"]["message"].startswith("validator2 is down: nothing can be reached at 127.0.0.1:")
     nodes = fetch(f"http://{address}/nodes.json")[1]["nodes"]
     assert [node["name"] for node in nodes if not node["up"]] == ["validator2"]
     before = int(call(f"http://{address}/jsonrpc", "eth_blockNumber"), 16)
-    until(lambda: int(call(f"http://{address}/jsonrpc", "eth_blockNumber"), 16) > before, "three are enough")
+    wait_for(
+        lambda: int(call(f"http://{address}/jsonrpc", "eth_blockNumber"), 16) > before, LIMIT_S, "three are enough"
+    )
     assert quickstart(network, "kill", "validator2").returncode == 1
     assert "down" in next(line for line in succeeded(network, "list").splitlines() if "validator2" in line)
     assert succeeded(network, "start", "validator2").startswith("validator2 is started (process ")
-    until(lambda: call(url, "eth_blockNumber") is not None, "it answers again")
+    wait_for(lambda: call(url, "eth_blockNumber") is not None, LIMIT_S, "it answers again")
     refused = quickstart(network, "start", "validator2")
     assert (refused.returncode, "validator2 runs already" in refused.stderr) == (1, True)
 
@@ -251,7 +247,7 @@ def test_commands_of_a_running_network_are_those_that_run(network: Path) -> None
 
 
 def assert_nothing_runs(processes: list[int], ports: list[int]) -> None:
-    until(lambda: not any(exists(pid) for pid in processes), "every process ends")
+    wait_for(lambda: not any(exists(pid) for pid in processes), LIMIT_S, "every process ends")
     assert not any(is_listening(port) for port in ports)
 
 
@@ -283,7 +279,7 @@ def test_nobody_outlives_the_supervisor(tmp_path: Path, number: signal.Signals) 
         [*COMMAND, "quickstart", *words], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        until(lambda: (found := holder(path)) is not None and found.is_ready, "it starts")
+        wait_for(lambda: (found := holder(path)) is not None and found.is_ready, LIMIT_S, "it starts")
         found, ports = running(path), ports_of(path)
         assert len(found.processes) == 3
         os.kill(supervisor.pid, number)
@@ -342,7 +338,9 @@ def test_other_networks(tmp_path: Path, options: tuple[str, ...]) -> None:
                 call(url, "eth_sendRawTransaction", "0x" + legacy_transaction(key, 0, gas_price=0, chain_id=6174).hex())
                 for key in (PrivateKey(b"\x07" * 32), DEV_KEYS[1])
             )
-            until(lambda: call(url, "eth_getTransactionReceipt", known) is not None, "a listed account may send")
+            wait_for(
+                lambda: call(url, "eth_getTransactionReceipt", known) is not None, LIMIT_S, "a listed account may send"
+            )
             assert call(url, "eth_getTransactionReceipt", stranger) is None
             assert len(call(url, "perm_getNodesWhitelist")) == 5
     finally:

@@ -20,7 +20,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,26 +30,12 @@ from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
 from ophion.testing.network import TestNetwork, free_ports, member_key
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
 from tests.integration.command import ophion
 
 IS_LONG = os.environ.get("OPHION_FAULTS") == "long"
 PEERS = ("--p2p-interface=127.0.0.1", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,TXPOOL,DEBUG")
 BLOCKS = 1500
-
-
-def until(condition: Callable[[], Any], limit_s: float = 60.0) -> Any:
-    """What a condition gives once it is true."""
-    deadline = time.monotonic() + limit_s
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.02)
-
-
-def height(node: NodeProcess) -> int:
-    return int(node.rpc("eth_blockNumber"), 16)
 
 
 def endings(node: NodeProcess) -> dict[tuple[str, str], int]:
@@ -81,7 +66,7 @@ def test_2_both_dial_each_other_at_once_and_one_connection_survives(tmp_path: Pa
         (path / "static-nodes.json").write_text(json.dumps([enode]))
         nodes.append(NodeProcess(path, "--network=dev", f"--p2p-port={ports[here]}", *PEERS))
     with nodes[0] as one, nodes[1] as two:
-        until(lambda: len(one.rpc("admin_peers")) == len(two.rpc("admin_peers")) == 1)
+        wait_for(lambda: len(one.rpc("admin_peers")) == len(two.rpc("admin_peers")) == 1)
         time.sleep(2)  # time for the other dial to arrive, if one is still under way
         [seen_by_one], [seen_by_two] = one.rpc("admin_peers"), two.rpc("admin_peers")
         assert seen_by_one["network"]["inbound"] is not seen_by_two["network"]["inbound"]
@@ -107,7 +92,7 @@ def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Pa
         nodes.append(NodeProcess(tmp_path / name, f"--genesis-file={file}", "--p2p-port=0", *PEERS))
     with nodes[0] as one, nodes[1] as two:
         one.rpc("admin_addPeer", two.rpc("net_enode"))
-        until(lambda: endings(one))
+        wait_for(lambda: endings(one))
         time.sleep(3)
         assert (one.rpc("net_peerCount"), two.rpc("net_peerCount")) == ("0x0", "0x0")
         assert {why for _, why in endings(one)} == {"subprotocol"}  # 0x10
@@ -123,11 +108,11 @@ def test_8_a_slow_server_is_waited_for_or_left_but_never_accused(tmp_path: Path,
         (tmp_path / "two").mkdir()
         (tmp_path / "two" / "static-nodes.json").write_text(json.dumps([one.rpc("net_enode")]))
         with NodeProcess(tmp_path / "two", genesis, "--p2p-port=0", *PEERS) as two:
-            until(lambda: two.rpc("net_peerCount") == "0x1" or height(two))
+            wait_for(lambda: two.rpc("net_peerCount") == "0x1" or two.height)
             os.kill(one.pid, signal.SIGSTOP)
             time.sleep(6)
             os.kill(one.pid, signal.SIGCONT)
-            until(lambda: height(two) == BLOCKS)
+            wait_for(lambda: two.height == BLOCKS)
             for node in (one, two):
                 assert not any(why == "breach" for _, why in endings(node)), endings(node)
 
@@ -143,7 +128,7 @@ def test_9_a_storm_of_transactions_passes_a_line_of_nodes(tmp_path: Path) -> Non
     ):
         middle.rpc("admin_addPeer", miner.rpc("net_enode"))
         first.rpc("admin_addPeer", middle.rpc("net_enode"))
-        until(lambda: first.rpc("net_peerCount") == "0x1" and middle.rpc("net_peerCount") == "0x2")
+        wait_for(lambda: first.rpc("net_peerCount") == "0x1" and middle.rpc("net_peerCount") == "0x2")
         hashes = []
         for start in range(0, count, each):
             batch = [legacy_transaction(DEV_KEYS[1], start + index) for index in range(each)]
@@ -151,7 +136,7 @@ def test_9_a_storm_of_transactions_passes_a_line_of_nodes(tmp_path: Path) -> Non
         assert len(set(hashes)) == count
         sender = "0x" + DEV_KEYS[1].address.hex()
         for node in (miner, middle, first):
-            until(lambda node=node: int(node.rpc("eth_getTransactionCount", sender, "latest"), 16) == count)
+            wait_for(lambda node=node: int(node.rpc("eth_getTransactionCount", sender, "latest"), 16) == count)
         assert all(first.rpc("eth_getTransactionReceipt", hash)["status"] == "0x1" for hash in hashes[::250])
         # nothing came back to where it came from
         came = first.rpc("debug_metrics")["network"]["p2p_messages_inbound_total"]["eth"]
@@ -172,7 +157,7 @@ def test_10_many_peers_get_large_blocks_on_time(tmp_path: Path) -> None:
             genesis = f"--genesis-file={network.genesis_file}"
             node = NodeProcess(path, genesis, "--min-gas-price=0", "--p2p-port=0", *PEERS)
             nodes.append(stack.enter_context(node))
-        until(lambda: int(maker.rpc("net_peerCount"), 16) == followers)
+        wait_for(lambda: int(maker.rpc("net_peerCount"), 16) == followers)
         nonce, end, waits = 0, time.monotonic() + seconds, []
         while time.monotonic() < end:
             for _ in range(8):
@@ -182,13 +167,13 @@ def test_10_many_peers_get_large_blocks_on_time(tmp_path: Path) -> None:
                 maker.send(large)
                 nonce += 1
             began = time.monotonic()
-            height(maker)
+            maker.rpc("eth_blockNumber")
             waits.append(time.monotonic() - began)
             time.sleep(max(0.0, 1 - (time.monotonic() - began)))
         sender = "0x" + DEV_KEYS[0].address.hex()
-        until(lambda: int(maker.rpc("eth_getTransactionCount", sender, "latest"), 16) == nonce)
+        wait_for(lambda: int(maker.rpc("eth_getTransactionCount", sender, "latest"), 16) == nonce)
         for node in nodes:
-            until(lambda node=node: height(node) >= height(maker) - 1)
+            wait_for(lambda node=node: node.height >= maker.height - 1)
             assert int(node.rpc("net_peerCount"), 16) == 1
         print(f"{followers} peers, {nonce} transactions of 120 kB, longest wait {max(waits) * 1000:.0f} ms")
         assert int(maker.rpc("net_peerCount"), 16) == followers

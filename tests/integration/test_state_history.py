@@ -14,6 +14,7 @@ import pytest
 
 from ophion.testing.process import MINING, NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
 from tests.conftest import shared_path
 from tests.integration.command import OPHION, environment, ophion
 
@@ -72,9 +73,7 @@ def test_a_whole_history_is_dropped_when_it_is_asked_for_later(tmp_path: Path) -
         assert node.stop() == 0
     with NodeProcess(tmp_path / "data", *MINING, HISTORY) as node:
         grow(node, 60, 1)
-        deadline = time.monotonic() + 30
-        while "old states dropped states=" not in node.output() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for(lambda: "old states dropped states=" in node.output(), 30)
         assert "old states dropped states=44 " in node.output()
         grow(node, 61, 3)
         assert node.stop() == 0

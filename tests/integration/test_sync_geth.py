@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,10 @@ from typing import Any
 import pytest
 
 from ophion.testing.clique_chain import CHAIN_ID, SIGNER, clique_genesis_text, signed_blocks
+from ophion.testing.network import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
 from tests.integration.command import ophion
 
 GETH = os.environ.get("GETH")
@@ -28,24 +28,6 @@ PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,AD
 pytestmark = pytest.mark.skipif(
     GETH is None, reason="GETH does not name a geth binary (1.13.15 is the last with Clique)"
 )
-
-
-def until(condition: Callable[[], Any], limit_s: float = 60.0) -> Any:
-    """What a condition gives once it is true."""
-    deadline = time.monotonic() + limit_s
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 class Geth:
@@ -65,7 +47,7 @@ class Geth:
 
     @contextmanager
     def running(self, *options: str) -> Iterator[Geth]:
-        port, http, auth = free_port(), free_port(), free_port()
+        port, http, auth = free_ports(3)
         self.url = f"http://127.0.0.1:{http}"
         log = (self.data / "geth.log").open("wb")
         process = subprocess.Popen(
@@ -77,7 +59,7 @@ class Geth:
             stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
-            until(self.answers)
+            wait_for(self.answers)
             yield self
         finally:
             process.terminate()
@@ -128,7 +110,7 @@ def test_this_node_fetches_the_chain_from_geth(chain: Path, tmp_path: Path) -> N
     genesis = f"--genesis-file={chain / 'genesis.json'}"
     with geth.running(), NodeProcess(tmp_path / "one", genesis, *PEERS) as one:
         assert one.rpc("admin_addPeer", geth.enode) is True
-        until(lambda: head(one)[0] == BLOCKS)
+        wait_for(lambda: head(one)[0] == BLOCKS)
         assert head(one) == head(geth)
         assert int(one.rpc("net_peerCount"), 16) == 1
 
@@ -140,7 +122,7 @@ def test_geth_fetches_the_chain_from_this_node(chain: Path, tmp_path: Path) -> N
     geth.command("init", chain / "genesis.json")
     with NodeProcess(tmp_path / "one", genesis, *PEERS) as one, geth.running():
         geth.rpc("admin_addPeer", one.rpc("net_enode"))
-        until(lambda: head(geth)[0] == BLOCKS)
+        wait_for(lambda: head(geth)[0] == BLOCKS)
         assert head(geth) == head(one)
 
 
@@ -155,11 +137,11 @@ def test_blocks_and_transactions_travel_both_ways(chain: Path, tmp_path: Path) -
         geth.running(),
     ):
         geth.rpc("admin_addPeer", one.rpc("net_enode"))
-        until(lambda: head(geth)[0] > 3)
+        wait_for(lambda: head(geth)[0] > 3)
         sent = one.send(legacy_transaction(DEV_KEYS[0], 0, gas_price=10**11, chain_id=CHAIN_ID))
-        receipt = until(lambda: geth.rpc("eth_getTransactionReceipt", sent))
+        receipt = wait_for(lambda: geth.rpc("eth_getTransactionReceipt", sent))
         assert receipt["status"] == "0x1"
         raw = legacy_transaction(DEV_KEYS[0], 1, gas_price=10**11, chain_id=CHAIN_ID)
         sent = geth.rpc("eth_sendRawTransaction", "0x" + raw.hex())
         assert one.receipt(sent, 30)["status"] == "0x1"
-        until(lambda: head(geth) == head(one))
+        wait_for(lambda: head(geth) == head(one))

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
 from tests.integration.command import ophion
 
 PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,TXPOOL,MINER")
 BLOCKS = 5000
-
-
-def until(condition: Callable[[], Any], limit_s: float = 60.0) -> Any:
-    """What a condition gives once it is true."""
-    deadline = time.monotonic() + limit_s
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.02)
-
-
-def height(node: NodeProcess) -> int:
-    return int(node.rpc("eth_blockNumber"), 16)
 
 
 def head(node: NodeProcess) -> str:
@@ -58,11 +41,11 @@ def test_a_chain_comes_over_and_a_kill_in_the_middle_costs_nothing(chain: Path, 
         static.write_text(json.dumps([one.rpc("net_enode")]))
         follower = NodeProcess(tmp_path / "two", genesis, *PEERS, f"--static-nodes-file={static}")
         with follower:
-            until(lambda: height(follower) > 200)
+            wait_for(lambda: follower.height > 200)
             follower.kill()
         with follower:
-            assert height(follower) > 200
-            until(lambda: height(follower) == BLOCKS)
+            assert follower.height > 200
+            wait_for(lambda: follower.height == BLOCKS)
             assert head(follower) == head(one)
             assert follower.rpc("eth_syncing") is False
             assert follower.rpc("eth_protocolVersion") == "0x45"
@@ -76,9 +59,9 @@ def test_blocks_and_transactions_travel_between_two_nodes(tmp_path: Path) -> Non
         first = one.receipt(one.send(legacy_transaction(DEV_KEYS[1], 0)))
         with NodeProcess(tmp_path / "two", "--network=dev", *PEERS) as two:
             assert two.rpc("admin_addPeer", one.rpc("net_enode")) is True
-            until(lambda: two.rpc("eth_getTransactionReceipt", first["transactionHash"]))
+            wait_for(lambda: two.rpc("eth_getTransactionReceipt", first["transactionHash"]))
             sent = two.send(legacy_transaction(DEV_KEYS[1], 1))
-            receipt = until(lambda: one.rpc("eth_getTransactionReceipt", sent))
-            assert until(lambda: two.rpc("eth_getTransactionReceipt", sent)) == receipt
+            receipt = wait_for(lambda: one.rpc("eth_getTransactionReceipt", sent))
+            assert wait_for(lambda: two.rpc("eth_getTransactionReceipt", sent)) == receipt
             assert head(one) == head(two)
             assert two.rpc("txpool_status")["pending"] == "0x0"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,13 +55,6 @@ class TestCore:
         """A block with these transactions."""
         hashes = await self.send(*raws)
         return await self.seal(), hashes
-
-
-async def until(condition: Callable[[], bool], limit_s: float = 10.0) -> None:
-    """Wait for something that happens in other tasks; fails when it does not."""
-    async with asyncio.timeout(limit_s):
-        while not condition():  # noqa: ASYNC110  # any condition, from anywhere: there is no event to wait for
-            await asyncio.sleep(0.001)
 
 
 @contextmanager

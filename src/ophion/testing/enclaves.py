@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from ophion.peers.priv.protocol import PrivProtocol
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes, Lanes
 from ophion.testing.meeting import Host, Meeting
+from ophion.testing.waiting import until
 
 
 class Member:
@@ -90,10 +91,3 @@ async def part(meetings: Sequence[Meeting]) -> None:
             transport.abort()
     for meeting in meetings:
         await meeting.over()
-
-
-async def until(condition: Callable[[], bool], limit_s: float = 10.0) -> None:
-    """Wait for something that other tasks bring about."""
-    async with asyncio.timeout(limit_s):
-        while not condition():  # noqa: ASYNC110  # what it waits for says nothing
-            await asyncio.sleep(0.001)

@@ -207,7 +207,7 @@ class TestNetwork:
         return found
 
     def height(self, index: int) -> int:
-        return int(self.nodes[index].rpc("eth_blockNumber"), 16)
+        return self.nodes[index].height
 
     def heights(self, indexes: Iterable[int] | None = None) -> list[int]:
         return [self.height(index) for index in (range(len(self.nodes)) if indexes is None else indexes)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from base64 import b64decode, b64encode
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.native.crypto import PrivateKey
 from ophion.native.privacy import sign_private_transaction
 from ophion.testing.process import NodeProcess
+from ophion.testing.waiting import wait_for
 
 ENCLAVE_SECRETS: Final = tuple(
     b64decode(text)
@@ -92,12 +92,3 @@ class PrivateClient:
         wait_for(lambda: self.node.rpc("eth_getTransactionReceipt", marker) is not None, limit_s, "the marker's block")
         found: dict[str, Any] = self.node.rpc("eea_getTransactionReceipt", marker)
         return found
-
-
-def wait_for(condition: Any, limit_s: float, what: str) -> None:
-    """Wait until something is so; an error after a while."""
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come within {limit_s:g} s")
-        time.sleep(0.02)

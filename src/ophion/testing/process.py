@@ -99,6 +99,11 @@ class NodeProcess:
             raise RpcFailure(answer["error"])
         return answer["result"]
 
+    @property
+    def height(self) -> int:
+        """The number of its head."""
+        return int(self.rpc("eth_blockNumber"), 16)
+
     def send(self, raw: bytes) -> str:
         """eth_sendRawTransaction"""
         hash: str = self.rpc("eth_sendRawTransaction", "0x" + raw.hex())

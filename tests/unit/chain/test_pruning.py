@@ -17,8 +17,9 @@ from ophion.native.failures import MissingState
 from ophion.native.store import Store, open_store
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.lanes import ThreadLanes
-from ophion.testing.core import open_core, until
+from ophion.testing.core import open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import until
 from tests.unit.native.worlds import ADDRESSES, KEYS, Built, World, signed
 
 COUNTER = b"\xcc" * 20

@@ -23,7 +23,8 @@ from ophion.peers.priv import messages
 from ophion.peers.priv.messages import ListRequest
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.testing.enclaves import Member, at_work, until
+from ophion.testing.enclaves import Member, at_work
+from ophion.testing.waiting import until
 
 SECRET = b"the price is 47 and nobody else shall know"
 CLOCK, ENTROPY = SystemClock(), SystemEntropy()

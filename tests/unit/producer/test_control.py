@@ -16,8 +16,9 @@ from ophion.errors import InvalidHeader
 from ophion.node.config import NodeConfig
 from ophion.producer.assembly import MinerSettings
 from ophion.producer.control import CoinbaseFixed, CoinbaseNotSet, MiningControl, ProductionUnavailable
-from ophion.testing.core import COINBASE, TestCore, open_core, until
+from ophion.testing.core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import until
 
 B = DEV_KEYS[1]
 

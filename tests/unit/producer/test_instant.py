@@ -10,8 +10,9 @@ from typing import Any
 from ophion.primitives.types import Hash32
 from ophion.producer.instant import InstantSealer
 from ophion.runtime.lanes import ThreadLanes
-from ophion.testing.core import TestCore, open_core, until
+from ophion.testing.core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import until
 
 A, B, C = DEV_KEYS
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from ophion.producer.interval import IntervalSealer
 from ophion.runtime.clock import SystemClock
-from ophion.testing.core import open_core, until
+from ophion.testing.core import open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import until
 
 
 def test_blocks_come_on_schedule_with_or_without_transactions(tmp_path: Path) -> None:

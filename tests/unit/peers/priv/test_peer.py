@@ -14,7 +14,8 @@ from ophion.enclave.inside import EnclaveSettings
 from ophion.enclave.parcels import Kind, Label, Parcel
 from ophion.errors import EnclaveError
 from ophion.runtime.clock import SystemEntropy
-from ophion.testing.enclaves import Member, at_work, met, part, until
+from ophion.testing.enclaves import Member, at_work, met, part
+from ophion.testing.waiting import until
 
 SECRET = b"47 pieces, and nobody else shall know"
 

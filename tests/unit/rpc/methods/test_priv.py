@@ -14,9 +14,9 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.native.privacy import private_contract_address
 from ophion.rpc.language.registry import WEBSOCKET
 from ophion.runtime.subject import TENANT
-from ophion.testing.core import until
 from ophion.testing.private import set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import until
 from tests.unit.rpc.interface import GROUPS
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, PrivateInterface, open_private
 

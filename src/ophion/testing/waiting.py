@@ -1,0 +1,27 @@
+"""Waiting for what other tasks or processes bring about; what never comes is a failure that names it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def until(condition: Callable[[], object], limit_s: float = 10.0) -> None:
+    """Wait for something that happens in other tasks."""
+    async with asyncio.timeout(limit_s):
+        while not condition():  # noqa: ASYNC110  # any condition, from anywhere: there is no event to wait for
+            await asyncio.sleep(0.001)
+
+
+def wait_for(condition: Callable[[], T], limit_s: float = 60.0, what: str = "that") -> T:
+    """What a condition about other processes gives once it is true."""
+    deadline = time.monotonic() + limit_s
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come within {limit_s:g} s")
+        time.sleep(0.02)
+    return found
