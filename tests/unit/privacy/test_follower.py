@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from ophion.chain.events import ChainBlock
-from ophion.enclave.contract import EnclaveAway, Received
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.privacy import private_contract_address
 from ophion.privacy import follower as module
-from ophion.testing.core import open_core, until
+from ophion.testing.core import open_core
+from ophion.testing.network import free_ports
 from ophion.testing.private import set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import until
 from tests.unit.rpc.private_interface import FOR, FROM, PrivateInterface, open_private
 
 GROUP = legacy_id([FROM, FOR])
@@ -72,22 +73,19 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
 ) -> None:
     monkeypatch.setattr(module, "_RETRY_S", 0.01)
     monkeypatch.setattr("ophion.privacy.service.FOLLOW_LIMIT_S", 0.05)
-    with open_private(tmp_path) as private:
-        receive = private.enclave.receive_many
-
-        async def away(keys: list[bytes]) -> list[Received | None]:
-            raise EnclaveAway("nobody listens")
-
-        monkeypatch.setattr(private.enclave, "receive_many", away)
-        marker = private.send()
+    (port,) = free_ports(1)
+    with open_private(tmp_path, outside=port) as private:
+        with private.serving(port):
+            marker = private.ask("eea_sendRawTransaction", private.signed())
+        private.seal()
         private.seal()
         assert private.ask("eth_blockNumber") == "0x2", "blocks go on"
         assert private.ask("priv_getTransactionReceipt", marker) is None
         assert private.ask("priv_status")["waitsForEnclave"] is True
-        monkeypatch.setattr(private.enclave, "receive_many", receive)
         monkeypatch.setattr("ophion.privacy.service.FOLLOW_LIMIT_S", 10.0)
-        assert private.ask("priv_getTransactionReceipt", marker)["status"] == "0x1"
-        assert private.ask("priv_status")["waitsForEnclave"] is False
+        with private.serving(port):
+            assert private.ask("priv_getTransactionReceipt", marker)["status"] == "0x1"
+            assert private.ask("priv_status")["waitsForEnclave"] is False
 
 
 def test_blocks_without_markers_cost_no_write(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from ophion.rpc.transport.replies import Answer, Pending
 from ophion.rpc.transport.streaming import StreamedAnswer, collected
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.supervisor import Service
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 from ophion.wallet.keyring import Keyring
@@ -92,6 +93,12 @@ class Interface:
         """The service of peers, running meanwhile."""
         service = self.context.peers
         assert service is not None
+        with self.running(service):
+            yield service
+
+    @contextmanager
+    def running(self, service: Service) -> Iterator[None]:
+        """A service runs meanwhile."""
 
         async def start() -> asyncio.Task[None]:
             ready = asyncio.Event()
@@ -105,7 +112,7 @@ class Interface:
 
         task = self.run(start())
         try:
-            yield service
+            yield
         finally:
             self.run(stop(task))
 

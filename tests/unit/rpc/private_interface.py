@@ -12,7 +12,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ophion.enclave.contract import Enclave
 from ophion.enclave.inside import InnerEnclave
+from ophion.enclave.outside.client import OuterEnclave
+from ophion.enclave.outside.http import HttpClient
+from ophion.enclave_http.application import enclave_service
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.privacy import sign_private_transaction
@@ -43,11 +47,16 @@ class PrivateInterface(Interface):
 
     privacy: Privacy
 
-    def __init__(self, node: TestCore, loop: asyncio.AbstractEventLoop, config: NodeConfig, keys: int) -> None:
+    def __init__(
+        self, node: TestCore, loop: asyncio.AbstractEventLoop, config: NodeConfig, keys: int, outside: int | None
+    ) -> None:
         super().__init__(node, RpcLimits(), loop)
         lanes, entropy = InlineLanes(), SystemEntropy()
         self.enclave = InnerEnclave(node.chain.store, EnclaveKeyring(ENCLAVE_SECRETS[:keys]), lanes, entropy)
-        self.privacy = build_privacy(config, node.core, self.enclave, lanes, entropy)
+        asked: Enclave = self.enclave
+        if outside is not None:
+            asked = OuterEnclave(HttpClient(f"http://127.0.0.1:{outside}"), FROM)
+        self.privacy = build_privacy(config, node.core, asked, lanes, entropy)
         follower = self.privacy.follower
         filters = PrivateFilters(Filters(node.clock, entropy), self.privacy.ledger)
         follower.events.listen(filters.on_followed)
@@ -86,12 +95,25 @@ class PrivateInterface(Interface):
         self.seal()
         return marker
 
+    @contextmanager
+    def serving(self, port: int) -> Iterator[None]:
+        """The enclave is served on this port meanwhile."""
+        with self.running(enclave_service(self.enclave, "127.0.0.1", port, ("*",))):
+            yield
+
 
 @contextmanager
 def open_private(
-    path: Path, privacy: PrivacyConfig = PRIVACY, keys: int = 2, marker_key: PrivateKey | None = DEV_KEYS[1]
+    path: Path,
+    privacy: PrivacyConfig = PRIVACY,
+    keys: int = 2,
+    marker_key: PrivateKey | None = DEV_KEYS[1],
+    outside: int | None = None,
 ) -> Iterator[PrivateInterface]:
-    """The interface of the node in this directory; opening it again is a restart."""
+    """The interface of the node in this directory; opening it again is a restart.
+
+    With a port `outside` the node is a client of its enclave, which answers while it is `serving` there.
+    """
     if marker_key is not None:
         file = path / "marker.key"
         file.write_text(marker_key.secret().hex())
@@ -102,7 +124,7 @@ def open_private(
     try:
         asyncio.set_event_loop(loop)
         with open_core(path, config) as node:
-            found = PrivateInterface(node, loop, config, keys)
+            found = PrivateInterface(node, loop, config, keys, outside)
             tasks = [
                 loop.create_task(service.run(lambda: None))
                 for service in (found.enclave, found.privacy.follower, found.subscriptions)
