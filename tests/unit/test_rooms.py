@@ -44,6 +44,7 @@ ELSEWHERE = {
     "enclave/options.py": "declarations; tests/unit/node/test_config.py reads every option",
     "enclave/outbox.py": "tests/unit/peers/priv/test_peer.py",
     "enclave/parcels.py": "plain records and a protocol; used by the tests of delivery and of peers/priv",
+    "enclave/texts.py": "tests/unit/enclave/test_keyfile.py",
     "enclave/rows.py": "tests/unit/enclave/test_inside.py",
     "enclave/serving.py": "tests/unit/peers/priv/test_peer.py",
     "enclave_http/forms.py": "tests/unit/enclave_http/test_application.py",

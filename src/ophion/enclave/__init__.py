@@ -8,6 +8,7 @@
       groups       groups that are known                                 group_ids, group_record
     outside      a client of an enclave in another process
     keyfile      private and public keys on disk                         opening     those that the options name
+    texts        keys, ids and groups as people and tools write them     words       what troubles are called
     options      the command line's side of it
 
 The lines to other enclaves are connections of `peers.priv`; `enclave_http` serves the enclave inside to tools.

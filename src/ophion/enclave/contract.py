@@ -20,6 +20,10 @@ MOST_MEMBERS: Final = 256
 """Members of one group, and recipients of one payload."""
 MOST_PAYLOAD_BYTES: Final = 1024 * 1024
 """Bytes of one private transaction: above the largest one that a block would take."""
+MOST_TEXT_BYTES: Final = (MOST_PAYLOAD_BYTES + 2) // 3 * 4
+"""The same in base64, which is what enclaves keep."""
+MOST_KEYS: Final = 16
+"""Identities of one enclave: tenants of a node."""
 
 
 class GroupType(StrEnum):
@@ -78,7 +82,7 @@ class EnclaveAway(EnclaveError):
 
 
 class Enclave(Protocol):
-    """Inside (`ophion.enclave.service`) or outside (`ophion.enclave.outside`).
+    """Inside (`ophion.enclave.inside`) or outside (`ophion.enclave.outside`).
 
     Whatever is refused raises `EnclaveError`, whose `code` is one of the words of privacy.md 11.
     """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
@@ -17,6 +16,7 @@ from ophion.enclave.directory import Directory
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
 from ophion.enclave.rows import Change, RowWriter
+from ophion.enclave.texts import base64_text
 from ophion.errors import EnclaveError
 
 log = logging.getLogger(__name__)
@@ -53,10 +53,12 @@ class Delivery:
         for recipient in recipients:
             if self.mode is DeliveryMode.ALL and not self._directory.lines(recipient):
                 if kind is Kind.GROUP:
-                    raise EnclaveError(f"the enclave of member {_text(recipient)} is away", "PrivacyGroupNotPushed")
-                raise EnclaveError(f"the enclave of {_text(recipient)} is away", "NodeMissingPeerUrl")
+                    raise EnclaveError(
+                        f"the enclave of member {base64_text(recipient)} is away", "PrivacyGroupNotPushed"
+                    )
+                raise EnclaveError(f"the enclave of {base64_text(recipient)} is away", "NodeMissingPeerUrl")
             if self._outbox.is_full(recipient):
-                raise EnclaveError(f"too much is kept for {_text(recipient)}", "NodePropagatingToAllPeers")
+                raise EnclaveError(f"too much is kept for {base64_text(recipient)}", "NodePropagatingToAllPeers")
 
     def start(self, parcel: Parcel, recipients: Sequence[bytes]) -> Started:
         """Begin to hand a parcel to everybody else; `finish` waits for them."""
@@ -70,9 +72,9 @@ class Delivery:
             if refusal is None:
                 continue
             if refusal is not LOST:
-                raise EnclaveError(f"the enclave of {_text(recipient)} refused it: {refusal}", _code(parcel))
+                raise EnclaveError(f"the enclave of {base64_text(recipient)} refused it: {refusal}", _code(parcel))
             if self.mode is DeliveryMode.ALL:
-                raise EnclaveError(f"the enclave of {_text(recipient)} did not acknowledge it", _code(parcel))
+                raise EnclaveError(f"the enclave of {base64_text(recipient)} did not acknowledge it", _code(parcel))
             late.append(recipient)
         if late:
             await self._writer.write([self._outbox.put(recipient, parcel.label) for recipient in late])
@@ -113,7 +115,7 @@ class Delivery:
                 is_lost = True
                 continue
             if refusal is not None:
-                log.warning("parcel refused to=%s id=0x%s: %s", _text(recipient), label.id.hex(), refusal)
+                log.warning("parcel refused to=%s id=0x%s: %s", base64_text(recipient), label.id.hex(), refusal)
             settled.append(self._outbox.take(recipient, key))
         await self._writer.write(settled)
         return not is_lost
@@ -141,7 +143,3 @@ async def _outcome(pushes: Sequence[asyncio.Future[str | None]]) -> str | None:
 
 def _code(parcel: Parcel) -> str:
     return "PrivacyGroupNotPushed" if parcel.label.kind is Kind.GROUP else "NodePushingToPeer"
-
-
-def _text(key: bytes) -> str:
-    return b64encode(key).decode()

@@ -24,6 +24,7 @@ from ophion.enclave.contract import (
     KEY_SIZE,
     MOST_MEMBERS,
     MOST_PAYLOAD_BYTES,
+    MOST_TEXT_BYTES,
     DeliveryMode,
     Group,
     GroupType,
@@ -38,6 +39,7 @@ from ophion.enclave.intake import Intake
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.parcels import Kind, Label, Line, LineLost, Parcel
 from ophion.enclave.rows import ARRIVALS, CURSORS, PAYLOADS, RowWriter, number_of, numbered
+from ophion.enclave.texts import base64_text
 from ophion.errors import EnclaveError
 from ophion.native.enclave import EnclaveKeyring, is_sound_enclave_key
 from ophion.native.failures import NativeError, translated
@@ -47,8 +49,6 @@ from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
-MOST_TEXT_BYTES: Final = (MOST_PAYLOAD_BYTES + 2) // 3 * 4
-"""A payload in base64."""
 _RANDOMNESS: Final = 80
 _MOST_SHOWN: Final = 1000
 _FETCHED_AT_ONCE: Final = 128
@@ -90,7 +90,6 @@ class InnerEnclave:
         self.on_late: Callable[[Sequence[bytes]], None] | None = None
         self.directory = Directory()
         self._store = store
-        self._lanes = lanes
         self._entropy = entropy
         self._settings = settings or EnclaveSettings()
         self._own = frozenset(self.keys)
@@ -142,7 +141,7 @@ class InnerEnclave:
         if len(keys) <= _OPENED_AT_ONCE:
             opened = self.open_many(keys)
         else:
-            opened = await self._lanes.private.run(lambda: self.open_many(keys))
+            opened = await self.lanes.private.run(lambda: self.open_many(keys))
         self.settle(keys, opened)
         return [one and _received(*one) for one in opened]
 
@@ -211,10 +210,10 @@ class InnerEnclave:
         return {
             "mode": "internal",
             "delivery": self._settings.mode.value,
-            "keys": [_text(key) for key in self.keys],
-            "peers": {_text(key): [line.name for line in lines] for key, lines in known.items()},
+            "keys": [base64_text(key) for key in self.keys],
+            "peers": {base64_text(key): [line.name for line in lines] for key, lines in known.items()},
             "groups": self._groups.count,
-            "outbox": {_text(key): count for key, count in self._outbox.waiting.items()},
+            "outbox": {base64_text(key): count for key, count in self._outbox.waiting.items()},
         }
 
     # --- what others ask and bring ---------------------------------------------------------------
@@ -369,7 +368,3 @@ def _received(text: bytes, group_id: bytes, sender: bytes) -> Received:
     except Base64Error:
         payload = text  # stored by another tool: no transaction, and nobody will take it for one
     return Received(payload, group_id, sender)
-
-
-def _text(key: bytes) -> str:
-    return b64encode(key).decode()

@@ -13,7 +13,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from ophion.enclave.contract import MOST_MEMBERS, MOST_PAYLOAD_BYTES
+from msgspec.structs import replace
+
+from ophion.enclave.contract import MOST_MEMBERS, MOST_TEXT_BYTES
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.groups import GroupBook
 from ophion.enclave.parcels import Kind, Label, Parcel
@@ -25,7 +27,7 @@ from ophion.native.failures import NativeError
 from ophion.native.store import Store
 from ophion.runtime.lanes import Lanes
 
-MOST_RECORD_BYTES: Final = (MOST_PAYLOAD_BYTES + 2) // 3 * 4 + 256 + MOST_SEALED_BOXES * 80
+MOST_RECORD_BYTES: Final = MOST_TEXT_BYTES + 256 + MOST_SEALED_BOXES * 80
 """A sealed record: the payload in base64, and its head."""
 UNKNOWN_GROUP: Final = "its group is unknown"
 _JUDGED_AT_ONCE: Final = 8
@@ -205,9 +207,7 @@ class Intake:
         else:
             # whoever brings a group counts as its maker: nobody uses up what another may make
             maker = record.maker if record.maker in proven else min(proven.intersection(record.members))
-            record = GroupRecord(
-                record.type, record.name, record.description, record.members, record.seed, maker, record.active
-            )
+            record = replace(record, maker=maker)
             refusal = self._groups.problem(record)
             if refusal is not None:
                 return refusal

@@ -8,14 +8,13 @@ The second form is that of an enclave outside, so its files work here and ours t
 
 from __future__ import annotations
 
-import binascii
 import json
-from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ophion.enclave.contract import KEY_SIZE
+from ophion.enclave.texts import base64_text, read_base64, read_exactly, read_key
 from ophion.errors import KeyFileError
 from ophion.native.enclave import enclave_public_key, lock_enclave_key, unlock_enclave_key
 from ophion.native.failures import NativeError
@@ -62,7 +61,7 @@ def write_pair(path: Path, pair: KeyPair, entropy: Entropy, password: bytes | No
     content = _unlocked(pair) if password is None else _locked(pair, password, entropy)
     try:
         write_whole(path, json.dumps(content, indent=2) + "\n", 0o600)
-        write_whole(public_file, b64encode(pair.public).decode())
+        write_whole(public_file, base64_text(pair.public))
     except OSError as error:
         raise KeyFileError(f"Unable to write {path}: {error.strerror}") from error
 
@@ -73,7 +72,7 @@ def read_pair(path: Path, password: bytes | None = None) -> KeyPair:
         content = json.loads(_content(path))
         kind, data = content["type"], content["data"]
         if kind == "unlocked":
-            return KeyPair.of(_exactly(data["bytes"], KEY_SIZE))
+            return KeyPair.of(read_key(data["bytes"]))
         if kind != "argon2sbox":
             raise KeyFileError(f"{path}: a private key of type {str(kind)[:40]!r} is not known here.")
         if password is None:
@@ -86,34 +85,12 @@ def read_pair(path: Path, password: bytes | None = None) -> KeyPair:
 def read_public(path: Path) -> bytes:
     """The key in a public key file; space around it does not matter."""
     try:
-        return _exactly(_content(path).decode("ascii").strip(), KEY_SIZE)
+        return read_key(_content(path).decode("ascii").strip())
     except ValueError:
         raise KeyFileError(
             f"Contents of enclave public key file needs to be 44 characters long to decode to a valid 32 byte public "
             f"key. ({path})"
         ) from None
-
-
-def read_key(text: object) -> bytes:
-    """A key, payload key or group id in base64; `ValueError` for anything else."""
-    return _exactly(text, KEY_SIZE)
-
-
-def read_base64(text: object) -> bytes:
-    """Strict base64; `ValueError` for anything else."""
-    if not isinstance(text, str):
-        raise ValueError("not a text")
-    try:
-        return b64decode(text, validate=True)
-    except binascii.Error:
-        raise ValueError("not base64") from None
-
-
-def _exactly(text: object, size: int) -> bytes:
-    value = read_base64(text)
-    if len(value) != size:
-        raise ValueError(f"not {size} bytes")
-    return value
 
 
 def _content(path: Path) -> bytes:
@@ -124,7 +101,7 @@ def _content(path: Path) -> bytes:
 
 
 def _unlocked(pair: KeyPair) -> dict[str, Any]:
-    return {"type": "unlocked", "data": {"bytes": b64encode(pair.secret).decode()}}
+    return {"type": "unlocked", "data": {"bytes": base64_text(pair.secret)}}
 
 
 def _locked(pair: KeyPair, password: bytes, entropy: Entropy) -> dict[str, Any]:
@@ -135,9 +112,9 @@ def _locked(pair: KeyPair, password: bytes, entropy: Entropy) -> dict[str, Any]:
         "type": "argon2sbox",
         "data": {
             "aopts": {"variant": "id", "memory": memory, "iterations": iterations, "parallelism": lanes},
-            "asalt": b64encode(salt).decode(),
-            "snonce": b64encode(nonce).decode(),
-            "sbox": b64encode(locked).decode(),
+            "asalt": base64_text(salt),
+            "snonce": base64_text(nonce),
+            "sbox": base64_text(locked),
         },
     }
 
@@ -149,7 +126,7 @@ def _opened(path: Path, data: dict[str, Any], password: bytes) -> bytes:
     costs = (int(options["memory"]), int(options["iterations"]), int(options["parallelism"]))
     if any(not 0 < cost < 1 << 32 for cost in costs):
         raise ValueError("costs out of range")
-    salt, nonce = read_base64(data["asalt"]), _exactly(data["snonce"], _NONCE_SIZE)
+    salt, nonce = read_base64(data["asalt"]), read_exactly(data["snonce"], _NONCE_SIZE)
     secret = unlock_enclave_key(read_base64(data["sbox"]), password, salt, nonce, costs)
     if secret is None:
         raise KeyFileError(f"{path}: the password is wrong.")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from base64 import b64encode
 from pathlib import Path
 from typing import Final
 
+from ophion.enclave.contract import MOST_KEYS
 from ophion.enclave.keyfile import KeyPair, new_pair, public_file_of, read_pair, read_public, write_pair
 from ophion.enclave.options import EnclaveConfig
+from ophion.enclave.texts import base64_text
 from ophion.errors import ConfigError, KeyFileError
 from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of
@@ -16,8 +17,6 @@ from ophion.runtime.operator_files import content_of
 log = logging.getLogger(__name__)
 
 DEFAULT_KEY_FILE: Final = Path("privacy") / "nodeKey.key"
-MOST_KEYS: Final = 16
-"""Identities of one enclave: tenants of a node."""
 
 
 def open_keys(config: EnclaveConfig, data_path: Path, entropy: Entropy) -> list[KeyPair]:
@@ -33,14 +32,14 @@ def open_keys(config: EnclaveConfig, data_path: Path, entropy: Entropy) -> list[
             pairs.append(_made(file, entropy, password))
         else:
             pairs.append(read_pair(file, password))
-            log.info("Loaded enclave key %s from %s", _text(pairs[-1].public), file)
+            log.info("Loaded enclave key %s from %s", base64_text(pairs[-1].public), file)
     public = [pair.public for pair in pairs]
     if len(set(public)) != len(public):
         raise ConfigError("--privacy-enclave-key-file: the same key twice.")
     if config.public_key_file is not None:
         chosen = read_public(config.public_key_file)
         if chosen not in public:
-            raise ConfigError(f"--privacy-public-key-file: {_text(chosen)} is no key of the enclave inside.")
+            raise ConfigError(f"--privacy-public-key-file: {base64_text(chosen)} is no key of the enclave inside.")
         pairs.sort(key=lambda pair: pair.public != chosen)
     return pairs
 
@@ -48,7 +47,9 @@ def open_keys(config: EnclaveConfig, data_path: Path, entropy: Entropy) -> list[
 def _made(file: Path, entropy: Entropy, password: bytes | None) -> KeyPair:
     pair = new_pair(entropy)
     write_pair(file, pair, entropy, password)
-    log.info("Generated new enclave key %s and stored it to %s and %s", _text(pair.public), file, public_file_of(file))
+    log.info(
+        "Generated new enclave key %s and stored it to %s and %s", base64_text(pair.public), file, public_file_of(file)
+    )
     return pair
 
 
@@ -59,7 +60,3 @@ def _passwords(file: Path | None) -> list[bytes | None]:
         return [line or None for line in content_of(file).splitlines()]
     except (OSError, ValueError) as error:
         raise KeyFileError(f"Unable to read the passwords in {file}: {error}") from None
-
-
-def _text(key: bytes) -> str:
-    return b64encode(key).decode()

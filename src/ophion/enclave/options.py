@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ophion.enclave.contract import DeliveryMode
+from ophion.enclave.texts import read_key
 from ophion.native.enclave import is_sound_enclave_key
 from ophion.runtime.options import option
 from ophion.runtime.options import port as valid_port
@@ -32,8 +33,6 @@ def _peer(text: str) -> str:
 
 
 def _enclave_key(text: str) -> bytes:
-    from ophion.enclave.keyfile import read_key  # only where there is one to read
-
     try:
         key = read_key(text)
     except ValueError:

@@ -9,10 +9,11 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from ophion.enclave.contract import GroupType
-from ophion.enclave.inside import MOST_TEXT_BYTES, InnerEnclave
+from ophion.enclave.contract import MOST_TEXT_BYTES, GroupType
+from ophion.enclave.inside import InnerEnclave
 from ophion.enclave.parcels import Kind, Label
-from ophion.enclave_http.forms import BadForm, Form, group_object, group_objects, header_keys, shown
+from ophion.enclave.texts import base64_text, group_object
+from ophion.enclave_http.forms import BadForm, Form, header_keys
 from ophion.errors import EnclaveError, OphionError
 from ophion.native.enclave import read_sealed
 from ophion.rpc.transport.access import HostList, OriginList
@@ -76,7 +77,7 @@ class EnclaveApplication:
 
     def _told(self, path: bytes) -> Response:
         enclave = self._enclave
-        own = [{"key": shown(key)} for key in enclave.keys]
+        own = [{"key": base64_text(key)} for key in enclave.keys]
         if path == b"/upcheck":
             return Response(200, (b"I'm up!",), TEXT)
         if path == b"/version":
@@ -85,40 +86,44 @@ class EnclaveApplication:
         if path == b"/peercount":
             return Response(200, (str(len(lines)).encode(),), TEXT)
         if path == b"/knownnodes":
-            nodes = [{"nodeURL": name, "publicKeys": sorted(map(shown, lines[name].keys))} for name in lines]
+            nodes = [{"nodeURL": name, "publicKeys": sorted(map(base64_text, lines[name].keys))} for name in lines]
             return _json(nodes)
         if path == b"/keys":
             return _json({"keys": own})
         if path == b"/partyinfo/keys":
-            others = [{"key": shown(key), "url": known[0].name} for key, known in enclave.directory.known().items()]
+            others = [
+                {"key": base64_text(key), "url": known[0].name} for key, known in enclave.directory.known().items()
+            ]
             return _json({"keys": [*({**one, "url": ""} for one in own), *others]})
         if path.startswith(b"/groups/"):
             kind = path.removeprefix(b"/groups/").decode("latin-1").upper()
             wanted = GroupType.LEGACY if kind == "LEGACY" else GroupType.PANTHEON
-            return _json(group_objects([one for one in enclave.groups(wanted) if one.active]))
+            return _json([group_object(one) for one in enclave.groups(wanted) if one.active])
         return Response(404)
 
     # --- operations ------------------------------------------------------------------------------
 
     async def _send(self, request: Request) -> Response:
         form = Form(request.body)
-        sender = form.key("from") if form.has("from") else self._enclave.keys[0]
+        sender = form.optional_key("from") or self._enclave.keys[0]
         if form.has("privacyGroupId"):
             key = await self._enclave.send_text(form.data("payload"), sender, group_id=form.key("privacyGroupId"))
         else:
             key = await self._enclave.send_text(form.data("payload"), sender, form.keys("to"))
-        return _json({"key": shown(key)})
+        return _json({"key": base64_text(key)})
 
     async def _receive(self, request: Request) -> Response:
         form = Form(request.body)
         payload, group_id, sender = self._payload(form.key("key"), form.optional_key("to"))
-        return _json({"payload": shown(payload), "privacyGroupId": shown(group_id), "senderKey": shown(sender)})
+        return _json(
+            {"payload": base64_text(payload), "privacyGroupId": base64_text(group_id), "senderKey": base64_text(sender)}
+        )
 
     async def _send_raw(self, request: Request) -> Response:
         senders = header_keys(request.headers.get(b"c11n-from"))
         sender = senders[0] if senders else self._enclave.keys[0]
         key = await self._enclave.send_text(request.body, sender, header_keys(request.headers.get(b"c11n-to")))
-        return Response(200, (shown(key).encode(),), TEXT)
+        return Response(200, (base64_text(key).encode(),), TEXT)
 
     async def _receive_raw(self, request: Request) -> Response:
         keys, to = header_keys(request.headers.get(b"c11n-key")), header_keys(request.headers.get(b"c11n-to"))
@@ -129,7 +134,7 @@ class EnclaveApplication:
 
     async def _create_group(self, request: Request) -> Response:
         form = Form(request.body)
-        sender = form.key("from") if form.has("from") else self._enclave.keys[0]
+        sender = form.optional_key("from") or self._enclave.keys[0]
         seed = form.data("seed") if form.has("seed") else None
         members = form.keys("addresses")
         group = await self._enclave.create_group(members, sender, form.text("name"), form.text("description"), seed)
@@ -137,11 +142,12 @@ class EnclaveApplication:
 
     async def _delete_group(self, request: Request) -> Response:
         form = Form(request.body)
-        sender = form.key("from") if form.has("from") else self._enclave.keys[0]
-        return _json(shown(await self._enclave.delete_group(form.key("privacyGroupId"), sender)))
+        sender = form.optional_key("from") or self._enclave.keys[0]
+        return _json(base64_text(await self._enclave.delete_group(form.key("privacyGroupId"), sender)))
 
     async def _find_group(self, request: Request) -> Response:
-        return _json(group_objects(await self._enclave.find_groups(Form(request.body).keys("addresses"))))
+        groups = await self._enclave.find_groups(Form(request.body).keys("addresses"))
+        return _json([group_object(group) for group in groups])
 
     async def _retrieve_group(self, request: Request) -> Response:
         group = await self._enclave.group(Form(request.body).key("privacyGroupId"))

@@ -19,17 +19,17 @@ from typing import Final, TypeVar
 
 import orjson
 
-from ophion.enclave.contract import EnclaveAway
+from ophion.enclave.contract import MOST_KEYS, EnclaveAway
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.inside import InnerEnclave
-from ophion.enclave.keyfile import read_key
 from ophion.enclave.outside.http import HttpClient
 from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.texts import read_key
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
 from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed
 from ophion.peers.priv import messages
-from ophion.peers.priv.messages import MOST_KEYS, MOST_LABELS, ListRequest
+from ophion.peers.priv.messages import MOST_LABELS, ListRequest
 from ophion.peers.priv.pushes import Push, Pushes
 from ophion.runtime.clock import Clock, Entropy
 

@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from ophion.enclave.contract import KEY_SIZE
-from ophion.enclave.keyfile import read_base64, read_key
-from ophion.enclave_http.forms import shown
+from ophion.enclave.texts import base64_text, read_base64, read_key
 from ophion.errors import DecodeError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.runtime.clock import Entropy
@@ -35,8 +34,10 @@ class Envelope(NamedTuple):
 
     def encode(self) -> bytes:
         """Its JSON."""
-        sender, recipient = shown(self.sender), shown(self.recipient)
-        return orjson.dumps({"from": sender, "to": recipient, "nonce": shown(self.nonce), "box": shown(self.boxed)})
+        sender, recipient = base64_text(self.sender), base64_text(self.recipient)
+        return orjson.dumps(
+            {"from": sender, "to": recipient, "nonce": base64_text(self.nonce), "box": base64_text(self.boxed)}
+        )
 
     @classmethod
     def decode(cls, body: bytes) -> Envelope:

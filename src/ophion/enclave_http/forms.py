@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
 
-from ophion.enclave.contract import MOST_MEMBERS, Group
-from ophion.enclave.keyfile import read_base64, read_key
+from ophion.enclave.contract import MOST_MEMBERS
+from ophion.enclave.texts import read_base64, read_key
 
 
 class BadForm(Exception):
@@ -40,9 +39,9 @@ class Form:
         """Whether a member is there and not null."""
         return self._members.get(name) is not None
 
-    def key(self, name: str, code: str = BAD_KEY) -> bytes:
+    def key(self, name: str) -> bytes:
         """32 bytes in base64."""
-        return _key(self._members.get(name), code)
+        return _key(self._members.get(name))
 
     def optional_key(self, name: str) -> bytes | None:
         """32 bytes in base64, or nothing."""
@@ -53,7 +52,7 @@ class Form:
         values = self._members.get(name) or []
         if not isinstance(values, list) or len(values) > MOST_MEMBERS:
             raise BadForm(BAD_KEY)
-        return [_key(value, BAD_KEY) for value in values]
+        return [_key(value) for value in values]
 
     def data(self, name: str) -> bytes:
         """Any bytes in base64."""
@@ -75,32 +74,11 @@ def header_keys(value: bytes | None) -> list[bytes]:
     texts = [] if not value else value.decode("latin-1").split(",")
     if len(texts) > MOST_MEMBERS:
         raise BadForm(BAD_KEY)
-    return [_key(text.strip(), BAD_KEY) for text in texts]
+    return [_key(text.strip()) for text in texts]
 
 
-def shown(value: bytes) -> str:
-    """Base64."""
-    return b64encode(value).decode()
-
-
-def group_object(group: Group) -> dict[str, Any]:
-    """A group as clients see it."""
-    return {
-        "privacyGroupId": shown(group.id),
-        "name": group.name,
-        "description": group.description,
-        "type": group.type.value,
-        "members": [shown(member) for member in group.members],
-    }
-
-
-def group_objects(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """Several of them."""
-    return [group_object(group) for group in groups]
-
-
-def _key(value: object, code: str) -> bytes:
+def _key(value: object) -> bytes:
     try:
         return read_key(value)
     except ValueError:
-        raise BadForm(code) from None
+        raise BadForm(BAD_KEY) from None

@@ -21,9 +21,9 @@ from ophion.enclave.inside import InnerEnclave
 from ophion.enclave.intake import MOST_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
 from ophion.enclave.serving import listed, served
+from ophion.enclave.texts import base64_text
 from ophion.enclave_http.distant import FETCH, LIST, PARTYINFO, PATHS
 from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
-from ophion.enclave_http.forms import shown
 from ophion.errors import DecodeError, OphionError
 from ophion.native.enclave import read_sealed
 from ophion.peers.allowance import Allowance
@@ -81,7 +81,7 @@ class PeerApplication:
         if request.path == b"/upcheck":
             return Response(200, (b"I'm up!",), TEXT)
         if request.path == PARTYINFO.encode():
-            return Response(200, (orjson.dumps({"keys": [shown(key) for key in self._enclave.keys]}),), JSON)
+            return Response(200, (orjson.dumps({"keys": [base64_text(key) for key in self._enclave.keys]}),), JSON)
         if request.path not in self._posts:
             return Response(404)
         if request.method != b"POST":

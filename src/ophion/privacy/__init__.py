@@ -7,10 +7,10 @@ Import waits for none of it. The follower goes where the canonical chain goes, o
 under the hashes of public blocks, with a mark that says how far it has come, in one write transaction. A node that is
 killed goes on from the mark. What arrives late (a member that was away) is executed from its place in the chain on.
 
-    transactions   submission.py: the checks of a private transaction, in order; markers.py: who signs the marker
-    follower.py    markers of the chain to private states
-    late.py        payloads that came after their markers
-    results.py     receipts, logs and transactions as the interface shows them
-    service.py     `Privacy`: all of it together, for the interface
-    tenants.py     several owners of keys on one node
+    submission   the checks of a private transaction, in order
+    markers      who signs markers, and with which nonce
+    follower     markers of the chain to private states; payloads that came after their markers
+    results      receipts, logs and transactions as the interface shows them
+    service      `Privacy`: all of it together, for the interface
+    tenants      several owners of keys on one node
 """

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+from ophion.enclave.texts import base64_text
 from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
 from ophion.primitives.hexcodec import data, quantity
 
 if TYPE_CHECKING:
     from ophion.privacy.follower import MarkerPlace  # a node without private transactions does not load it
-
-
-def base64_text(key: bytes) -> str:
-    """Keys and ids of groups as people write them."""
-    return b64encode(key).decode()
 
 
 def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str, Any]:

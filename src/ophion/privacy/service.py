@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any, Final
 
 from ophion.chain.queries import BlockView, Queries
 from ophion.enclave.contract import KEY_SIZE, Enclave, Group, Received
-from ophion.enclave.group_ids import legacy_id
-from ophion.errors import PrivacyRefused
+from ophion.enclave.texts import base64_text
 from ophion.native.executor import State
 from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction, decode_private_transaction
 from ophion.pool.pool import TxPool
@@ -17,7 +15,6 @@ from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.follower import Follower, MarkerPlace
-from ophion.privacy.results import base64_text
 from ophion.privacy.submission import Submission
 from ophion.privacy.tenants import Tenants
 
@@ -65,6 +62,11 @@ class Privacy:
         """Wait until private states have reached the head of this moment; not for ever."""
         await self.follower.reach_head(FOLLOW_LIMIT_S)
 
+    async def enter(self, group: bytes) -> None:
+        """Before a question about a group: it is for whoever asks, and private states have reached the head."""
+        await self.tenants.check_group(group)
+        await self.settled()
+
     async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPlace] | None:
         """What became of a transaction; None when its marker is not mined, or it is not for whoever asks."""
         await self.settled()
@@ -90,26 +92,19 @@ class Privacy:
 
     async def nonce(self, group: bytes, account: Address) -> int:
         """Private transactions of an account in a group that have been executed."""
-        await self.tenants.check_group(group)
-        await self.settled()
+        await self.enter(group)
         return self.ledger.nonce(group, account, self._queries.head_number)
-
-    def legacy_group(self, private_from: bytes, private_for: Sequence[bytes]) -> bytes:
-        """The group of a sender and his recipients."""
-        return legacy_id([private_from, *private_for])
 
     # --- states ---------------------------------------------------------------------------------
 
     async def state(self, group: bytes, view: BlockView) -> State:
         """The state of a group after a block, upon the public one."""
-        await self.tenants.check_group(group)
-        await self.settled()
+        await self.enter(group)
         return self.ledger.state(group, view.header.number, view.state)
 
     async def root(self, group: bytes, number: int) -> Hash32:
         """Root of a group's state after a canonical block."""
-        await self.tenants.check_group(group)
-        await self.settled()
+        await self.enter(group)
         return self.ledger.root(group, number)
 
     # --- groups ---------------------------------------------------------------------------------
@@ -194,7 +189,7 @@ class Privacy:
         await self.settled()
         return max(fetched, found)
 
-    async def status(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Keys, peers, groups, outbox, and how far execution has come."""
         number = self._queries.head_number
         ids = self.ledger.groups(bytes(KEY_SIZE), _SHOWN_GROUPS)
@@ -207,14 +202,3 @@ class Privacy:
             "late": follower.counts.late,
             "states": {base64_text(one): data(self.ledger.root(one, number)) for one in ids},
         }
-
-
-def key_of(text: object, what: str) -> bytes:
-    """A key or a group's id from its base64 text."""
-    try:
-        key = b64decode(text, validate=True) if isinstance(text, str) else b""
-    except ValueError:
-        key = b""
-    if len(key) != KEY_SIZE:
-        raise PrivacyRefused(f"{what}: base64 of {KEY_SIZE} bytes is expected")
-    return key

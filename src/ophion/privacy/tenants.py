@@ -5,10 +5,10 @@ Without `--privacy-multi-tenancy-enabled` whoever may use the methods sees all t
 
 from __future__ import annotations
 
-from base64 import b64decode
 from typing import Final
 
 from ophion.enclave.contract import Enclave
+from ophion.enclave.texts import read_key
 from ophion.errors import PrivacyRefused
 from ophion.native.privacy import PrivateReceiptRecord
 from ophion.runtime.subject import TENANT
@@ -30,7 +30,7 @@ class Tenants:
             return None
         named = TENANT.get()
         try:
-            key = b64decode(named or "", validate=True)
+            key = read_key(named)
         except ValueError:
             key = b""
         if key not in self._enclave.keys:

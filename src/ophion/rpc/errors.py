@@ -15,6 +15,7 @@ import orjson
 from msgspec import Struct
 
 from ophion.chain.queries import UnknownBlock
+from ophion.enclave.words import WORDS
 from ophion.errors import (
     DecodeError,
     EnclaveError,
@@ -111,39 +112,6 @@ ENCLAVE_CODE: Final = -50200
 PRIVACY_OFF: Final = Fault(PRIVACY_CODE, "Privacy is not enabled")
 NO_PRECOMPILE: Final = Fault(PRIVACY_CODE, "Privacy is not enabled to get the precompiled address")
 ENCLAVE_TROUBLE: Final = Fault(PRIVACY_CODE, "Error communicating with enclave")
-ENCLAVE_WORDS: Final = frozenset(
-    [
-        "NodeMissingPeerUrl",
-        "NodePushingToPeer",
-        "NodePropagatingToAllPeers",
-        "NoSenderKey",
-        "InvalidPayload",
-        "EnclaveCreateKeyPair",
-        "EnclaveDecodePublicKey",
-        "EnclaveDecryptWrongPrivateKey",
-        "EnclaveEncryptCombineKeys",
-        "EnclaveMissingPrivateKeyPasswords",
-        "EnclaveNoMatchingPrivateKey",
-        "EnclaveNotPayloadOwner",
-        "EnclaveUnsupportedPrivateKeyType",
-        "EnclaveStorageDecrypt",
-        "EnclavePrivacyGroupIdCreation",
-        "EnclavePayloadNotFound",
-        "CreatePrivacyGroupShouldIncludeSelf",
-        "PrivacyGroupNotStored",
-        "PrivacyGroupNotDeleted",
-        "PrivacyGroupNotPushed",
-        "PrivacyGroupNotFound",
-        "PrivacyGroupQueryError",
-        "MethodUnimplemented",
-        "EnclaveKeysCannotDecryptPayload",
-    ]
-)
-"""What an enclave calls its troubles; passed on as it is (privacy.md 11)."""
-ENCLAVE_SENTENCES: Final = (
-    "Recipient not found for key:",
-    "The list of members in a privacy group should include self",
-)
 
 
 def invalid_params(detail: str | None = None) -> RpcError:
@@ -196,9 +164,8 @@ def _storage_failed(error: StorageError) -> RpcError:
 
 def _enclave_failed(error: EnclaveError) -> RpcError:
     """The enclave's own word where it is a known one."""
-    word = error.code or ""
-    if word in ENCLAVE_WORDS or word.startswith(ENCLAVE_SENTENCES):
-        return RpcError(ENCLAVE_CODE, word)
+    if error.code in WORDS:
+        return RpcError(ENCLAVE_CODE, error.code)
     return ENCLAVE_TROUBLE(error.message)
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 import orjson
 
 from ophion.enclave.contract import EnclaveAway, Group, GroupType, Received
-from ophion.enclave.keyfile import read_base64, read_key
 from ophion.enclave.outside.dialects import refusal
 from ophion.enclave.outside.http import Answer, HttpClient
+from ophion.enclave.texts import base64_text, read_base64, read_key
 from ophion.errors import DecodeError, EnclaveError
 from ophion.primitives import rlp
 
@@ -47,11 +47,11 @@ class OuterEnclave:
     ) -> bytes:
         """Its own delivery decides when this returns."""
         # base64 of base64: what the reference client sends, and what every other member expects to find
-        form: dict[str, Any] = {"payload": _text(b64encode(payload)), "from": _text(sender)}
+        form: dict[str, Any] = {"payload": base64_text(b64encode(payload)), "from": base64_text(sender)}
         if group_id is not None:
-            form["privacyGroupId"] = _text(group_id)
+            form["privacyGroupId"] = base64_text(group_id)
         else:
-            form["to"] = [_text(key) for key in to or (sender,)]
+            form["to"] = [base64_text(key) for key in to or (sender,)]
         answer = await self._asked("/send", form)
         return _key(_member(answer, "key"))
 
@@ -64,23 +64,25 @@ class OuterEnclave:
     ) -> Group:
         """Made there, and told to its members from there."""
         form = {
-            "addresses": [_text(member) for member in members],
-            "from": _text(sender),
+            "addresses": [base64_text(member) for member in members],
+            "from": base64_text(sender),
             "name": name,
             "description": description,
         }
         if seed is not None:
-            form["seed"] = _text(seed)
+            form["seed"] = base64_text(seed)
         return _group(await self._asked("/createPrivacyGroup", form))
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
         """Deleted there and at its members."""
-        answer = await self._asked("/deletePrivacyGroup", {"privacyGroupId": _text(group_id), "from": _text(sender)})
+        answer = await self._asked(
+            "/deletePrivacyGroup", {"privacyGroupId": base64_text(group_id), "from": base64_text(sender)}
+        )
         return _key(answer)
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
         """Active groups of exactly these members."""
-        answer = await self._asked("/findPrivacyGroup", {"addresses": [_text(member) for member in members]})
+        answer = await self._asked("/findPrivacyGroup", {"addresses": [base64_text(member) for member in members]})
         if not isinstance(answer, list):
             raise _unreadable()
         return [_group(one) for one in answer]
@@ -88,7 +90,7 @@ class OuterEnclave:
     async def group(self, group_id: bytes) -> Group | None:
         """None also for a deleted one: an enclave outside does not tell them apart."""
         try:
-            return _group(await self._asked("/retrievePrivacyGroup", {"privacyGroupId": _text(group_id)}))
+            return _group(await self._asked("/retrievePrivacyGroup", {"privacyGroupId": base64_text(group_id)}))
         except EnclaveError as error:
             if error.code == "PrivacyGroupNotFound":
                 return None
@@ -104,7 +106,7 @@ class OuterEnclave:
             "mode": "external",
             "url": self._client.url,
             "isUp": self.is_up,
-            "keys": [_text(key) for key in self.keys],
+            "keys": [base64_text(key) for key in self.keys],
         }
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -145,8 +147,8 @@ class OuterEnclave:
             known = None if members is None else {member["key"] for member in members}
         except (EnclaveAway, ValueError, KeyError, TypeError):
             return  # not all of them say
-        if known is not None and _text(self.keys[0]) not in known:
-            log.warning("the enclave does not hold the key %s", _text(self.keys[0]))
+        if known is not None and base64_text(self.keys[0]) not in known:
+            log.warning("the enclave does not hold the key %s", base64_text(self.keys[0]))
 
     async def _received(self, key: bytes) -> Received | None:
         """None where this node is no participant, which every other member must know as well.
@@ -159,7 +161,7 @@ class OuterEnclave:
             raise EnclaveAway(error.message) from None
 
     async def _opened(self, key: bytes) -> Received | None:
-        form = {"key": _text(key), "to": _text(self.keys[0])}
+        form = {"key": base64_text(key), "to": base64_text(self.keys[0])}
         answer = await self._exchange("/receive", form, _ORION)
         if answer.status == _MISSING:
             return None
@@ -243,7 +245,3 @@ def _named_sender(payload: bytes) -> bytes:
 
 def _unreadable() -> EnclaveError:
     return EnclaveError("the enclave's answer cannot be read", None)
-
-
-def _text(value: bytes) -> str:
-    return b64encode(value).decode()

@@ -11,45 +11,11 @@ from typing import Final
 
 import orjson
 
+from ophion.enclave.words import WORDS
 from ophion.errors import EnclaveError
 
-CODES: Final = frozenset(
-    {
-        "NodeMissingPeerUrl",
-        "NodePushingToPeer",
-        "NodePropagatingToAllPeers",
-        "NoSenderKey",
-        "InvalidPayload",
-        "EnclaveCreateKeyPair",
-        "EnclaveDecodePublicKey",
-        "EnclaveDecryptWrongPrivateKey",
-        "EnclaveEncryptCombineKeys",
-        "EnclaveMissingPrivateKeyPasswords",
-        "EnclaveNoMatchingPrivateKey",
-        "EnclaveNotPayloadOwner",
-        "EnclaveUnsupportedPrivateKeyType",
-        "EnclaveStorageDecrypt",
-        "EnclavePrivacyGroupIdCreation",
-        "EnclavePayloadNotFound",
-        "EnclaveKeysCannotDecryptPayload",
-        "CreatePrivacyGroupShouldIncludeSelf",
-        "PrivacyGroupNotStored",
-        "PrivacyGroupNotDeleted",
-        "PrivacyGroupNotPushed",
-        "PrivacyGroupNotFound",
-        "PrivacyGroupQueryError",
-        "MethodUnimplemented",
-    }
-)
-"""Words that clients are told as they are."""
-SENTENCES: Final = {
-    "Recipient not found for key:": "Recipient not found for key:",
-    "The list of members in a privacy group should include self": (
-        "The list of members in a privacy group should include self"
-    ),
-    "Privacy group not found": "PrivacyGroupNotFound",
-}
-"""Tessera's, without the keys in them, and how clients are told."""
+_SAME: Final = {"Privacy group not found": "PrivacyGroupNotFound"}
+"""Sentences of Tessera, without the keys in them, that Orion has a word for."""
 
 _BASE64: Final = re.compile(r"(?<![\w+/])[\w+/-]{20,}={0,2}(?![\w+/=])", re.ASCII)
 _MOST_SHOWN: Final = 200
@@ -58,11 +24,11 @@ _MOST_SHOWN: Final = 200
 def refusal(status: int, body: bytes) -> EnclaveError:
     """The error behind an answer that is no success."""
     word = _word(body)
-    if word in CODES:
+    if word in WORDS:
         return EnclaveError(f"the enclave says {word}", word)
     # without the keys, and without whatever else a stranger may have put there
     sentence = " ".join(_BASE64.sub("", word[:4096]).split())
-    code = SENTENCES.get(sentence)
+    code = sentence if sentence in WORDS else _SAME.get(sentence)
     return EnclaveError(f"the enclave answers with status {status}: {sentence[:_MOST_SHOWN]!r}", code)
 
 

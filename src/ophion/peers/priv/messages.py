@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from ophion.enclave.contract import KEY_SIZE
+from ophion.enclave.contract import KEY_SIZE, MOST_KEYS
 from ophion.enclave.parcels import Kind, Label, Listing, Parcel
 from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed
 from ophion.native.failures import NativeError
 from ophion.primitives import rlp
 
-MOST_KEYS: Final = 16
-"""Enclave keys of one node."""
 MOST_LABELS: Final = 1024
 """Labels in a message."""
 MOST_PARCELS: Final = 1024

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar, cast
 
-from ophion.enclave.contract import KEY_SIZE
+from ophion.enclave.contract import KEY_SIZE, MOST_KEYS
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.inside import InnerEnclave
 from ophion.enclave.intake import MOST_RECORD_BYTES, UNKNOWN_GROUP
@@ -94,7 +94,7 @@ class PrivPeer:
 
     def announce(self) -> None:
         """Say which keys are here."""
-        self._send(Code.ANNOUNCE, messages.encode_keys(self._enclave.keys[: messages.MOST_KEYS]))
+        self._send(Code.ANNOUNCE, messages.encode_keys(self._enclave.keys[:MOST_KEYS]))
 
     def received(self, code: int, payload: bytes) -> None:
         """One message; what takes long waits for its turn in a task."""

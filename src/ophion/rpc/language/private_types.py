@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
+from ophion.enclave.contract import KEY_SIZE, MOST_MEMBERS
+from ophion.enclave.texts import read_key
 from ophion.errors import RpcError
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.language.wire_types import Wire, decode_data, decode_text
 
-KEY_SIZE: Final = 32
-_MOST_KEYS: Final = 256
 _KEY_SCHEMA: Final = {"type": "string", "pattern": "^[A-Za-z0-9+/]{43}=$"}
 
 
 def decode_key(value: object) -> bytes:
     """32 bytes in base64."""
     try:
-        key = b64decode(value, validate=True) if isinstance(value, str) else b""
+        return read_key(value)
     except ValueError:
-        key = b""
-    if len(key) != KEY_SIZE:
-        raise invalid_params("base64 of 32 bytes is expected")
-    return key
+        raise invalid_params(f"base64 of {KEY_SIZE} bytes is expected") from None
 
 
 def decode_keys(value: object) -> tuple[bytes, ...]:
     """An array of keys."""
-    if not isinstance(value, list) or len(value) > _MOST_KEYS:
-        raise invalid_params(f"an array of at most {_MOST_KEYS} keys is expected")
+    if not isinstance(value, list) or len(value) > MOST_MEMBERS:
+        raise invalid_params(f"an array of at most {MOST_MEMBERS} keys is expected")
     return tuple(decode_key(member) for member in value)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ophion.enclave.contract import Group
+from ophion.enclave.group_ids import legacy_id
+from ophion.enclave.texts import base64_text, group_object
 from ophion.errors import EnclaveError, OphionError, PrivacyRefused, RpcError
 from ophion.primitives.hexcodec import data
-from ophion.privacy.results import base64_text, receipt_object, transaction_object
+from ophion.privacy.results import receipt_object, transaction_object
 from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, as_rpc_error
 from ophion.rpc.language.private_types import GroupIdParam, GroupWishParam, KeyParam, KeysParam, SignedPrivateParam
 from ophion.rpc.language.registry import method
@@ -114,7 +115,7 @@ async def get_eea_transaction_count(
     """The same for the group of a sender and his recipients."""
     privacy = private(ctx)
     try:
-        return await privacy.nonce(privacy.legacy_group(private_from, private_for), address)
+        return await privacy.nonce(legacy_id([private_from, *private_for]), address)
     except EnclaveError as error:
         raise _told(error, _NONCE) from error
 
@@ -126,16 +127,6 @@ def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
 
 
 # --- groups --------------------------------------------------------------------------------------
-
-
-def _group_object(group: Group) -> dict[str, Any]:
-    return {
-        "privacyGroupId": base64_text(group.id),
-        "name": group.name,
-        "description": group.description,
-        "type": str(group.type),
-        "members": [base64_text(member) for member in group.members],
-    }
 
 
 @method("priv_createPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
@@ -163,7 +154,7 @@ async def delete_privacy_group(ctx: RpcContext, group: GroupIdParam) -> Text:
 async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
     """The groups of exactly these members."""
     try:
-        return [_group_object(group) for group in await private(ctx).find_groups(addresses)]
+        return [group_object(group) for group in await private(ctx).find_groups(addresses)]
     except EnclaveError as error:
         raise _told(error, _FIND) from error
 
@@ -200,9 +191,9 @@ async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quanti
 
 
 @method("priv_status", needs={"privacy"}, without=PRIVACY_OFF)
-async def status(ctx: RpcContext) -> StatusJson:
+def status(ctx: RpcContext) -> StatusJson:
     """Keys, peers, groups and outbox of the enclave, and how far private states have followed the chain."""
     privacy = private(ctx)
     if privacy.tenants.is_shared:
         raise PrivacyRefused("Not for tenants: ask the operator")
-    return await privacy.status()
+    return privacy.status()

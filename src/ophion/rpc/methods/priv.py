@@ -108,18 +108,14 @@ def _subscriptions(ctx: RpcContext) -> PrivateSubscriptions:
 @method("priv_getLogs", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_logs(ctx: RpcContext, group: GroupIdParam, filter: PrivateSearchParam) -> PrivateLogsJson:
     """Logs of a group's private transactions in a range of blocks; of all blocks where no range is given."""
-    privacy = private(ctx)
-    await privacy.tenants.check_group(group)
-    await privacy.settled()
+    await private(ctx).enter(group)
     return await private_logs.search(ctx, of_group(filter, group))
 
 
 @method("priv_newFilter", needs={"privacy"}, without=PRIVACY_OFF)
 async def new_filter(ctx: RpcContext, caller: Caller, group: GroupIdParam, filter: LogQueryParam) -> Text:
     """Install a filter for logs of a group that arrive from now on; its id."""
-    privacy = private(ctx)
-    await privacy.tenants.check_group(group)
-    await privacy.settled()
+    await private(ctx).enter(group)
     return _filters(ctx).install(group, filter, client_of(caller))
 
 
@@ -133,18 +129,14 @@ async def uninstall_filter(ctx: RpcContext, group: GroupIdParam, filter_id: Text
 @method("priv_getFilterChanges", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_filter_changes(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
     """Logs that a filter has found since it was last asked."""
-    privacy = private(ctx)
-    await privacy.tenants.check_group(group)
-    await privacy.settled()
+    await private(ctx).enter(group)
     return _filters(ctx).changes(group, filter_id)
 
 
 @method("priv_getFilterLogs", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_filter_logs(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
     """Every log that a filter's range, addresses and topics match, asked before or not."""
-    privacy = private(ctx)
-    await privacy.tenants.check_group(group)
-    await privacy.settled()
+    await private(ctx).enter(group)
     return await private_logs.search(ctx, _filters(ctx).query(group, filter_id))
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import orjson
 from msgspec import Struct
 
+from ophion.enclave.texts import base64_text
 from ophion.errors import RpcError
 from ophion.native.privacy import PrivateLedger
-from ophion.privacy.results import base64_text
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.language.registry import Caller
 from ophion.rpc.questions.allowances import MEBIBYTE, Allowances

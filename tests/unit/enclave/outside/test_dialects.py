@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.enclave.outside.dialects import CODES, refusal
+from ophion.enclave.outside.dialects import refusal
+from ophion.enclave.words import WORDS
 
 KEY = "A1aVtMxLCUHmBVHXoZzzBgPbW/wj5axDpW9X8l91SGo="
 
 
-@pytest.mark.parametrize("code", sorted(CODES))
+@pytest.mark.parametrize("code", sorted(WORDS))
 def test_the_words_of_orion_are_passed_on(code: str) -> None:
     assert refusal(500, b'{"error":"%b"}' % code.encode()).code == code
 

@@ -8,19 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from ophion.enclave.contract import MOST_KEYS
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.intake import MOST_RECORD_BYTES
 from ophion.native.enclave import EnclaveKeyring
 from ophion.peers.peer import Peer
 from ophion.peers.priv import messages
-from ophion.peers.priv.messages import MOST_KEYS, Code, ListRequest
+from ophion.peers.priv.messages import Code, ListRequest
 from ophion.peers.priv.peer import PrivPeer
 from ophion.peers.priv.protocol import PrivProtocol
 from ophion.peers.reasons import DisconnectReason
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.testing.enclaves import Member, at_work, met, part, until
+from ophion.testing.enclaves import Member, at_work, met, part
 from ophion.testing.meeting import Host, Meeting
+from ophion.testing.waiting import until
 
 PLANTED = b"planted-47-planted-contract-code-and-arguments"
 

@@ -1,0 +1,37 @@
+"""What enclaves call their troubles (privacy.md 11): the code of an `EnclaveError`, told to clients as it is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+WORDS: Final = frozenset(
+    {
+        "NodeMissingPeerUrl",
+        "NodePushingToPeer",
+        "NodePropagatingToAllPeers",
+        "NoSenderKey",
+        "InvalidPayload",
+        "EnclaveCreateKeyPair",
+        "EnclaveDecodePublicKey",
+        "EnclaveDecryptWrongPrivateKey",
+        "EnclaveEncryptCombineKeys",
+        "EnclaveMissingPrivateKeyPasswords",
+        "EnclaveNoMatchingPrivateKey",
+        "EnclaveNotPayloadOwner",
+        "EnclaveUnsupportedPrivateKeyType",
+        "EnclaveStorageDecrypt",
+        "EnclavePrivacyGroupIdCreation",
+        "EnclavePayloadNotFound",
+        "EnclaveKeysCannotDecryptPayload",
+        "CreatePrivacyGroupShouldIncludeSelf",
+        "PrivacyGroupNotStored",
+        "PrivacyGroupNotDeleted",
+        "PrivacyGroupNotPushed",
+        "PrivacyGroupNotFound",
+        "PrivacyGroupQueryError",
+        "MethodUnimplemented",
+        # Tessera's own, without the keys in them
+        "Recipient not found for key:",
+        "The list of members in a privacy group should include self",
+    }
+)
