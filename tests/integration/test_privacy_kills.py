@@ -15,8 +15,9 @@ from pathlib import Path
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.crypto import PrivateKey
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.private import GET, NUMBER_CONTRACT, PrivateClient, set_number, text, wait_for
+from ophion.testing.private import GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.signing import DEV_KEYS
+from ophion.testing.waiting import wait_for
 
 KILLS = int(os.environ.get("OPHION_KILLS", "3"))
 LIMIT_S = 120.0
@@ -36,7 +37,7 @@ class Sender(threading.Thread):
         self._contract = contract
 
     def run(self) -> None:
-        from ophion.cli.permission_contracts import RpcNode
+        from ophion.cli.rpc_node import RpcNode
         from ophion.errors import CommandError
         from ophion.native.privacy import sign_private_transaction
 
@@ -103,7 +104,7 @@ def test_nothing_acknowledged_is_lost_and_states_stay_equal(tmp_path: Path) -> N
             wait_for(lambda marker=marker: is_mined(marker), LIMIT_S, f"the block of {marker}")
         number = network.height(0)
         for node in nodes:
-            wait_for(lambda node=node: int(node.rpc("eth_blockNumber"), 16) >= number, LIMIT_S, f"block {number}")
+            wait_for(lambda node=node: node.height >= number, LIMIT_S, f"block {number}")
 
         def roots() -> set[str]:
             return {node.rpc("priv_debugGetStateRoot", text(group), hex(number)) for node in nodes}

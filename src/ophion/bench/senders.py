@@ -10,6 +10,7 @@ from msgspec import Struct
 from ophion.bench.endpoint import Connection
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey, keccak256
+from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
@@ -63,7 +64,7 @@ class Senders:
     async def agree(self, node: Connection) -> None:
         """Go on from what the chain knows: transactions that were refused are made again, the very same ones."""
         for index, key in enumerate(self._keys):
-            self._nonces[index] = int(await node.ask("eth_getTransactionCount", _hex(key.address), "latest"), 16)
+            self._nonces[index] = int(await node.ask("eth_getTransactionCount", data(key.address), "latest"), 16)
 
     def _next(self) -> Signed:
         index = self._turn
@@ -71,23 +72,23 @@ class Senders:
         nonce = self._nonces[index]
         self._nonces[index] += 1
         raw = _transfer(self._keys[index], nonce, _RECEIVER, 0, self._chain_id, self._gas_price)
-        return Signed(b'"0x%b"' % raw.hex().encode(), _hex(keccak256(raw)))
+        return Signed(b'"0x%b"' % raw.hex().encode(), data(keccak256(raw)))
 
 
 async def _fund(
     node: Connection, funder: PrivateKey, accounts: list[Address], chain_id: int, price: int, clock: Clock
 ) -> None:
-    balance = int(await node.ask("eth_getBalance", _hex(funder.address), "latest"), 16)
+    balance = int(await node.ask("eth_getBalance", data(funder.address), "latest"), 16)
     cost = price * TRANSFER_GAS
     each = min((balance - cost * len(accounts)) // (2 * len(accounts)), cost * _TRANSFERS_EACH)
     if each < cost:
-        raise CommandError(f"The account {_hex(funder.address)} has {balance} wei: too little for a load.")
-    nonce = int(await node.ask("eth_getTransactionCount", _hex(funder.address), "pending"), 16)
+        raise CommandError(f"The account {data(funder.address)} has {balance} wei: too little for a load.")
+    nonce = int(await node.ask("eth_getTransactionCount", data(funder.address), "pending"), 16)
     for offset, account in enumerate(accounts):
         raw = _transfer(funder, nonce + offset, account, each, chain_id, price)
-        await node.ask("eth_sendRawTransaction", _hex(raw))
+        await node.ask("eth_sendRawTransaction", data(raw))
     until = clock.monotonic() + _FUNDING_LIMIT_S
-    while int(await node.ask("eth_getBalance", _hex(accounts[-1]), "latest"), 16) == 0:
+    while int(await node.ask("eth_getBalance", data(accounts[-1]), "latest"), 16) == 0:
         if clock.monotonic() > until:
             raise CommandError(
                 f"The senders had no funds after {_FUNDING_LIMIT_S:.0f} s: does the network make blocks?"
@@ -99,7 +100,3 @@ def _transfer(key: PrivateKey, nonce: int, to: Address, value: int, chain_id: in
     return UnsignedTransaction(
         type=LEGACY, chain_id=chain_id, nonce=nonce, gas=TRANSFER_GAS, to=to, value=value, gas_price=price
     ).signed_by(key)
-
-
-def _hex(data: bytes) -> str:
-    return "0x" + data.hex()

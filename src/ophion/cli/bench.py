@@ -21,6 +21,7 @@ from ophion.bench.senders import Senders
 from ophion.bench.verdict import kept_up, percentile
 from ophion.chainspec.dev import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
 from ophion.cli.command import Command, Session
+from ophion.cli.rpc_node import read_token
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.node.keyfile import load_key
@@ -75,9 +76,8 @@ def bench(options: BenchOptions, session: Session) -> int:
     """Search, print, write."""
     if options.target is not None:
         _expect_directory(options.target)
-    token = None if options.token_file is None else _token(options.token_file)
     key = None if options.key_file is None else load_key(options.key_file)
-    found, subject = asyncio.run(_measure(options, key, token))
+    found, subject = asyncio.run(_measure(options, key, read_token(options.token_file)))
     print(summary(found, subject))
     if options.target is not None:
         _write(options.target / "report.json", orjson.dumps(as_json(found, subject), option=orjson.OPT_INDENT_2))
@@ -119,13 +119,6 @@ def _show(step: Step) -> None:
     waited = "nothing mined" if median is None else f"mined after {median:.2f} s"
     verdict = "kept up" if kept_up(step) else "too much"
     print(f"{step.rate:>8,.0f} tx/s, {step.shape}: {verdict}, {waited}", file=sys.stderr, flush=True)
-
-
-def _token(file: Path) -> str:
-    try:
-        return file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"The token file {file} cannot be read: {error}") from error
 
 
 def _expect_directory(target: Path) -> None:

@@ -1,10 +1,11 @@
-"""Reading the input of a command and writing its result: a file, or the standard streams."""
+"""Reading the input of a command and writing its result: a file, the standard streams, or somebody at the terminal."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Sequence
+from getpass import getpass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ def read_input(path: Path | None, failure: str) -> str:
         raise CommandError(f"{failure} ({path or 'standard input'}: {error.strerror})") from error
     except UnicodeDecodeError as error:
         raise CommandError(f"{failure} ({path or 'standard input'}: not UTF-8 at byte {error.start})") from error
+
+
+def read_password() -> str:
+    """A password that is typed twice at a terminal, or the first line of standard input."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().removesuffix("\n")
+    password = getpass("Password: ")
+    if getpass("Again: ") != password:
+        raise CommandError("The passwords are not the same.")
+    return password
 
 
 def write_output(path: Path | None, text: str, failure: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from getpass import getpass
 
 import bcrypt
 
 from ophion.cli.command import Command, Session
+from ophion.cli.files import read_password
 from ophion.errors import CommandError
 from ophion.runtime.options import option
 
@@ -45,12 +45,7 @@ def _password(options: HashOptions) -> str:
     if options.password is not None:
         print("Warning: a password on the command line is seen by others on this machine.", file=sys.stderr)
         return options.password
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().removesuffix("\n")
-    password = getpass("Password: ")
-    if getpass("Again: ") != password:
-        raise CommandError("The passwords are not the same.")
-    return password
+    return read_password()
 
 
 COMMANDS = (

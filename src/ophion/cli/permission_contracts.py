@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
+from ophion.cli.rpc_node import RpcNode
 from ophion.errors import CommandError
-from ophion.native.crypto import PrivateKey, keccak256
+from ophion.native.crypto import keccak256
 from ophion.permissions.contract_abi import (
     ADMIN,
     RULES,
@@ -24,68 +20,10 @@ from ophion.permissions.contract_abi import (
     read_packed_node,
 )
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
-from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 
-_TIMEOUT_S: Final = 30.0
-_POLL_S: Final = 0.2
 _WORD: Final = 32
-
-
-class RpcNode:
-    """A node that is asked over HTTP."""
-
-    def __init__(self, url: str, token: str | None = None) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise CommandError(f"{url} is not the address of a JSON-RPC service: http:// or https:// is expected")
-        self._url = url
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-
-    def ask(self, method: str, *params: Any) -> Any:
-        """The result; `CommandError` with the words of the node, or why it cannot be reached."""
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        request = urllib.request.Request(self._url, body, self._headers)
-        try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
-                answer = json.loads(response.read())
-        except urllib.error.HTTPError as error:
-            raise CommandError(f"The node at {self._url} answers {error.code} {error.reason}.") from None
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            raise CommandError(f"The node at {self._url} cannot be asked: {reason}.") from None
-        failure = answer.get("error") if isinstance(answer, dict) else {"message": "no JSON-RPC answer"}
-        if failure:
-            why = failure.get("data")
-            more = f" ({why})" if isinstance(why, str) and not why.startswith("0x") else ""
-            raise CommandError(f"{method}: {failure.get('message')}{more}")
-        return answer.get("result")
-
-    def call(self, to: Address, data: bytes) -> bytes:
-        """The answer of a contract at the head."""
-        return bytes.fromhex(self.ask("eth_call", {"to": _hex(to), "data": _hex(data)}, "latest")[2:])
-
-    def send(self, key: PrivateKey, to: Address, data: bytes, limit_s: float) -> int:
-        """Send a transaction and wait for its block, whose number is returned."""
-        sender = _hex(key.address)
-        call = {"from": sender, "to": _hex(to), "data": _hex(data)}
-        gas = int(self.ask("eth_estimateGas", call), 16) * 5 // 4
-        nonce = int(self.ask("eth_getTransactionCount", sender, "pending"), 16)
-        price, chain_id = int(self.ask("eth_gasPrice"), 16), int(self.ask("eth_chainId"), 16)
-        fields = [rlp.scalar(nonce), rlp.scalar(price), rlp.scalar(gas), to, b"", data]
-        signature = key.sign(keccak256(rlp.encode([*fields, rlp.scalar(chain_id), b"", b""])))
-        v, r, s = signature[64] + 35 + 2 * chain_id, signature[:32].lstrip(b"\0"), signature[32:64].lstrip(b"\0")
-        tx_hash = self.ask("eth_sendRawTransaction", _hex(rlp.encode([*fields, rlp.scalar(v), r, s])))
-        deadline = time.monotonic() + limit_s
-        while time.monotonic() < deadline:
-            receipt = self.ask("eth_getTransactionReceipt", tx_hash)
-            if receipt is not None:
-                number = int(receipt["blockNumber"], 16)
-                if receipt.get("status") != "0x1":
-                    raise CommandError(f"Transaction {tx_hash} failed in block {number}: nothing was changed.")
-                return number
-            time.sleep(_POLL_S)
-        raise CommandError(f"Transaction {tx_hash} is not in a block after {limit_s:.0f} s; it may still be mined.")
 
 
 class RulesContracts:
@@ -176,7 +114,3 @@ def _selector(signature: str) -> bytes:
 def _addresses(answer: bytes) -> list[Address]:
     count = int.from_bytes(answer[32:64], "big")
     return [answer[64 + 32 * position + 12 : 96 + 32 * position] for position in range(count)]
-
-
-def _hex(data: bytes) -> str:
-    return "0x" + data.hex()

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from ophion.cli.command import Command, Session
 from ophion.cli.files import parse_json, read_input, write_output
-from ophion.cli.permission_contracts import RpcNode, RulesContracts, account_call
+from ophion.cli.permission_contracts import RulesContracts, account_call
+from ophion.cli.rpc_node import NodeOptions, RpcNode
 from ophion.errors import CommandError
 from ophion.node.keyfile import load_key
 from ophion.permissions.contract_genesis import (
@@ -63,13 +64,9 @@ class GenesisOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkOptions:
+class NetworkOptions(NodeOptions):
     """Options."""
 
-    rpc: str = option(
-        "--rpc", default="http://127.0.0.1:8545", metavar="URL", help="JSON-RPC over HTTP of a node of the network."
-    )
-    token_file: Path | None = option("--token-file", default=None, help="File with a token for that node.")
     accounts_contract: Address = option(
         "--accounts-contract",
         default=ACCOUNT_INGRESS,
@@ -290,10 +287,7 @@ def _read(word: str) -> Address | Enode:
 
 
 def _contracts(options: NetworkOptions) -> RulesContracts:
-    token = None
-    if options.token_file is not None:
-        token = read_input(options.token_file, "Unable to read the token.").strip()
-    return RulesContracts(RpcNode(options.rpc, token), options.accounts_contract, options.nodes_contract)
+    return RulesContracts(options.node(), options.accounts_contract, options.nodes_contract)
 
 
 COMMANDS = (

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import time
-from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ophion.cli.command import Command, Nothing, Session
-from ophion.cli.files import read_input
-from ophion.cli.permission_contracts import RpcNode
 from ophion.cli.privacy_keygen import KEYGEN
+from ophion.cli.rpc_node import NodeOptions, RpcNode
+from ophion.enclave import texts
+from ophion.enclave.contract import KEY_SIZE
 from ophion.enclave.group_ids import legacy_id
+from ophion.enclave.texts import base64_text
 from ophion.errors import CommandError
 from ophion.native.failures import translated
 from ophion.native.privacy import PrivateLedger, sign_private_transaction
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.keyfile import load_key
-from ophion.primitives.hexcodec import HexError, parse_data_lenient
+from ophion.primitives.hexcodec import HexError, data, parse_data_lenient
 from ophion.primitives.types import Address
 from ophion.runtime.options import at_least, option, read_address
 
-_KEY_SIZE: Final = 32
 _POLL_S: Final = 0.1
 _GAS: Final = 3_000_000
 
@@ -30,12 +30,9 @@ _GAS: Final = 3_000_000
 def read_key(text: str) -> bytes:
     """A key or an id of a group, in base64."""
     try:
-        key = b64decode(text, validate=True)
+        return texts.read_key(text)
     except ValueError:
-        key = b""
-    if len(key) != _KEY_SIZE:
-        raise ValueError(f"'{text}' is not base64 of {_KEY_SIZE} bytes")
-    return key
+        raise ValueError(f"'{text}' is not base64 of {KEY_SIZE} bytes") from None
 
 
 def _read_data(text: str) -> bytes:
@@ -43,21 +40,6 @@ def _read_data(text: str) -> bytes:
         return parse_data_lenient(text)
     except HexError as error:
         raise ValueError(str(error)) from None
-
-
-@dataclass(frozen=True, slots=True)
-class NodeOptions:
-    """Options."""
-
-    rpc: str = option("--rpc", default="http://127.0.0.1:8545", metavar="URL", help="JSON-RPC over HTTP of the node.")
-    token_file: Path | None = option("--token-file", default=None, help="File with a token for that node.")
-
-    def node(self) -> RpcNode:
-        """The node that is asked."""
-        token = None
-        if self.token_file is not None:
-            token = read_input(self.token_file, "Unable to read the token.").strip()
-        return RpcNode(self.rpc, token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +102,7 @@ def send(options: SendOptions, session: Session) -> int:
     if private_from is None:
         private_from = read_key(node.ask("priv_status")["keys"][0])
     group = options.group or legacy_id([private_from, *options.private_for])
-    nonce = node.ask("priv_getTransactionCount", _hex(key.address), b64encode(group).decode())
+    nonce = node.ask("priv_getTransactionCount", data(key.address), base64_text(group))
     raw = sign_private_transaction(
         key.secret(),
         nonce=int(nonce, 16),
@@ -133,9 +115,9 @@ def send(options: SendOptions, session: Session) -> int:
         privacy_group_id=options.group,
         chain_id=int(node.ask("eth_chainId"), 16),
     )
-    marker = node.ask("eea_sendRawTransaction", _hex(raw))
+    marker = node.ask("eea_sendRawTransaction", data(raw))
     print(f"marker      {marker}")
-    print(f"group       {b64encode(group).decode()}")
+    print(f"group       {base64_text(group)}")
     receipt = _receipt(node, marker, options.wait_s)
     print(f"block       {int(receipt['blockNumber'], 16)}")
     if receipt["contractAddress"] is not None:
@@ -159,8 +141,8 @@ def _receipt(node: RpcNode, marker: str, limit_s: int) -> dict[str, Any]:
 
 def call(options: CallOptions, session: Session) -> int:
     """Ask a contract in the state of a group."""
-    request = {"to": _hex(options.to), "data": _hex(options.data)}
-    print(options.node().ask("priv_call", b64encode(options.group).decode(), request, "latest"))
+    request = {"to": data(options.to), "data": data(options.data)}
+    print(options.node().ask("priv_call", base64_text(options.group), request, "latest"))
     return 0
 
 
@@ -174,10 +156,6 @@ def rebuild(options: Nothing, session: Session) -> int:
     print("Private states are forgotten. The node executes all private transactions again when it starts, and asks")
     print("the other members for payloads that it misses.")
     return 0
-
-
-def _hex(value: bytes) -> str:
-    return "0x" + value.hex()
 
 
 COMMANDS = (

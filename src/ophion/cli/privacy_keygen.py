@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from base64 import b64encode
 from dataclasses import dataclass
-from getpass import getpass
 from pathlib import Path
 
 from ophion.cli.command import Command, Session
+from ophion.cli.files import read_password
 from ophion.enclave.keyfile import new_pair, public_file_of, write_pair
+from ophion.enclave.texts import base64_text
 from ophion.errors import CommandError
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.operator_files import content_of
@@ -38,7 +38,7 @@ def keygen(options: KeygenOptions, session: Session) -> int:
     entropy = SystemEntropy()
     pair = new_pair(entropy)
     write_pair(options.target, pair, entropy, _password(options))
-    print(b64encode(pair.public).decode())
+    print(base64_text(pair.public))
     print(f"Private key in {options.target}, public key in {public_file_of(options.target)}.", file=sys.stderr)
     return 0
 
@@ -52,12 +52,8 @@ def _password(options: KeygenOptions) -> bytes | None:
         password = lines[0] if lines else b""
     elif not options.asks:
         return None
-    elif sys.stdin.isatty():
-        password = getpass("Password: ").encode()
-        if getpass("Again: ").encode() != password:
-            raise CommandError("The passwords are not the same.")
     else:
-        password = sys.stdin.readline().removesuffix("\n").encode()
+        password = read_password().encode()
     if not password:
         raise CommandError("The password is empty.")
     return password

@@ -7,121 +7,31 @@ import os
 import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from ophion.cli.command import Command, Session
+from ophion.cli.quickstart_options import LogOptions, PlaceOptions, ProxyOptions, RunOptions, UpOptions
 from ophion.errors import CommandError, ConfigError
 from ophion.gateway.site import Kind, Site
-from ophion.node.config import NodeConfig
 from ophion.quickstart import report
 from ophion.quickstart.blocks import heights
 from ophion.quickstart.commands import node_options, program, proxy_options, shown
 from ophion.quickstart.control import tell
-from ophion.quickstart.layout import HOST, Layout, lay_out
+from ophion.quickstart.layout import HOST, Layout, NodePorts, lay_out
 from ophion.quickstart.lock import Lock, Running, holder
 from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
-from ophion.quickstart.plan import DEFAULT_PERIOD_S, PROXY, Consensus, Plan
+from ophion.quickstart.plan import PROXY
 from ophion.quickstart.supervisor import Supervisor
 from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, Workdir, prepare
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.options import load, option, port, problems_of, read_flag, specs_of
+from ophion.runtime.options import problems_of
 
 _STOP_S: Final = 30.0
 _DETACHED_S: Final = 90.0
 _FOLLOW_S: Final = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceOptions:
-    """Options."""
-
-    directory: Path = option(
-        "--directory",
-        default=Path("ophion-quickstart"),
-        metavar="DIRECTORY",
-        help="Where the network is kept.",
-    )
-
-    @property
-    def place(self) -> Path:
-        return self.directory.resolve()
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions(PlaceOptions):
-    """Options."""
-
-    detach: bool = option(
-        "--detach", "-d", default=False, help="Go on in the background, once every node has its first block."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class UpOptions(RunOptions):
-    """Options."""
-
-    consensus: Consensus = option("--consensus", default=Consensus.QBFT, help="How blocks are made.")
-    validators: int | None = option(
-        "--validators", "--nodes", default=None, help="How many make them. (default: 4, on the dev network 1)"
-    )
-    port: int | None = option(
-        "--port",
-        default=None,
-        check=port,
-        help="Port of the one address; 0 takes a free one. (default: 8080, or a free one where that is taken)",
-    )
-    period_s: int = option(
-        "--block-period", default=DEFAULT_PERIOD_S, metavar="SECONDS", help="Seconds from block to block."
-    )
-    free_gas: bool = option("--free-gas", default=False, help="Transactions cost nothing.")
-    permissions: bool = option(
-        "--permissions", default=False, help="Only listed nodes connect, and only listed accounts send transactions."
-    )
-    privacy: bool = option(
-        "--privacy", default=False, help="Three members with private transactions between them; gas is free then."
-    )
-    print_commands: bool = option(
-        "--print-commands", default=False, help="Make the files, show the command of each process, and start nothing."
-    )
-
-    @property
-    def plan(self) -> Plan:
-        usual = 1 if self.consensus is Consensus.DEV else 4
-        count = usual if self.validators is None else self.validators
-        # a marker costs what its private transaction offers, which is usually nothing (operations.md 15.1)
-        is_free = self.free_gas or self.privacy
-        return Plan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
-
-    def problems(self) -> Iterator[str]:
-        yield from self.plan.problems()
-        if self.privacy:
-            yield from _said_of_privacy()
-
-
-def _said_of_privacy() -> list[str]:
-    """What a node would say to --privacy-enabled."""
-    flags = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
-    return problems_of(load(NodeConfig, [read_flag("--privacy-enabled", deque(), flags)]).config.privacy)
-
-
-@dataclass(frozen=True, slots=True)
-class LogOptions(PlaceOptions):
-    """Options."""
-
-    follow: bool = option("--follow", "-f", default=False, help="Go on with what comes, until Ctrl-C.")
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyOptions:
-    """Options."""
-
-    site: Path = option("--site", help="Description of the network, as `up` writes it.")
-    port: int = option("--port", default=8080, check=port, help="Port to listen on; 0 takes a free one.")
 
 
 def up(options: UpOptions, session: Session) -> int:
@@ -198,8 +108,8 @@ def _run(work: Workdir, lock: Lock) -> int:
     return 0 if is_well else 1
 
 
-async def _supervised(work: Workdir, layout: Layout, lock: Lock, ready: object) -> bool:
-    return await Supervisor(work, layout, lock, _say).run(ready)  # type: ignore[arg-type]
+async def _supervised(work: Workdir, layout: Layout, lock: Lock, ready: Callable[[], None]) -> bool:
+    return await Supervisor(work, layout, lock, _say).run(ready)
 
 
 def _say(line: str) -> None:
@@ -239,14 +149,17 @@ def _print_commands(work: Workdir) -> int:
     layout = lay_out(work.plan, installed()) if running is None else _layout_of(work, running)
     if running is None:
         work.furnish(layout)
-    _show_commands(work, layout)
+    for node in work.plan.nodes:
+        print(f"# {node.name}\n{shown(node_options(work.plan, layout, node, work.path))}\n")
+    print(f"# {PROXY}\n{shown(proxy_options(layout, work.path))}")
+    for tool, command in tool_commands(work.path, layout).items():
+        if tool in layout.tools:
+            print(f"\n# {tool}\n{command}")
     return 0
 
 
 def _layout_of(work: Workdir, running: Running) -> Layout:
     """The ports of a network that runs, from what it has written down."""
-    from ophion.quickstart.layout import NodePorts
-
     site = Site.read(work.path / "site.json")
     ports = {}
     for node in site.nodes:
@@ -256,15 +169,6 @@ def _layout_of(work: Workdir, running: Running) -> Layout:
         ports[node.name] = NodePorts(p2p, *(places[kind].port for kind in order))
     tools = {name: place.port for name, place in site.tools.items()}
     return Layout(ports, int(running.address.rpartition(":")[2]), tools)
-
-
-def _show_commands(work: Workdir, layout: Layout) -> None:
-    for node in work.plan.nodes:
-        print(f"# {node.name}\n{shown(node_options(work.plan, layout, node, work.path))}\n")
-    print(f"# {PROXY}\n{shown(proxy_options(layout, work.path))}")
-    for tool, command in tool_commands(work.path, layout).items():
-        if tool in layout.tools:
-            print(f"\n# {tool}\n{command}")
 
 
 def show(options: PlaceOptions, session: Session) -> int:

@@ -1,0 +1,100 @@
+"""Options of `ophion quickstart`, and the network they ask for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ophion.node.config import NodeConfig
+from ophion.quickstart.plan import DEFAULT_PERIOD_S, Consensus, Plan
+from ophion.runtime.options import load, option, port, problems_of, read_flag, specs_of
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOptions:
+    """Options."""
+
+    directory: Path = option(
+        "--directory",
+        default=Path("ophion-quickstart"),
+        metavar="DIRECTORY",
+        help="Where the network is kept.",
+    )
+
+    @property
+    def place(self) -> Path:
+        return self.directory.resolve()
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions(PlaceOptions):
+    """Options."""
+
+    detach: bool = option(
+        "--detach", "-d", default=False, help="Go on in the background, once every node has its first block."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions(RunOptions):
+    """Options."""
+
+    consensus: Consensus = option("--consensus", default=Consensus.QBFT, help="How blocks are made.")
+    validators: int | None = option(
+        "--validators", "--nodes", default=None, help="How many make them. (default: 4, on the dev network 1)"
+    )
+    port: int | None = option(
+        "--port",
+        default=None,
+        check=port,
+        help="Port of the one address; 0 takes a free one. (default: 8080, or a free one where that is taken)",
+    )
+    period_s: int = option(
+        "--block-period", default=DEFAULT_PERIOD_S, metavar="SECONDS", help="Seconds from block to block."
+    )
+    free_gas: bool = option("--free-gas", default=False, help="Transactions cost nothing.")
+    permissions: bool = option(
+        "--permissions", default=False, help="Only listed nodes connect, and only listed accounts send transactions."
+    )
+    privacy: bool = option(
+        "--privacy", default=False, help="Three members with private transactions between them; gas is free then."
+    )
+    print_commands: bool = option(
+        "--print-commands", default=False, help="Make the files, show the command of each process, and start nothing."
+    )
+
+    @property
+    def plan(self) -> Plan:
+        usual = 1 if self.consensus is Consensus.DEV else 4
+        count = usual if self.validators is None else self.validators
+        # a marker costs what its private transaction offers, which is usually nothing (operations.md 15.1)
+        is_free = self.free_gas or self.privacy
+        return Plan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
+
+    def problems(self) -> Iterator[str]:
+        yield from self.plan.problems()
+        if self.privacy:
+            yield from _said_of_privacy()
+
+
+def _said_of_privacy() -> list[str]:
+    """What a node would say to --privacy-enabled."""
+    flags = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+    return problems_of(load(NodeConfig, [read_flag("--privacy-enabled", deque(), flags)]).config.privacy)
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions(PlaceOptions):
+    """Options."""
+
+    follow: bool = option("--follow", "-f", default=False, help="Go on with what comes, until Ctrl-C.")
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyOptions:
+    """Options."""
+
+    site: Path = option("--site", help="Description of the network, as `up` writes it.")
+    port: int = option("--port", default=8080, check=port, help="Port to listen on; 0 takes a free one.")
