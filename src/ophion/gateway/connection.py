@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final, cast
 
-from ophion.gateway.heads import handshake
+from ophion.gateway.heads import handshake, target_of
 from ophion.gateway.paths import Passage, Paths
 from ophion.gateway.tunnel import Tunnel
 from ophion.gateway.upstream import UpstreamConnection
@@ -120,8 +120,7 @@ class GatewayConnection(HttpConnection):
         if not isinstance(way, Passage):
             return way
         self._work_with(way)
-        target = request.path + b"?" + request.query if request.query else request.path
-        if reader.is_usual(target):
+        if reader.is_usual(target_of(request.path, request.query)):
             self._learnable_size = len(request.body)
         return cast(Result, way.handle(request.body, self))
 
@@ -136,11 +135,10 @@ class GatewayConnection(HttpConnection):
         upstream = self._paths.socket(request.path) if request.method == b"GET" else None
         if upstream is None:
             return False
-        target = b"/?" + request.query if request.query else b"/"
         tunnel = Tunnel(
             self._transport,
             upstream,
-            handshake(target, upstream.host, request.headers),
+            handshake(target_of(b"/", request.query), upstream.host, request.headers),
             rest,
             self._policy.closed,  # type: ignore[arg-type]  # whoever has the place leaves it
             self._policy.commons.budget,

@@ -23,6 +23,11 @@ _NOT_ASKED: Final = _OF_THE_CONNECTION | {b"host", b"origin", b"content-length",
 _NOT_ANSWERED: Final = _OF_THE_CONNECTION | {b"content-length", b"content-type", b"date"}
 
 
+def target_of(path: bytes, query: bytes) -> bytes:
+    """What a request line names."""
+    return path + b"?" + query if query else path
+
+
 def request_head(method: bytes, target: bytes, host: bytes, headers: Mapping[bytes, bytes]) -> bytes:
     """The beginning of a head: everything but the length of the body and the empty line."""
     left_out = _NOT_ASKED | _named(headers.get(b"connection"))

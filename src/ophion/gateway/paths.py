@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from ophion.gateway.failures import failure
-from ophion.gateway.heads import request_head, with_body, with_length
+from ophion.gateway.heads import request_head, target_of, with_body, with_length
 from ophion.gateway.roll import NO_STORE, Roll
 from ophion.gateway.site import Kind, Site
 from ophion.gateway.upstream import Upstream
@@ -108,7 +108,7 @@ class Paths:
             upstream, path = route
             if request.method not in _METHODS:
                 return failure(upstream.kind, 405, f"{request.method.decode('latin-1')} is not passed on.")
-            head = request_head(request.method, _target(path, request.query), upstream.host, request.headers)
+            head = request_head(request.method, target_of(path, request.query), upstream.host, request.headers)
             has_body = request.body or request.method not in (b"GET", b"OPTIONS", b"DELETE")
             return upstream.ask(with_body(head, request.body) if has_body else head + b"\r\n")
         if request.method != b"GET":
@@ -129,7 +129,7 @@ class Paths:
         if route is None or isinstance(route, Response):
             return route
         upstream, path = route
-        head = request_head(b"POST", _target(path, request.query), upstream.host, request.headers)
+        head = request_head(b"POST", target_of(path, request.query), upstream.host, request.headers)
         if b"authorization" in request.headers:
             return Passage(upstream, head)  # not kept: it holds somebody's token
         key = b"%d %b" % (id(upstream), head)
@@ -210,7 +210,3 @@ class Paths:
         for upstream in self._upstreams():
             upstream.tick(_TICK_S)
         self._ticking = self._loop.call_later(_TICK_S, self._tick)
-
-
-def _target(path: bytes, query: bytes) -> bytes:
-    return path + b"?" + query if query else path

@@ -7,8 +7,6 @@ import errno
 from collections.abc import Callable
 from typing import Final
 
-from msgspec.structs import replace
-
 from ophion.gateway.connection import GatewayConnection
 from ophion.gateway.paths import Page, Paths
 from ophion.gateway.site import Site
@@ -57,7 +55,7 @@ class GatewayService(Listener[HttpConnection | Tunnel]):
             paths,
             HostList(self._hosts),
             PageOrigins((), self._hosts, lambda: self.port),
-            replace(self._limits),
+            self._limits,
             PlainHeads(),
             self.places.admit,
             self.places.leave,

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias, TypeVar
-from urllib.parse import parse_qs
 
 import orjson
 
@@ -33,7 +32,6 @@ QUERY_PERMISSION: Final = "eth_graphql"
 SEND_PERMISSION: Final = "eth_sendRawTransaction"
 
 _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
-_MOST_FIELDS: Final = 16
 _LOGIN_PATH: Final = b"/login"
 _LONG_REQUEST: Final = 8 * 1024
 """A request longer than this is read in the lane: checking a bad one may take many milliseconds."""
@@ -111,7 +109,7 @@ class GraphqlApplication:
         """The root for load balancers and people, the login, the files of the page, and nothing else."""
         is_get = request.method == b"GET"
         if request.path == b"/":
-            if is_get and not _wants_page(request):
+            if is_get and not request.wants_html:
                 return Response(201)
             if is_get or request.method == b"POST":
                 return Response(308, headers=b"Location: /graphql\r\n")
@@ -124,10 +122,10 @@ class GraphqlApplication:
 
     def _get(self, request: Request) -> Result:
         try:
-            fields = parse_qs(request.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            fields = request.fields()
         except ValueError:
             return _bad("the query has too many fields")
-        if "query" not in fields and _wants_page(request):
+        if "query" not in fields and request.wants_html:
             page = page_file(PAGE_PATH, request.headers)
             assert page is not None, "the page is part of this package"
             return page
@@ -290,10 +288,6 @@ class GraphqlApplication:
 
         task.add_done_callback(finish)
         return pending
-
-
-def _wants_page(request: Request) -> bool:
-    return b"text/html" in request.headers.get(b"accept", b"")
 
 
 def _response(status: int, body: bytes | GraphqlText) -> Response:

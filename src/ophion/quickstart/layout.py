@@ -49,6 +49,10 @@ class Layout(Struct, frozen=True):
         """The one address of the network, without a scheme."""
         return f"{HOST}:{self.proxy}"
 
+    def tool_port(self, name: str) -> int:
+        """Where a tool listens, or would listen if it were installed."""
+        return self.tools.get(name, _TOOL_PORTS[name])
+
 
 def lay_out(plan: Plan, tools: tuple[str, ...]) -> Layout:
     """Ports that nobody else has at this moment; `CommandError` when the one that was asked for is taken."""

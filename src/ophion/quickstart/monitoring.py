@@ -33,7 +33,7 @@ def write_configuration(directory: Path, layout: Layout) -> None:
     scrape = {"global": {"scrape_interval": "15s", "evaluation_interval": "15s"}, "scrape_configs": jobs}
     # JSON is YAML too, and needs nobody to write it
     (folder / "prometheus.yml").write_text(json.dumps(scrape, indent=2) + "\n")
-    prometheus = layout.tools.get("prometheus", 9090)
+    prometheus = layout.tool_port("prometheus")
     source = {
         "name": "Prometheus",
         "type": "prometheus",
@@ -50,7 +50,7 @@ def write_configuration(directory: Path, layout: Layout) -> None:
     lines = [
         "[server]",
         f"http_addr = {HOST}",
-        f"http_port = {layout.tools.get('grafana', 3000)}",
+        f"http_port = {layout.tool_port('grafana')}",
         f"root_url = http://{layout.address}/grafana/",
         "[auth.anonymous]",
         "enabled = true",
@@ -65,7 +65,7 @@ def write_configuration(directory: Path, layout: Layout) -> None:
 def commands(directory: Path, layout: Layout) -> dict[str, str]:
     """How each tool is started with this configuration."""
     folder = directory / FOLDER
-    port = layout.tools.get("prometheus", 9090)
+    port = layout.tool_port("prometheus")
     return {
         "prometheus": (
             f"prometheus --config.file={folder / 'prometheus.yml'} --storage.tsdb.path={folder / 'prometheus'}"

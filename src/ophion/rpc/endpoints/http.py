@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Final
-from urllib.parse import parse_qs
 
 from ophion.rpc.endpoints.guarded import Guarded
 from ophion.rpc.endpoints.health import Health
-from ophion.rpc.endpoints.page import page, wants_page
+from ophion.rpc.endpoints.page import page
 from ophion.rpc.questions.context import Endpoint
 from ophion.rpc.transport.http.policy import Guard, Result
 from ophion.rpc.transport.http.wire import JSON, Request, Response
@@ -16,8 +15,6 @@ from ophion.rpc.transport.replies import Reply
 
 _UP: Final = Response(200, (b'{"status":"UP"}',), JSON)
 _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
-_MOST_FIELDS: Final = 16
-"""Of a query; the ten thousands that a head has room for would hold the loop for some hundredths of a second."""
 
 
 class RpcApplication:
@@ -39,7 +36,7 @@ class RpcApplication:
         if request.path == b"/liveness" and request.method == b"GET":
             return _UP
         if request.path == b"/readiness" and request.method == b"GET":
-            return _UP if self._is_ready(request.query) else _DOWN
+            return _UP if self._is_ready(request) else _DOWN
         if request.path == b"/login" and request.method == b"POST":
             if self._door is not None:
                 return self._door.login(request)
@@ -47,12 +44,12 @@ class RpcApplication:
         if request.path != b"/":
             return Response(404)
         if request.method == b"GET":
-            return page(request, self._endpoints()) if wants_page(request) else Response(201)
+            return page(request, self._endpoints()) if request.wants_html else Response(201)
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 
-    def _is_ready(self, query: bytes) -> bool:
+    def _is_ready(self, request: Request) -> bool:
         try:
-            fields = parse_qs(query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            fields = request.fields()
             return self._health.is_ready(
                 min_peers=int(fields.get("minPeers", ["1"])[-1]),
                 max_blocks_behind=int(fields.get("maxBlocksBehind", ["2"])[-1]),

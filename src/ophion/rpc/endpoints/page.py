@@ -37,11 +37,6 @@ little to see here.</p>
 """
 
 
-def wants_page(request: Request) -> bool:
-    """Whether a browser asks; programs that take anything are not browsers."""
-    return b"text/html" in request.headers.get(b"accept", b"").lower()
-
-
 def page(request: Request, endpoints: Mapping[str, Endpoint]) -> Response:
     """The page, with links to what else this node serves, under the name the browser knows it by."""
     from html import escape  # seldom needed, and its table of characters takes long to load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.rpc.endpoints.page import page, wants_page
+from ophion.rpc.endpoints.page import page
 from ophion.rpc.questions.context import Endpoint
 from ophion.rpc.transport.http.wire import Request
 
@@ -21,7 +21,7 @@ def asked(accept: bytes | None, host: bytes = b"localhost:8545") -> Request:
     [(None, False), (b"*/*", False), (b"application/json", False), (BROWSER, True), (b"Text/HTML", True)],
 )
 def test_only_browsers_want_a_page(accept: bytes | None, wants: bool) -> None:
-    assert wants_page(asked(accept)) is wants
+    assert asked(accept).wants_html is wants
 
 
 def test_the_page_leads_to_what_else_there_is() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final, TypeAlias
+from urllib.parse import parse_qs
 
 from msgspec import Struct
 
@@ -23,6 +24,8 @@ _REASONS: Final[Mapping[int, bytes]] = {status.value: status.phrase.encode() for
 
 GZIP: Final = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_MOST_FIELDS: Final = 16
+"""Of a query; the ten thousands that a head has room for would hold the loop for some hundredths of a second."""
 
 
 class Request(Struct):
@@ -36,6 +39,15 @@ class Request(Struct):
     body: bytes
     address: str = ""
     """The machine it came from, where it matters: for anything but `POST /`."""
+
+    @property
+    def wants_html(self) -> bool:
+        """Whether a browser asks; programs that take anything are not browsers."""
+        return b"text/html" in self.headers.get(b"accept", b"").lower()
+
+    def fields(self) -> dict[str, list[str]]:
+        """The fields of the query; `ValueError` where there are too many."""
+        return parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
 
 
 class Response(Struct, frozen=True):
