@@ -41,7 +41,7 @@ from ophion.runtime.garbage import settle_down
 from ophion.runtime.lanes import Lanes, ThreadLanes
 from ophion.runtime.log_file import LogFile
 from ophion.runtime.options import Loaded, problems_of
-from ophion.runtime.supervisor import Supervisor
+from ophion.runtime.supervisor import Supervisor, stop_signals
 from ophion.version import client_version
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def run_node(loaded: Loaded[NodeConfig]) -> int:
     problems = problems_of(config)
     if problems:
         raise ConfigError(problems)
-    for number in _stop_signals():
+    for number in stop_signals():
         # until the services run, everything is undone as after Ctrl-C
         signal.signal(number, _interrupt)
     _configure_logs(config)
@@ -118,7 +118,7 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
             ]
         )
         loop = asyncio.get_running_loop()
-        for number in _stop_signals():
+        for number in stop_signals():
             loop.add_signal_handler(number, supervisor.stop)
         await supervisor.run(lambda: _started(config, genesis, core, interface, directory.path))
         log.info("Stopped.")
@@ -190,12 +190,6 @@ async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: 
         sys.stdout.write("\n" + banner(summary) + "\n")
         sys.stdout.flush()
     settle_down()
-
-
-def _stop_signals() -> list[signal.Signals]:
-    """What asks a node to stop: also the end of its terminal, unless it was started to outlive that (nohup)."""
-    outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [signal.SIGINT, signal.SIGTERM] + ([] if outlives_terminal else [signal.SIGHUP])
 
 
 def _interrupt(number: int, frame: object) -> None:

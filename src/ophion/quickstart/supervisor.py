@@ -23,6 +23,7 @@ from ophion.quickstart.layout import Layout
 from ophion.quickstart.lock import Lock, Running
 from ophion.quickstart.plan import PROXY, Consensus
 from ophion.quickstart.workdir import CONTROL, Workdir
+from ophion.runtime.supervisor import stop_signals
 
 _FIRST_BLOCK_S: Final = 60.0
 _POLL_S: Final = 0.1
@@ -50,8 +51,7 @@ class Supervisor:
     async def run(self, ready: Callable[[], None]) -> bool:
         """Start everything, call `ready` when every node has a new block, wait for the end; whether all went well."""
         loop = asyncio.get_running_loop()
-        outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # as nohup starts it
-        for number in (signal.SIGINT, signal.SIGTERM, *(() if outlives_terminal else (signal.SIGHUP,))):
+        for number in stop_signals():
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGCHLD, self._notice)
         orders = await listen(self._work.path, self._order)
