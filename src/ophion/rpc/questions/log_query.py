@@ -1,11 +1,12 @@
 """Filter objects: which logs a client wants (json-rpc.md 3.5).
 
 One decoder serves `eth_getLogs`, `eth_newFilter` and the `logs` subscription, so a filter means the same wherever it is
-used. Matching itself happens in the extension; `matches` is the same rule for the few logs that are in Python already.
+used. Matching itself happens in the extension; `matches` is the same rule for private logs, which are in Python.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -15,7 +16,6 @@ from ophion.primitives.types import Address, BlockTag, Hash32
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.language.wire_types import Wire, decode_address, decode_block_number, decode_hash
 
-MAX_TOPICS: Final = 4
 _BYTES_OF_A_QUERY: Final = 512
 _BYTES_OF_A_WORD: Final = 80
 
@@ -42,6 +42,14 @@ class LogQuery(Struct, frozen=True):
     def takes_block(self, number: int) -> bool:
         """Whether a block arriving from now on can be of interest: `toBlock` ends it, `fromBlock` plays no part."""
         return not isinstance(self.to_block, int) or number <= self.to_block
+
+    def matches(self, address: Address, topics: Sequence[Hash32]) -> bool:
+        """Whether a log with these is wanted, wherever it stands."""
+        if self.addresses and address not in self.addresses:
+            return False
+        if len(self.topics) > len(topics):
+            return False
+        return all(wanted is None or topic in wanted for wanted, topic in zip(self.topics, topics, strict=False))
 
 
 def decode_log_query(value: object) -> LogQuery:

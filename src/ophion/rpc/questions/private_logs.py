@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _BLOCKS_AT_ONCE: Final = 1024
 
-Log = tuple[bytes, list[bytes], bytes]
-
 
 class PrivateQuery(LogQuery, frozen=True):
     """Which logs of which group."""
@@ -45,16 +43,6 @@ PrivateSearchParam = Annotated[
     LogQuery,
     Wire("filter", "filter object; fromBlock is the first block by default", {"type": "object"}, decode_private_search),
 ]
-
-
-def matches(query: LogQuery, log: Log) -> bool:
-    """Whether a log is asked for."""
-    address, topics, _ = log
-    if query.addresses and address not in query.addresses:
-        return False
-    if len(query.topics) > len(topics):
-        return False
-    return all(wanted is None or topic in wanted for wanted, topic in zip(query.topics, topics, strict=False))
 
 
 async def search(ctx: RpcContext, query: PrivateQuery) -> list[dict[str, Any]]:
@@ -109,4 +97,8 @@ def marker_logs(
     if record is None or not record.logs:
         return []
     objects = log_objects(record, replace(place, index=record.index), is_removed)
-    return [shown for log, shown in zip(record.logs, objects, strict=True) if matches(query, log)]
+    return [
+        shown
+        for (address, topics, _), shown in zip(record.logs, objects, strict=True)
+        if query.matches(address, topics)
+    ]
