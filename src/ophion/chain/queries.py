@@ -247,10 +247,6 @@ class Queries:
             self._next = NextBlock(header, block_env(self.spec, self.chain.rules, header, beneficiary))
         return self._next
 
-    def next_env(self) -> BlockEnv:
-        """Environment of the next block on the head."""
-        return self.next_block().env
-
     def next_base_fee(self) -> int | None:
         """Base fee of the next block; None before London."""
         return self.next_block().header.base_fee_per_gas

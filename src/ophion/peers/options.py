@@ -156,11 +156,15 @@ class PeerConfig:
         metavar="NAME",
         help="A name shown in this node's client name, for example ophion/validator-1/v…",
     )
-    sync_mode: SyncMode = option("--sync-mode", default=SyncMode.FULL, help="How the chain is fetched from peers.")
+    sync_mode: SyncMode = option(
+        "--sync-mode",
+        default=SyncMode.FULL,
+        help="Accepted for old command lines: every block is fetched and executed, also with FAST.",
+    )
     fast_sync_min_peers: int = option(
         "--fast-sync-min-peers",
         default=5,
         check=at_least(1),
         needs=("--sync-mode", SyncMode.FAST),
-        help="Peers needed before a fast synchronisation begins.",
+        help="Accepted for old command lines; has no effect.",
     )

@@ -56,8 +56,5 @@ EMPTY_OMMERS_HASH: Hash32 = bytes.fromhex("1dcc4de8dec75d7aab85b567b6ccd41ad3124
 EMPTY_REQUESTS_HASH: Hash32 = bytes.fromhex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 """SHA-256 of nothing: the requests hash of a block without requests (EIP-7685)."""
 
-MAX_U64 = 2**64 - 1
-MAX_U256 = 2**256 - 1
-
 WEI_PER_ETHER = 10**18
 WEI_PER_GWEI = 10**9

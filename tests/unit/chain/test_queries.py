@@ -238,9 +238,9 @@ def test_the_next_block_has_prices_and_an_environment(tmp_path: Path) -> None:
         assert queries.next_blob_base_fee() == 1
         assert queries.next_block() is queries.next_block()
         assert queries.next_block().header.number == 1
-        before = queries.next_env()
+        before = queries.next_block().env
         await core.seal()
-        assert queries.next_env() is not before
+        assert queries.next_block().env is not before
         assert queries.max_blob_gas(queries.head.header) == 9 * 2**17
 
     told(tmp_path, story)

@@ -17,7 +17,6 @@ from ophion.primitives import rlp
 from ophion.primitives.enode import NODE_ID_LENGTH
 
 VERSION: Final = 4
-MAX_DATAGRAM: Final = 1280
 _HASH_LENGTH: Final = 32
 _NUMBER_LENGTH: Final = 8
 
