@@ -39,6 +39,15 @@ def test_who_reaches_one_interface_reaches_all(tmp_path: Path) -> None:
         node.wait()
 
 
+def test_every_interface_says_once_that_it_is_open_and_json_rpc_says_it_last(tmp_path: Path) -> None:
+    page = ("--page-http-enabled", "--page-http-port=0", "--graphql-http-port=0", "--metrics-port=0", "--rpc-ws-port=0")
+    with NodeProcess(tmp_path / "data", "--network=dev", "--p2p-enabled=false", *SERVICES[1:], *page) as node:
+        opened = [line.split(" | ")[-1] for line in node.output().splitlines() if "started and listening" in line]
+    assert len(opened) == len(SERVICES) + 1
+    assert opened[-1].startswith("JsonRPC service")
+    assert sum(line.startswith("Page service") for line in opened) == 1
+
+
 def get(port: int, **headers: str) -> tuple[int, str, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:

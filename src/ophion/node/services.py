@@ -270,12 +270,12 @@ def build_interface(
         services.append(reached)
     if enclave is not None and config.enclave.peer_urls:
         services.append(_distant(config, enclave, clock, entropy))
-    for one in listening.values():
-        one.waits_to_open = True
     if config.page.enabled:
         # the last one: it asks the others for their ports
         page = listening["page"] = _page(config, genesis, commons, listening, peers)
         services.append(page)
+    for one in listening.values():
+        one.waits_to_open = True
     return Interface(tuple(services), listening, peers)
 
 
