@@ -14,6 +14,8 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from ophion.chain.chain import Chain
 from ophion.native.failures import NativeError
 from ophion.native.store import Pruning, Store
@@ -49,19 +51,37 @@ class Step:
         self.has_more = self._part(self._most)
 
 
+class Dropped(Struct):
+    """What was done since the start."""
+
+    rounds: int = 0
+    """Those that began."""
+    sweeps: int = 0
+    """Those that came so far that they could delete."""
+    marked: int = 0
+    """Trie nodes that stayed, of all rounds together."""
+    freed: int = 0
+    """Trie nodes that went."""
+    states: int = 0
+    """States that went."""
+    failures: int = 0
+    is_running: bool = False
+
+
 class PruningRounds:
     """Knows when a round is due, and what its steps are."""
 
     def __init__(self, store: Store, keep: int) -> None:
         """States of the head and of `keep` blocks before it stay."""
         self._store = store
-        self._keep = keep
+        self.keep = keep
+        self.dropped = Dropped()
         self._written_before: int | None = None
         self._stayed = 0
 
     def is_due(self, head: int) -> bool:
         """Whether enough could be dropped; at the first question after a start that is not known, so it is tried."""
-        if head <= self._keep:
+        if head <= self.keep:
             return False
         if self._written_before is None:
             return True
@@ -76,8 +96,10 @@ class PruningRounds:
             begun.append(self._store.begin_pruning(oldest))
             return False
 
-        yield Step(False, begin, head - self._keep)  # reads as many headers as states are kept
-        round = begun[0]
+        yield Step(False, begin, head - self.keep)  # reads as many headers as states are kept
+        round, done = begun[0], self.dropped
+        done.rounds += 1
+        marked, freed, states = done.marked, done.freed, done.states
         parts: tuple[tuple[bool, Callable[[int], bool], int], ...] = (
             (True, round.forget, _STATES_A_STEP),
             (False, round.mark, _READ_A_STEP),
@@ -85,8 +107,11 @@ class PruningRounds:
         )
         for writes, part, most in parts:
             step = Step(writes, part, most)
+            done.sweeps += part == round.sweep
             while step.has_more:
                 yield step
+                done.marked, done.freed = marked + round.marked, freed + round.freed
+                done.states = states + round.forgotten
         self._written_before, self._stayed = written, round.marked
         log.info("old states dropped states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
 
@@ -106,7 +131,7 @@ class StatePruner:
         self._chain = chain
         self._lanes = lanes
         self._clock = clock
-        self._rounds = PruningRounds(chain.store, keep)
+        self.rounds = PruningRounds(chain.store, keep)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Look after every block whether a round is due."""
@@ -114,19 +139,24 @@ class StatePruner:
         ready()
         try:
             async for _ in blocks:
-                if self._rounds.is_due(self._chain.head.number):
+                if self.rounds.is_due(self._chain.head.number):
                     await self._round()
         finally:
             blocks.close()
 
     async def _round(self) -> None:
         """One round, which leaves most of the time to everybody else."""
+        dropped = self.rounds.dropped
+        dropped.is_running = True
         try:
-            for step in self._rounds.steps(self._chain.head.number):
+            for step in self.rounds.steps(self._chain.head.number):
                 lane = self._lanes.write if step.writes else self._lanes.prune
                 began = self._clock.monotonic()
                 await lane.run(step.take)
                 await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
             # the chain does not depend on it: whatever is wrong stops the next commit, or is named by the check
+            dropped.failures += 1
             log.error("old states were not dropped error=%s; run `ophion storage check`", error)
+        finally:
+            dropped.is_running = False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent, Reorged
+from ophion.chain.pruning import PruningRounds
 from ophion.chain.queries import Queries
 from ophion.pool.events import Added, PoolEvent
 from ophion.pool.pool import TxPool
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ophion.peers.service import PeerService
     from ophion.privacy.follower import Follower
 
-_LANES = ("write", "build", "read", "trace", "peers", "private", "mine")
+_LANES = ("write", "build", "read", "trace", "peers", "private", "prune", "mine")
 
 
 def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> None:
@@ -71,6 +72,25 @@ def declare_storage(registry: MetricsRegistry, database: Path) -> None:
     """What the database takes; its file has holes, so its length says nothing."""
     registry.gauge(Category.BLOCKCHAIN, "database_bytes", "Disk that the database takes.").watch(
         lambda: database.stat().st_blocks * 512 if database.exists() else 0
+    )
+
+
+def declare_pruning(registry: MetricsRegistry, rounds: PruningRounds) -> None:
+    """How old states are dropped; the first four have the names of the original."""
+    category, dropped = Category.PRUNER, rounds.dropped
+
+    def counter(name: str, help: str, source: Callable[[], float]) -> None:
+        registry.counter(category, name, help).watch(source)
+
+    counter("mark_operations_total", "Rounds of dropping old states that began.", lambda: dropped.rounds)
+    counter("marked_nodes_total", "Trie nodes that stayed in these rounds.", lambda: dropped.marked)
+    counter("sweep_operations_total", "Rounds that came to delete trie nodes.", lambda: dropped.sweeps)
+    counter("swept_nodes_total", "Trie nodes that were deleted.", lambda: dropped.freed)
+    counter("states_dropped_total", "States of blocks that were dropped.", lambda: dropped.states)
+    counter("failures_total", "Rounds that ended with an error.", lambda: dropped.failures)
+    registry.gauge(category, "running", "1 while a round is under way.").watch(lambda: int(dropped.is_running))
+    registry.gauge(category, "history_blocks", "Blocks before the head whose states are kept.").watch(
+        lambda: rounds.keep
     )
 
 

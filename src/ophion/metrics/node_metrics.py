@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from ophion.chain.chain import Chain
+from ophion.chain.pruning import PruningRounds
 from ophion.chain.queries import Queries
 from ophion.metrics.families import (
     declare_chain,
@@ -19,6 +20,7 @@ from ophion.metrics.families import (
     declare_peers,
     declare_pool,
     declare_privacy,
+    declare_pruning,
     declare_storage,
 )
 from ophion.metrics.process import declare_process
@@ -69,6 +71,8 @@ class Watched(Struct, frozen=True):
     """The file that holds chain and state."""
     follower: Follower | None = None
     """Private transactions, where they are on."""
+    pruning: PruningRounds | None = None
+    """What drops old states, where not all are kept."""
 
 
 class NodeMetrics:
@@ -104,6 +108,8 @@ class NodeMetrics:
             lambda: watched.queries.head_number if network is None else network.sync.best_height,
             lambda: network is None or network.sync.is_in_sync(),
         )
+        if watched.pruning is not None:
+            declare_pruning(registry, watched.pruning)
         if watched.follower is not None:
             declare_privacy(registry, watched.follower)
         if network is not None:

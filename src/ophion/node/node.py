@@ -99,12 +99,14 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         enclave = _enclave(config, store, directory.path, lanes, entropy)
         network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions, enclave)
         privacy = None if enclave is None else _privacy(config, core, enclave, lanes, entropy)
+        kept = config.storage.states_kept
+        pruner = None if kept is None else StatePruner(core.chain, lanes, clock, kept)
+        pruning = None if pruner is None else pruner.rounds
         interface = build_interface(
-            config, genesis, core, key, lanes, clock, entropy, network, directory.path, enclave, privacy
+            config, genesis, core, key, lanes, clock, entropy, network, directory.path, enclave, privacy, pruning
         )
         with_peers = () if network is None else network.services
-        kept = config.storage.states_kept
-        upkeep = () if kept is None else (StatePruner(core.chain, lanes, clock, kept),)
+        upkeep = () if pruner is None else (pruner,)
         with_enclave = () if enclave is None or privacy is None else (enclave, privacy.follower)
         supervisor = Supervisor(
             [

@@ -48,6 +48,7 @@ from ophion.wallet.keyring import Keyring
 if TYPE_CHECKING:
     import ssl
 
+    from ophion.chain.pruning import PruningRounds
     from ophion.enclave.contract import Enclave
     from ophion.gateway.service import GatewayService
     from ophion.metrics.node_metrics import NodeMetrics
@@ -134,6 +135,7 @@ def build_interface(
     data_path: Path = Path(),
     enclave: Enclave | None = None,
     privacy: Privacy | None = None,
+    pruning: PruningRounds | None = None,
 ) -> Interface:
     """The services that the options ask for, on one set of methods."""
     peers = None if network is None else network.peers
@@ -198,6 +200,7 @@ def build_interface(
             network,
             database,
             None if privacy is None else privacy.follower,
+            pruning,
         )
         return NodeMetrics(watched, config.metrics.is_on)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from ophion.chain import pruning
 from ophion.chain.pruning import PruningRounds, StatePruner
@@ -276,6 +277,31 @@ def test_a_round_is_due_when_enough_was_written(tmp_path: Path, monkeypatch: pyt
     world.extend(*grown(world, 20, more[-1]))
     assert rounds.is_due(40)
     assert world.store.check(10) == []
+
+
+def test_what_was_dropped_is_counted(tmp_path: Path) -> None:
+    world = World(tmp_path / "db")
+    rounds = PruningRounds(world.store, 16)
+    blocks = grown(world, 20)
+    world.extend(*blocks)
+    before = nodes(world.store)
+    steps = rounds.steps(20)
+    next(steps).take()  # begin
+    next(steps).take()  # forget
+    next(steps)
+    assert (rounds.dropped.rounds, rounds.dropped.sweeps, rounds.dropped.states) == (1, 0, 3), "a round that goes on"
+    for step in steps:
+        step.take()
+    first = structs.replace(rounds.dropped)
+    assert (first.sweeps, first.freed) == (1, before - nodes(world.store))
+    assert first.marked > 0
+    world.extend(*grown(world, 4, blocks[-1]))
+    for step in rounds.steps(24):
+        step.take()
+    again = rounds.dropped
+    assert (again.rounds, again.sweeps, again.states, again.failures) == (2, 2, 7, 0)
+    assert again.marked > first.marked
+    assert again.freed > first.freed
 
 
 def test_a_node_drops_states_while_it_makes_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ophion.chain.pruning import PruningRounds
 from ophion.metrics.node_metrics import NodeMetrics, Watched
 from ophion.node.peering import Network
 from ophion.peers.eth.protocol import EthProtocol
@@ -53,7 +54,9 @@ def network(dev: Interface) -> Network | None:
     return Network(eth, Synchroniser(core.chain, core.importer, eth, lanes), dev.context.peers)
 
 
-def watch(dev: Interface, is_on: bool = True, database: Path | None = None) -> NodeMetrics:
+def watch(
+    dev: Interface, is_on: bool = True, database: Path | None = None, pruning: PruningRounds | None = None
+) -> NodeMetrics:
     context, core = dev.context, dev.node
     listening = {
         "jsonrpc": http_service(context, HttpSettings(), Health(lambda: None)),
@@ -71,6 +74,7 @@ def watch(dev: Interface, is_on: bool = True, database: Path | None = None) -> N
             core.clock,
             network(dev),
             database,
+            pruning=pruning,
         ),
         is_on,
     )
@@ -108,6 +112,23 @@ def test_the_disk_that_the_database_takes(dev: Interface, tmp_path: Path) -> Non
     assert values(metrics)["ophion_blockchain_database_bytes"] == 0
     file.write_bytes(b"x" * 10_000)
     assert 10_000 <= values(metrics)["ophion_blockchain_database_bytes"] < 100_000
+
+
+def test_old_states_that_go_are_counted(dev: Interface) -> None:
+    rounds = PruningRounds(dev.node.chain.store, 1)
+    metrics = watch(dev, pruning=rounds)
+    metrics.declare()
+    assert values(metrics)["ophion_pruner_history_blocks"] == 1
+    assert values(metrics)["ophion_pruner_states_dropped_total"] == 0
+    for nonce in range(4):
+        dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], nonce)))
+    rounds.catch_up(4)
+    after = values(metrics)
+    assert after["ophion_pruner_states_dropped_total"] == 2
+    assert after["besu_pruner_swept_nodes_total"] > 0
+    assert after["besu_pruner_marked_nodes_total"] > 0
+    assert after["besu_pruner_mark_operations_total"] == after["besu_pruner_sweep_operations_total"] == 1
+    assert after["ophion_pruner_running"] == after["ophion_pruner_failures_total"] == 0
 
 
 def test_the_standard_dashboard_finds_everything(dev: Interface) -> None:
