@@ -19,7 +19,7 @@ from ophion.quickstart import report
 from ophion.quickstart.blocks import heights
 from ophion.quickstart.commands import node_options, program, proxy_options, shown
 from ophion.quickstart.control import tell
-from ophion.quickstart.layout import HOST, Layout, NodePorts, lay_out
+from ophion.quickstart.layout import HOST, Claims, Layout, NodePorts, lay_out
 from ophion.quickstart.lock import Lock, Running, holder
 from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
@@ -39,7 +39,8 @@ def up(options: UpOptions, session: Session) -> int:
     if problems := problems_of(options):
         raise ConfigError(problems)
     path, plan = options.place, options.plan
-    lay_out(plan, installed())  # a port that is taken is said before anything is made
+    with Claims() as claims:
+        lay_out(plan, installed(), claims.take)  # a port that is taken is said before anything is made
     prepare(path)
     lock = Lock.take(path)
     if lock is None or (path / PLAN).exists():
@@ -85,7 +86,11 @@ def resume(options: RunOptions, session: Session) -> int:
 
 def _run(work: Workdir, lock: Lock) -> int:
     """The processes of a network, until they are told to stop."""
-    layout = lay_out(work.plan, installed())
+    with Claims() as claims:
+        return _run_at(work, lay_out(work.plan, installed(), claims.take), lock)
+
+
+def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
     work.furnish(layout)
     began = time.monotonic()
     count = len(work.plan.nodes)
@@ -146,9 +151,12 @@ def _detached(work: Workdir) -> int:
 def _print_commands(work: Workdir) -> int:
     """The commands of a network that exists."""
     running = holder(work.path)
-    layout = lay_out(work.plan, installed()) if running is None else _layout_of(work, running)
     if running is None:
+        with Claims() as claims:  # until the commands are shown: nothing of this runs
+            layout = lay_out(work.plan, installed(), claims.take)
         work.furnish(layout)
+    else:
+        layout = _layout_of(work, running)
     for node in work.plan.nodes:
         print(f"# {node.name}\n{shown(node_options(work.plan, layout, node, work.path))}\n")
     print(f"# {PROXY}\n{shown(proxy_options(layout, work.path))}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -54,20 +55,55 @@ class Layout(Struct, frozen=True):
         return self.tools.get(name, _TOOL_PORTS[name])
 
 
-def lay_out(plan: Plan, tools: tuple[str, ...]) -> Layout:
-    """Ports that nobody else has at this moment; `CommandError` when the one that was asked for is taken."""
+class Claims:
+    """The ports of a network from the moment they were chosen to its end; a context manager.
+
+    What was found free may not be used for seconds, and a node that was killed leaves its port to whoever comes first:
+    a claim keeps other quickstarts away meanwhile. It is a name that the system gives to one socket at a time, in the
+    same space that ports are counted in, and takes back when the process ends, however that ends. Other systems than
+    Linux have none; there the moment between choosing and listening stays.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[socket.socket] = []
+
+    def take(self, port: int) -> bool:
+        """Whether it is ours from now on: nobody has claimed it, this network included, and nobody listens there."""
+        if sys.platform != "linux":
+            return _is_free(port)
+        one = socket.socket(socket.AF_UNIX)
+        try:
+            one.bind(f"\0ophion-quickstart-{port}")
+        except OSError:
+            one.close()
+            return False
+        if not _is_free(port):
+            one.close()
+            return False
+        self._held.append(one)
+        return True
+
+    def __enter__(self) -> Claims:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for one in self._held:
+            one.close()
+
+
+def lay_out(plan: Plan, tools: tuple[str, ...], take: Callable[[int], bool]) -> Layout:
+    """Ports that nobody else has at this moment; `CommandError` when the one that was asked for is taken.
+
+    `take` claims a port, and is false when that cannot be.
+    """
     taken: set[int] = set()
-    nodes = {node.name: NodePorts(*(_port(port, taken) for port in _table(node))) for node in plan.nodes}
-    if plan.port:
-        if not _is_free(plan.port) or plan.port in taken:
-            raise CommandError(
-                f"Port {plan.port} is taken: choose another --port, leave it out, or give 0 for a free one."
-            )
-        taken.add(plan.port)
-        proxy = plan.port
-    else:
-        proxy = _port(_PROXY_PORT if plan.port is None else 0, taken)
-    return Layout(nodes, proxy, {tool: _port(_TOOL_PORTS[tool], taken) for tool in tools})
+    # the one that was asked for comes first: a node can do with another
+    if plan.port and not take(plan.port):
+        raise CommandError(f"Port {plan.port} is taken: choose another --port, leave it out, or give 0 for a free one.")
+    taken.update((plan.port,) if plan.port else ())
+    nodes = {node.name: NodePorts(*(_port(port, taken, take) for port in _table(node))) for node in plan.nodes}
+    proxy = plan.port or _port(_PROXY_PORT if plan.port is None else 0, taken, take)
+    return Layout(nodes, proxy, {tool: _port(_TOOL_PORTS[tool], taken, take) for tool in tools})
 
 
 def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
@@ -80,9 +116,9 @@ def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
     return 30310 + number, 21000 + number, 22000 + number, 23000 + number, 9550 + number
 
 
-def _port(wanted: int, taken: set[int]) -> int:
-    port = wanted if wanted and wanted not in taken and _is_free(wanted) else 0
-    while not port or port in taken:
+def _port(wanted: int, taken: set[int], take: Callable[[int], bool]) -> int:
+    port = wanted
+    while not port or port in taken or not take(port):
         with socket.socket() as one:
             one.bind((HOST, 0))
             port = one.getsockname()[1]
