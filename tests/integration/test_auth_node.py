@@ -8,6 +8,7 @@ import ssl
 import statistics
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,17 @@ def test_websocket_from_login_to_answer(node: NodeProcess) -> None:
             "id": 3,
             "error": {"code": -40100, "message": "Unauthorized"},
         }
+
+
+def test_the_page_is_told_which_services_ask_for_a_token(users: Path, tmp_path: Path) -> None:
+    """Browsers cannot send one with the handshake of a WebSocket: the page must not try."""
+    options = ("--rpc-ws-enabled", "--rpc-ws-port=0", "--page-http-enabled", "--page-http-port=0")
+    asks = ("--rpc-ws-authentication-enabled", f"--rpc-ws-authentication-credentials-file={users}")
+    with NodeProcess(tmp_path / "data", "--network=dev", *options, *asks) as node:
+        with urllib.request.urlopen(f"http://127.0.0.1:{node.ports['page-http']}/nodes.json", timeout=20) as answer:
+            told = json.loads(answer.read())
+        assert (told["token"], told["socketToken"]) == (False, True)
+        assert "jsonws" in told["services"], "programs can send one"
 
 
 def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: NodeProcess) -> None:

@@ -101,5 +101,6 @@ class Roll:
         ]
         site = self._site
         services = [kind.value for kind in Kind if kind in site.nodes[0].places]
-        told = {"network": site.network, "consensus": site.consensus, "services": services, "token": site.needs_token}
-        return orjson.dumps({**told, "nodes": nodes})
+        told = {"network": site.network, "consensus": site.consensus, "services": services}
+        asks = {"token": site.needs_token, "socketToken": site.socket_needs_token}
+        return orjson.dumps({**told, **asks, "nodes": nodes})

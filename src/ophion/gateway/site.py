@@ -51,6 +51,8 @@ class Site(Struct, frozen=True):
     """`prometheus` and `grafana`, where they run beside the network."""
     needs_token: bool = False
     """Whether JSON-RPC over HTTP asks for a token."""
+    socket_needs_token: bool = False
+    """Whether JSON-RPC over WebSocket does."""
     host_name: str | None = None
     """The name by which the nodes permit to be addressed, where that is not the address they listen on."""
 
@@ -66,8 +68,9 @@ class Site(Struct, frozen=True):
             for node in self.nodes
         ]
         tools = {name: [place.host, place.port] for name, place in self.tools.items()}
-        network = {"network": self.network, "consensus": self.consensus, "token": self.needs_token}
-        document = {**network, "nodes": nodes, "tools": tools}
+        network = {"network": self.network, "consensus": self.consensus}
+        tokens = {"token": self.needs_token, "socketToken": self.socket_needs_token}
+        document = {**network, **tokens, "nodes": nodes, "tools": tools}
         path.write_text(json.dumps(document, indent=2) + "\n")
 
     @classmethod
@@ -79,8 +82,8 @@ class Site(Struct, frozen=True):
             tools = {str(name): _place(place) for name, place in document.get("tools", {}).items()}
             if not nodes:
                 raise ValueError("no nodes")
-            token = document.get("token") is True
-            return cls(str(document["network"]), document["consensus"], nodes, tools, token)
+            token, socket_token = (document.get(name) is True for name in ("token", "socketToken"))
+            return cls(str(document["network"]), document["consensus"], nodes, tools, token, socket_token)
         except OSError as error:
             raise CommandError(f"Unable to read {path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

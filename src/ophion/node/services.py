@@ -426,8 +426,14 @@ def _page(
         enode = None if peers is None or peers.local_enode is None else peers.local_enode.url
         node = SiteNode("node", "validator" if is_authority else "rpc", places, enode)
         consensus = "dev" if spec.is_dev else spec.engine.value
-        name, token = config.network.name or "private", config.http_auth.enabled
-        return Site(name, consensus, (node,), needs_token=token, host_name=_permitted(config))
+        return Site(
+            config.network.name or "private",
+            consensus,
+            (node,),
+            needs_token=config.http_auth.enabled,
+            socket_needs_token=config.websocket_auth.enabled,
+            host_name=_permitted(config),
+        )
 
     return GatewayService(
         site,

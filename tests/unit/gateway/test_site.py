@@ -15,7 +15,9 @@ def test_a_site_is_read_as_it_was_written(tmp_path: Path) -> None:
         SiteNode("rpcnode", "rpc", {Kind.JSON_RPC: Place("127.0.0.1", 1), Kind.METRICS: Place("127.0.0.1", 2)}, "e"),
         SiteNode("validator1", "validator", {}),
     )
-    site = Site("quickstart", "qbft", nodes, {"grafana": Place("127.0.0.1", 3)}, needs_token=True)
+    site = Site(
+        "quickstart", "qbft", nodes, {"grafana": Place("127.0.0.1", 3)}, needs_token=True, socket_needs_token=True
+    )
     site.write(tmp_path / "site.json")
     assert Site.read(tmp_path / "site.json") == site
 

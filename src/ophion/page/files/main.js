@@ -130,7 +130,7 @@ async function start() {
   await know();
   if (token.wanted && !token.value) askForToken(true);
   frame();
-  begin(hasService("jsonws") && !token.wanted);
+  begin(hasService("jsonws") && !network.socketToken && !token.wanted);
   route();
 }
 

@@ -14,6 +14,8 @@ export const network = {
   nodes: [],
   services: null,
   token: false,
+  /** The WebSocket asks for a token, which browsers cannot send with a handshake. */
+  socketToken: false,
   /** What consensus says of the round at this moment; null where nobody does. */
   round: null,
 };
@@ -32,6 +34,7 @@ export async function readNetwork() {
   network.name = told.network || "Ophion";
   network.services = told.services || null;
   network.token = told.token === true;
+  network.socketToken = told.socketToken === true;
   if (network.token && !token.wanted) token.wanted = true;
   const before = new Map(network.nodes.map((node) => [node.name, node]));
   network.nodes = told.nodes.map((one) => ({ ...before.get(one.name), ...one, enode: one.enode || before.get(one.name)?.enode || null }));
