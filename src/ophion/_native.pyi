@@ -995,8 +995,14 @@ def sign_private_transaction(
 ) -> bytes:
     """A signed private transaction: for these keys, or for a group."""
 
+def encode_versioned(raw: bytes, version: bytes, /) -> bytes:
+    """A payload of a flexible group: a transaction, and the version of the member list that it is made for."""
+
+def decode_versioned(payload: bytes, /) -> tuple[bytes, bytes, bytes]:
+    """Transaction, version and group of such a payload."""
+
 def sign_markers(precompile: bytes, markers: Sequence[tuple[bytes, int, int, int, bytes]], /) -> list[bytes]:
-    """Markers from secret, nonce, gas price, gas limit and payload key of each."""
+    """Markers from secret, nonce, gas price, gas limit and data of each."""
 
 def private_contract_address(sender: bytes, nonce: int, group: bytes, /) -> bytes: ...
 
@@ -1014,20 +1020,20 @@ class PrivateBatch:
         state: State,
         env: BlockEnv,
         block: bytes,
-        payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None]],
+        payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None, bytes | None]],
         /,
         *,
         chain_id: int,
         always_increments: bool = False,
     ) -> None:
         """Run payloads in their order: marker, index, payload key, group, key of the sender, RLP, members of the
-        group. `state` is the public one after the block."""
+        group, version of a flexible group. `state` is the public one after the block."""
     def trace(
         self,
         state: State,
         env: BlockEnv,
         block: bytes,
-        payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None]],
+        payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None, bytes | None]],
         deadline_s: float,
         /,
         *,
@@ -1069,8 +1075,12 @@ class PrivateLedger:
     def followed(self) -> tuple[bytes, int] | None:
         """The block up to which private transactions have been run."""
     def markers_in(
-        self, block: bytes, number: int, precompile: bytes, /
+        self, block: bytes, number: int, precompile: bytes, is_flexible: bool = False, /
     ) -> list[tuple[bytes, int, int, bytes, bytes]]: ...
+    def hand_overs_in(self, block: bytes, /) -> list[tuple[bytes, bytes]]:
+        """Keys of payloads that add members to flexible groups in a block, and of what is handed over with them."""
+    def membership(self, group: bytes, number: int, /) -> tuple[bool, bytes, list[bytes]] | None:
+        """Whether a flexible group is open, its version and its members' keys; None where there is no such group."""
     def markers_of(self, payload_key: bytes, /) -> list[tuple[bytes, int, int, bytes, bytes]]:
         """Where on the canonical chain markers with this payload have been passed."""
     def unread(self, start: bytes, most: int, /) -> tuple[list[bytes], bytes | None]:

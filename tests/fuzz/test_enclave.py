@@ -18,13 +18,18 @@ from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.keyfile import read_pair, read_public
 from ophion.enclave.outside.dialects import refusal
 from ophion.enclave.parcels import Kind, Label, Listing, Parcel
+from ophion.enclave_http.envelope import Envelope, open_request, seal_request
 from ophion.enclave_http.forms import BadForm, Form
 from ophion.errors import DecodeError, KeyFileError
 from ophion.native.enclave import EnclaveKeyring, read_sealed
 from ophion.native.failures import DecodeError as NativeDecodeError
+from ophion.native.privacy import decode_versioned, encode_versioned, sign_private_transaction
 from ophion.peers.priv import messages
 from ophion.peers.priv.messages import Ack, Challenge, ListRequest
 from ophion.primitives import rlp
+from ophion.privacy import hand_overs
+from ophion.privacy.payloads import read_handed
+from ophion.runtime.clock import SystemEntropy
 from ophion.testing.enclaves import Member
 from tests.fuzz.mutate import mutated, mutated_json, target
 from tests.fuzz.test_decoders import is_clear
@@ -164,3 +169,55 @@ def test_refusals_of_enclaves_outside(body: bytes) -> None:
     error = refusal(500, body)
     assert error.message.isprintable()
     assert len(error.message) < 1000
+
+
+ENVELOPE = seal_request(A, SystemEntropy(), KEY_A, KEY_B, b"/push", b"\xc0").encode()
+
+
+@target(200)
+@given(mutated_json([ENVELOPE]))
+def test_envelopes_between_enclaves(body: bytes) -> None:
+    """One clear error, or a box; and only what A has made opens."""
+    try:
+        envelope = Envelope.decode(body)
+    except DecodeError as error:
+        assert is_clear(error)
+        return
+    assert open_request(B, b"/push", envelope) in (None, b"\xc0")
+
+
+FLEXIBLE = sign_private_transaction(
+    b"\1" * 32,
+    nonce=0,
+    gas_price=0,
+    gas_limit=1,
+    to=None,
+    data=b"data",
+    private_from=KEY_A,
+    privacy_group_id=bytes(32),
+)
+
+
+@target(300)
+@given(mutated([encode_versioned(FLEXIBLE, b"v" * 32)]))
+def test_payloads_of_flexible_groups(payload: bytes) -> None:
+    try:
+        transaction, version, group = decode_versioned(payload)
+    except NativeDecodeError as error:
+        assert is_clear(error)
+        return
+    assert encode_versioned(transaction, version) == payload, "one payload has one encoding"
+    assert len(group) == 32
+
+
+CHUNK = rlp.encode([[b"k" * 32, KEY_A, [KEY_A, KEY_B], encode_versioned(FLEXIBLE, b"v" * 32)]] * 2)
+
+
+@target(200)
+@given(mutated([CHUNK, rlp.encode([[b"k" * 32] * 3])]))
+def test_what_is_handed_over(payload: bytes) -> None:
+    for key in hand_overs.keys_of(payload):
+        assert len(key) == 32
+    for key, row, inner in hand_overs.items_of(payload):
+        assert len(key) == 32
+        assert read_handed(row)[2] == inner

@@ -29,7 +29,7 @@ from ophion.testing.waiting import wait_for
 
 LIMIT_S = 60.0
 MARKERS = 150
-ENCLAVE_TABLES = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors"]
+ENCLAVE_TABLES = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed"]
 
 CODE = b"planted: the code of a contract!"
 ARGUMENT = b"planted: an argument of a call, "

@@ -72,6 +72,8 @@ ELSEWHERE = {
     "pool/options.py": "declarations; tests/unit/node/test_config.py reads every option",
     "node/build.py": "tests/integration/test_node_lifecycle.py",
     "privacy/options.py": "declarations; tests/unit/node/test_config.py reads every option",
+    "privacy/hand_overs.py": "tests/unit/privacy/test_flexible.py",
+    "privacy/payloads.py": "tests/unit/privacy/test_follower.py",
     "privacy/results.py": "tests/unit/rpc/methods/test_eea.py",
     "privacy/service.py": "tests/unit/rpc/methods/test_eea.py",
     "privacy/submission.py": "tests/unit/rpc/methods/test_eea.py",

@@ -11,8 +11,9 @@ use ophion_storage::state::{Layer, Layers, StateData};
 use ophion_storage::store::{Database, GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus, PrivateWrites};
 use ophion_storage::trie::{Account, EMPTY_ROOT, Trie};
 
+use crate::flexible;
 use crate::group::contract_address;
-use crate::run::{Machine, private_nonce};
+use crate::run::{Ended, Machine, private_nonce};
 use crate::transaction::{self, Decoded, RESTRICTED, Recipients};
 
 /// A payload that the enclave could open, at the place of its marker.
@@ -24,8 +25,11 @@ pub struct Payload {
     /// Key of the enclave that sealed it.
     pub sender: Bytes,
     pub rlp: Bytes,
-    /// Members of a group that was made beforehand; None where the group is not known.
+    /// Members of a group that was made beforehand; None where the group is not known. Of a flexible group, everybody
+    /// for whom the payload was sealed.
     pub members: Option<Vec<Bytes>>,
+    /// Of a flexible group: the version of the member list that it was made for.
+    pub version: Option<B256>,
 }
 
 #[derive(Clone, Copy)]
@@ -135,13 +139,35 @@ impl Batch {
             Ok(sender) => sender,
             Err(reason) => return Ok(described(payload, decoded, reason)),
         };
+        let founds = match payload.version {
+            None => false,
+            Some(version) => {
+                match flexible::check(view, fields, &version, payload.members.as_deref().unwrap_or_default())? {
+                    Ok(founds) => founds,
+                    Err(reason) => return Ok(described(payload, decoded, reason)),
+                }
+            }
+        };
         let expected = private_nonce(view, &sender)?;
         if fields.nonce != expected {
             let reason = format!("private nonce {} where {expected} is next", fields.nonce);
             return Ok(described(payload, decoded, reason));
         }
         let created = fields.to.is_none().then(|| contract_address(&sender, fields.nonce, &payload.group));
-        let ended = machine.run(&mut live.trie, fields, sender, created)?;
+        let before = payload.version.is_some().then(|| live.trie.clone());
+        let mut ended = machine.run(&mut live.trie, fields, sender, created, founds)?;
+        if let Some(before) = before
+            && ended.is_success
+            && fields.to == Some(flexible::PROXY)
+        {
+            let view = machine.view();
+            view.trie = live.trie.clone();
+            let members = flexible::membership(view)?;
+            if !members.is_some_and(|found| flexible::covers(&found, payload.members.as_deref().unwrap_or_default())) {
+                live.trie = before;
+                ended = Ended::failed(flexible::LEFT_OUT.into());
+            }
+        }
         if ended.is_success {
             live.root = live.trie.hash();
         } else if rules.always_increments {
@@ -203,7 +229,7 @@ fn judge(payload: &Payload, decoded: &Decoded, rules: Rules) -> std::result::Res
     if fields.group() != Some(payload.group) {
         return Err("it belongs to another group".into());
     }
-    if matches!(fields.recipients, Recipients::Group(_)) {
+    if matches!(fields.recipients, Recipients::Group(_)) && payload.version.is_none() {
         match &payload.members {
             None => return Err("its group is not known".into()),
             Some(members) if !members.contains(&fields.private_from) => {

@@ -7,14 +7,16 @@ use ophion_primitives::errors::{Error, Result};
 use ophion_primitives::keys;
 use ophion_storage::store::{Marker, Snapshot};
 
-/// A legacy transaction without a chain id, whose data is the key of the payload.
+use crate::flexible;
+
+/// A legacy transaction without a chain id, whose data is the key of the payload (and of what is handed over with it).
 pub fn signed_marker(
     secret: &[u8],
     nonce: u64,
     gas_price: u128,
     gas_limit: u64,
     precompile: &Address,
-    payload_key: &B256,
+    data: &[u8],
 ) -> Result<Vec<u8>> {
     let key = keys::secret_key(secret)?;
     let mut payload = Vec::with_capacity(160);
@@ -23,7 +25,7 @@ pub fn signed_marker(
     gas_limit.encode(&mut payload);
     precompile.encode(&mut payload);
     payload.push(0x80);
-    payload_key.encode(&mut payload);
+    data.encode(&mut payload);
     let signature = keys::sign(&key, keccak256(listed(&payload)).0);
     (27 + u64::from(signature[64])).encode(&mut payload);
     U256::from_be_slice(&signature[..32]).encode(&mut payload);
@@ -38,21 +40,50 @@ fn listed(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The markers of a block: transactions sent directly to the precompiled contract, with a key as their data.
-pub fn markers_in(snapshot: &Snapshot, block: &B256, number: u64, precompile: &Address) -> Result<Vec<Marker>> {
+/// Data of a marker of a flexible group: a key, or two where members are added.
+fn flexible_keys(data: &[u8]) -> Option<(B256, Option<B256>)> {
+    match data.len() {
+        32 => Some((B256::from_slice(data), None)),
+        64 => Some((B256::from_slice(&data[..32]), Some(B256::from_slice(&data[32..])))),
+        _ => None,
+    }
+}
+
+/// The markers of a block: transactions sent directly to the precompiled contract, with a key as their data; and those
+/// of flexible groups where the node knows such.
+pub fn markers_in(
+    snapshot: &Snapshot,
+    block: &B256,
+    number: u64,
+    precompile: &Address,
+    is_flexible: bool,
+) -> Result<Vec<Marker>> {
     let missing = || Error::Storage(format!("block {block} is not in the database"));
     let body = snapshot.body(block)?.ok_or_else(missing)?;
     let hashes = body.hashes();
     let mut found = Vec::new();
     for (index, tx) in body.txs.iter().enumerate() {
         let TxKind::Call(to) = tx.envelope.kind() else { continue };
-        if to != *precompile {
-            continue;
-        }
-        if let Ok(payload_key) = B256::try_from(&tx.envelope.input()[..]) {
+        let payload_key = if to == *precompile {
+            B256::try_from(&tx.envelope.input()[..]).ok()
+        } else if is_flexible && to == flexible::PRECOMPILE {
+            flexible_keys(tx.envelope.input()).map(|(key, _)| key)
+        } else {
+            None
+        };
+        if let Some(payload_key) = payload_key {
             let (index, hash) = (index as u32, hashes[index]);
             found.push(Marker { payload_key, number, index, block: *block, hash });
         }
     }
     Ok(found)
+}
+
+/// Where members that a block adds to flexible groups find what happened before: both keys of such markers.
+pub fn hand_overs_in(snapshot: &Snapshot, block: &B256) -> Result<Vec<(B256, B256)>> {
+    let missing = || Error::Storage(format!("block {block} is not in the database"));
+    let body = snapshot.body(block)?.ok_or_else(missing)?;
+    let calls = body.txs.iter().filter(|tx| tx.envelope.kind() == TxKind::Call(flexible::PRECOMPILE));
+    let keys = calls.filter_map(|tx| flexible_keys(tx.envelope.input()));
+    Ok(keys.filter_map(|(key, handed)| Some((key, handed?))).collect())
 }

@@ -22,6 +22,7 @@ use revm::inspector::{InspectEvm, Inspector};
 use revm::interpreter::{CreateInputs, CreateOutcome};
 use revm::state::{AccountInfo, Bytecode, EvmState};
 
+use crate::flexible;
 use crate::transaction::Unsigned;
 
 /// Gas of a private transaction, whatever it says itself: some seconds of work, and 20 MB of memory.
@@ -53,7 +54,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    fn failed(reason: String) -> Self {
+    pub fn failed(reason: String) -> Self {
         let (output, revert_data) = (Bytes::new(), Bytes::new());
         Ended { is_success: false, output, revert_data, reason, logs: Vec::new(), codes: Vec::new() }
     }
@@ -118,16 +119,21 @@ impl<'a> Machine<'a> {
         &mut machine::db(&mut self.evm).view
     }
 
-    /// Run a transaction whose nonce is right, and bring the trie up to date if it succeeds.
+    /// Run a transaction whose nonce is right, and bring the trie up to date if it succeeds. `founds`: it makes a flexible
+    /// group, whose contracts are put there before.
     pub fn run(
         &mut self,
         trie: &mut Trie<Account>,
         fields: &Unsigned,
         sender: Address,
         created: Option<Address>,
+        founds: bool,
     ) -> Result<Ended> {
         let place = std::mem::replace(machine::db(&mut self.evm), ophion_execution::call::calls::no_database());
         *machine::db(&mut self.evm) = private_db(place.view, self.env, &sender)?;
+        if founds {
+            flexible::found(machine::db(&mut self.evm))?;
+        }
         let tx = private_tx_env(fields, sender);
         self.evm.inspector.address = created;
         let result = match created {
@@ -149,7 +155,8 @@ impl<'a> Machine<'a> {
             halted => return Ok(Ended::failed(ophion_execution::call::outcome::told(halted).2)),
         };
         let db = machine::db(&mut self.evm);
-        if let Some(address) = public_change(&db.view, &mut changes, &sender)? {
+        let own = if founds { &[sender, flexible::PROXY, flexible::MANAGEMENT][..] } else { &[sender][..] };
+        if let Some(address) = public_change(&db.view, &mut changes, own)? {
             return Ok(Ended::failed(format!("public state cannot be changed: {address}")));
         }
         db.commit(changes);
@@ -161,10 +168,10 @@ impl<'a> Machine<'a> {
 
 /// The first account of the public state that a transaction wants to change. What is created where somebody has sent
 /// money on the public chain is private, and has none.
-fn public_change(view: &View, changes: &mut EvmState, sender: &Address) -> Result<Option<Address>> {
+fn public_change(view: &View, changes: &mut EvmState, own: &[Address]) -> Result<Option<Address>> {
     let Some(public) = &view.public else { return Err(Error::Storage("the state is not private".into())) };
     for (address, account) in changes.iter_mut() {
-        if !account.is_touched() || address == sender {
+        if !account.is_touched() || own.contains(address) {
             continue;
         }
         let hash = keccak256(address);

@@ -18,11 +18,13 @@ use revm::context::TxEnv;
 use revm::inspector::Inspector;
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, Interpreter};
 
+use crate::flexible;
 use crate::group::contract_address;
 use crate::run::{Placing, private_cfg, private_db, private_tx_env};
 use crate::transaction::Unsigned;
 
-/// The entries of a private transaction, on the state that its group had before it.
+/// The entries of a private transaction, on the state that its group had before it. `founds`: it makes a flexible group.
+#[allow(clippy::too_many_arguments)]
 pub fn trace_flat(
     state: StateData,
     env: BlockEnv,
@@ -30,6 +32,7 @@ pub fn trace_flat(
     sender: Address,
     group: B256,
     place: Place,
+    founds: bool,
     deadline: Instant,
 ) -> Result<Stream> {
     Stream::start(deadline, move |sink| {
@@ -37,7 +40,10 @@ pub fn trace_flat(
         let (from, to) = (AddressSet::default(), AddressSet::default());
         let mut selection = Selection { from, to, skip: 0, left: u64::MAX, address: None };
         let mut is_first = true;
-        let db = private_db(state.open()?, &env, &sender)?;
+        let mut db = private_db(state.open()?, &env, &sender)?;
+        if founds {
+            flexible::found(&mut db)?;
+        }
         let address = fields.to.is_none().then(|| contract_address(&sender, fields.nonce, &group));
         let inner = FlatList::tracer(sink, &mut selection, &mut is_first);
         let mut evm = start(&env, db, private_cfg(&env), Placed { placing: Placing { address }, inner });

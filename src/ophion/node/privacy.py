@@ -8,6 +8,7 @@ from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.node.keyfile import load_key
 from ophion.primitives.types import Address
+from ophion.privacy.flexible import PRECOMPILE, FlexibleGroups
 from ophion.privacy.follower import Follower
 from ophion.privacy.markers import Markers
 from ophion.privacy.service import Privacy
@@ -19,7 +20,7 @@ from ophion.runtime.lanes import Lanes
 def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
     """Private transactions on this chain, by this enclave."""
     chosen, queries = config.privacy, core.queries
-    follower = Follower(core.chain, enclave, lanes, chosen.precompile, chosen.always_increments)
+    follower = Follower(core.chain, enclave, lanes, chosen.precompile, chosen.always_increments, chosen.flexible)
 
     def account_nonce(address: Address) -> int:
         return queries.head_state.nonce(address)
@@ -27,9 +28,13 @@ def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes
     def private_nonce(group: bytes, account: Address) -> int:
         return follower.ledger.nonce(group, account, queries.head_number)
 
-    markers = Markers(core.pool, lanes, entropy, chosen.precompile, _marker_key(config), account_nonce)
-    submission = Submission(enclave, markers, lanes, core.chain.spec.chain_id, private_nonce)
-    return Privacy(enclave, follower, submission, queries, core.pool, chosen.precompile, chosen.multi_tenancy)
+    flexible, precompile = None, chosen.precompile
+    if chosen.flexible:
+        precompile = PRECOMPILE
+        flexible = FlexibleGroups(follower.ledger, follower.hand_overs, enclave, lanes, lambda: queries.head_number)
+    markers = Markers(core.pool, lanes, entropy, precompile, _marker_key(config), account_nonce)
+    submission = Submission(enclave, markers, lanes, core.chain.spec.chain_id, private_nonce, flexible)
+    return Privacy(enclave, follower, submission, queries, core.pool, precompile, chosen.multi_tenancy, flexible)
 
 
 def _marker_key(config: NodeConfig) -> PrivateKey | None:

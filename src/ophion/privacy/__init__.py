@@ -10,6 +10,10 @@ killed goes on from the mark. What arrives late (a member that was away) is exec
     submission   the checks of a private transaction, in order
     markers      who signs markers, and with which nonce
     follower     markers of the chain to private states; payloads that came after their markers
+    payloads     what the enclave has of markers
+    retries      what an enclave outside did not have yet
+    flexible     groups whose members a contract keeps
+    hand_overs   what happened in such a group before a member was added
     results      receipts, logs and transactions as the interface shows them
     service      `Privacy`: all of it together, for the interface
     tenants      several owners of keys on one node

@@ -11,57 +11,37 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import partial
-from typing import Final, TypeAlias, TypedDict, TypeVar
+from typing import Final, TypedDict
 
 from msgspec import Struct
 
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.queries import BlockView
-from ophion.enclave.contract import Enclave, Received
-from ophion.errors import EnclaveError
+from ophion.enclave.contract import Enclave
 from ophion.native.privacy import PrivateBatch, PrivateLedger
 from ophion.native.tracing import TraceStream
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
+from ophion.privacy.hand_overs import HandOvers
+from ophion.privacy.payloads import MarkerPlace, Payload, Payloads
 from ophion.privacy.retries import MOST_REMEMBERED, Retries
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 _BLOCKS_AT_ONCE: Final = 128
 _MARKERS_AT_ONCE: Final = 4096
-_RETRY_S: Final = 1.0
-_GROUPS_KEPT: Final = 4096
 _LATE_AT_ONCE: Final = 1024
 _ALL_BLOCKS: Final = 1 << 62
-
-Payload: TypeAlias = tuple[bytes, int, bytes, bytes, bytes, bytes, list[bytes] | None]
-"""Marker, index, key, group, sender's key, RLP, members of the group."""
 
 
 class _Rules(TypedDict):
     chain_id: int
     always_increments: bool
-
-
-class MarkerPlace(Struct, frozen=True):
-    """A marker on the canonical chain."""
-
-    payload_key: bytes
-    number: int
-    index: int
-    block: Hash32
-    hash: Hash32
-
-    def row(self) -> tuple[bytes, int, int, bytes, bytes]:
-        """As the extension takes it."""
-        return (self.payload_key, self.number, self.index, self.block, self.hash)
 
 
 class Executed(Struct, frozen=True):
@@ -85,7 +65,6 @@ class Counts(Struct):
     markers: int = 0
     executed: int = 0
     late: int = 0
-    retries: int = 0
 
 
 class Follower:
@@ -100,17 +79,18 @@ class Follower:
         lanes: Lanes,
         precompile: Address,
         always_increments: bool = False,
+        is_flexible: bool = False,
     ) -> None:
         self.ledger = PrivateLedger(chain.store)
         self.events: Topic[Followed] = Topic()
         self.counts = Counts()
-        self.is_waiting_for_enclave = False
+        self.payloads = Payloads(chain.store, enclave, is_flexible)
+        self.hand_overs = HandOvers(chain.store, self.ledger, self.payloads, lanes)
         self._chain = chain
         self._enclave = enclave
         self._lanes = lanes
         self._precompile = precompile
         self._always_increments = always_increments
-        self._members: dict[bytes, tuple[bytes, ...]] = {}
         self._retries = Retries(self._look_for)
         self._wake = asyncio.Event()
         self._moved: asyncio.Future[None] | None = None
@@ -121,6 +101,11 @@ class Follower:
         enclave.on_late = self._on_late
 
     # --- what others ask ------------------------------------------------------------------------
+
+    @property
+    def is_waiting_for_enclave(self) -> bool:
+        """Whether an enclave outside is away, and private states stay behind."""
+        return self.payloads.is_waiting
 
     @property
     def number(self) -> int:
@@ -189,6 +174,9 @@ class Follower:
         blocks, markers = await self._lanes.private.run(self._scan)
         if not blocks:
             return
+        if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
+            # what happened before this member was added comes before it was
+            await self._settle_late()
         executed: list[Executed] = []
         if markers:
             batch = PrivateBatch(self._chain.store)
@@ -227,14 +215,16 @@ class Follower:
 
     def _executed_in(self, block: Hash32, number: int) -> list[Executed]:
         found = []
-        for place in self._markers_in(block, number):
+        for place in self.markers_in(block, number):
             receipt = self.ledger.receipt(block, place.hash)
             if receipt is not None:
                 found.append(Executed(receipt.group, place, is_removed=True))
         return found
 
-    def _markers_in(self, block: Hash32, number: int) -> list[MarkerPlace]:
-        return [MarkerPlace(*row) for row in self.ledger.markers_in(block, number, self._precompile)]
+    def markers_in(self, block: Hash32, number: int) -> list[MarkerPlace]:
+        """Every marker of a block, whoever it is for."""
+        rows = self.ledger.markers_in(block, number, self._precompile, self.payloads.is_flexible)
+        return [MarkerPlace(*row) for row in rows]
 
     def _scan(self) -> tuple[list[HashedHeader], list[MarkerPlace]]:
         """The next blocks and their markers; in the lane."""
@@ -248,7 +238,7 @@ class Follower:
             if blocks and header.header.parent_hash != blocks[-1].hash:
                 break
             blocks.append(header)
-            markers += self._markers_in(header.hash, number)
+            markers += self.markers_in(header.hash, number)
             if len(markers) >= _MARKERS_AT_ONCE:
                 break
         return blocks, markers
@@ -271,60 +261,22 @@ class Follower:
 
     async def _payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
         """What this node can read of these markers, as the extension takes it."""
-        payloads: list[Payload] = []
-        if not places:
-            return payloads
-        received = await self._receive([place.payload_key for place in places])
+        read = await self.payloads.read([place.payload_key for place in places])
         if only is None and not self._enclave.tells_late:
-            missed = (place.payload_key for place, one in zip(places, received, strict=True) if one is None)
+            missed = (place.payload_key for place, one in zip(places, read, strict=True) if one is None)
             self._retries.missed(missed)
-        for place, found in zip(places, received, strict=True):
-            if found is not None and only in (None, found.group_id):
-                group, key = found.group_id, place.payload_key
-                members = await self._members_of(group)
-                payloads.append((place.hash, place.index, key, group, found.sender, found.payload, members))
-        return payloads
+        wanted = [(place, one) for place, one in zip(places, read, strict=True) if one and only in (None, one.group)]
+        return [await self.payloads.prepared(place, one) for place, one in wanted]
 
     async def trace(self, place: MarkerPlace, group: bytes, limit_s: float) -> Callable[[], TraceStream]:
         """What starts a trace of a transaction that has been executed."""
-        places = [one for one in self._markers_in(place.block, place.number) if one.index <= place.index]
+        places = [one for one in self.markers_in(place.block, place.number) if one.index <= place.index]
         payloads = await self._payloads(places, group)
         header = self._chain.header(place.block)
         assert header is not None, "the block of a marker is in the database"
         view = BlockView(self._chain, header.header, header.hash)
         batch = PrivateBatch(self._chain.store)
         return lambda: batch.trace(view.state, view.env, header.hash, payloads, limit_s, **self._rules())
-
-    async def _receive(self, keys: list[bytes]) -> list[Received | None]:
-        return await self._answer(lambda: self._enclave.receive_many(keys))
-
-    async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What the enclave answers, however long it takes to be there."""
-        while True:
-            try:
-                answer = await ask()
-            except EnclaveError as error:
-                if not self.is_waiting_for_enclave:
-                    log.warning("private transactions wait for the enclave: %s", error)
-                self.is_waiting_for_enclave = True
-                self.counts.retries += 1
-                await asyncio.sleep(_RETRY_S)
-                continue
-            if self.is_waiting_for_enclave:
-                log.info("the enclave answers again")
-                self.is_waiting_for_enclave = False
-            return answer
-
-    async def _members_of(self, group_id: bytes) -> list[bytes] | None:
-        known = self._members.get(group_id)
-        if known is None:
-            group = await self._answer(lambda: self._enclave.group(group_id))
-            if group is None:
-                return None
-            if len(self._members) >= _GROUPS_KEPT:
-                self._members.clear()
-            known = self._members[group_id] = group.members
-        return list(known)
 
     async def _write(
         self, batch: PrivateBatch, followed: tuple[Hash32, int] | None, settled: Sequence[bytes] = ()
@@ -340,11 +292,13 @@ class Follower:
         while keys := self.ledger.late(_LATE_AT_ONCE):
             places = [MarkerPlace(*row) for key in keys for row in self.ledger.markers_of(key)]
             places = [one for one in places if one.number <= self._mark[1] and not self._has_receipt(one)]
-            received = await self._receive([place.payload_key for place in places])
+            if self.payloads.is_flexible and await self.hand_overs.take(place.block for place in places):
+                continue  # with what happened before
+            read = await self.payloads.read([place.payload_key for place in places])
             first: dict[bytes, int] = {}
-            for place, found in zip(places, received, strict=True):
+            for place, found in zip(places, read, strict=True):
                 if found is not None:
-                    first[found.group_id] = min(place.number, first.get(found.group_id, place.number))
+                    first[found.group] = min(place.number, first.get(found.group, place.number))
             late_blocks = {place.number for place in places}
             batch = PrivateBatch(self._chain.store)
             executed = []
@@ -368,8 +322,8 @@ class Follower:
 
     async def _look_for(self, keys: list[bytes]) -> list[bytes]:
         """Ask for payloads whose markers were passed; those that are there now, which are executed soon."""
-        received = await self._enclave.receive_many(keys) if keys else []
-        turned_up = [key for key, one in zip(keys, received, strict=True) if one is not None]
+        read = await self.payloads.read_now(keys)
+        turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]
         if turned_up:
             await self._lanes.write.run(partial(self.ledger.note_late, turned_up))
             self._wake.set()
@@ -389,5 +343,5 @@ class Follower:
             header = self._chain.canonical(number)
             if header is None or number > self._mark[1]:
                 break
-            executed += await self._run_block(batch, header, self._markers_in(header.hash, number), only=group)
+            executed += await self._run_block(batch, header, self.markers_in(header.hash, number), only=group)
         return executed

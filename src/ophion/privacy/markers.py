@@ -27,7 +27,8 @@ _SECRET_BYTES: Final = 32
 class MarkerWish(Struct, frozen=True):
     """What a marker takes from its private transaction."""
 
-    payload_key: bytes
+    data: bytes
+    """The key of the payload, and of what is handed over with it."""
     gas_price: int
     gas_limit: int
 
@@ -82,7 +83,7 @@ class Markers:
         return self._signed([(self._entropy.token(_SECRET_BYTES), 0, wish) for wish in wishes])
 
     def _signed(self, wanted: Sequence[tuple[bytes, int, MarkerWish]]) -> list[bytes]:
-        rows = [(secret, nonce, one.gas_price, one.gas_limit, one.payload_key) for secret, nonce, one in wanted]
+        rows = [(secret, nonce, one.gas_price, one.gas_limit, one.data) for secret, nonce, one in wanted]
         return sign_markers(self._precompile, rows)
 
 

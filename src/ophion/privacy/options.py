@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,8 +46,7 @@ class PrivacyConfig:
         "--privacy-onchain-groups-enabled",
         default=False,
         needs="--privacy-enabled",
-        hidden=True,
-        help="Groups whose members a contract keeps.",
+        help="Groups whose members a contract keeps; all groups of this node, and of all members alike.",
     )
     migration: bool = option(
         "--privacy-enable-database-migration",
@@ -62,7 +60,3 @@ class PrivacyConfig:
     def precompile(self) -> Address:
         """The address that markers call."""
         return self.precompiled_address.to_bytes(20, "big")
-
-    def problems(self) -> Iterator[str]:
-        if self.flexible:
-            yield "--privacy-flexible-groups-enabled: flexible groups are not part of this version of Ophion."

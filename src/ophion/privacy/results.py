@@ -9,7 +9,7 @@ from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
 from ophion.primitives.hexcodec import data, quantity
 
 if TYPE_CHECKING:
-    from ophion.privacy.follower import MarkerPlace  # a node without private transactions does not load it
+    from ophion.privacy.payloads import MarkerPlace  # a node without private transactions does not load it
 
 
 def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str, Any]:

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ophion.chain.queries import BlockView, Queries
-from ophion.enclave.contract import KEY_SIZE, Enclave, Group, Received
+from ophion.enclave.contract import KEY_SIZE, Enclave, Group
 from ophion.enclave.texts import base64_text
+from ophion.errors import EnclaveError
 from ophion.native.executor import State
 from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction, decode_private_transaction
 from ophion.pool.pool import TxPool
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import Address, Hash32
-from ophion.privacy.follower import Follower, MarkerPlace
+from ophion.privacy.flexible import FlexibleGroups
+from ophion.privacy.follower import Follower
+from ophion.privacy.payloads import MarkerPlace
 from ophion.privacy.submission import Submission
 from ophion.privacy.tenants import Tenants
 
@@ -36,12 +39,16 @@ class Privacy:
         pool: TxPool,
         precompile: Address,
         is_shared: bool = False,
+        flexible: FlexibleGroups | None = None,
     ) -> None:
         self.enclave = enclave
         self.follower = follower
         self.ledger = follower.ledger
         self.precompile = precompile
-        self.tenants = Tenants(enclave, is_shared)
+        """What markers of this node call."""
+        self.flexible = flexible
+        members = (lambda group: None) if flexible is None else flexible.members
+        self.tenants = Tenants(enclave, is_shared, members)
         self._submission = submission
         self._queries = queries
         self._pool = pool
@@ -83,8 +90,8 @@ class Privacy:
         found = await self.receipt(marker)
         if found is None:
             return None
-        (received,) = await self.enclave.receive_many([found[0].payload_key])
-        return None if received is None else decode_private_transaction(received.payload)
+        (read,) = await self.follower.payloads.read_now([found[0].payload_key])
+        return None if read is None else decode_private_transaction(read.transaction)
 
     def _place(self, marker: Hash32) -> MarkerPlace | None:
         found = self._queries.transaction_position(marker)
@@ -111,10 +118,12 @@ class Privacy:
 
     async def create_group(self, members: Sequence[bytes], name: str, description: str) -> Group:
         """Make a group; this node, or the tenant who asks, must be a member."""
+        self._refuse_flexible()
         return await self.enclave.create_group(members, self._self_among(members), name, description)
 
     async def delete_group(self, group: bytes) -> bytes:
         """Mark a group as deleted."""
+        self._refuse_flexible()
         await self.tenants.check_group(group)
         known = await self.enclave.group(group)
         return await self.enclave.delete_group(group, self._self_among(() if known is None else known.members))
@@ -123,6 +132,18 @@ class Privacy:
         """Groups of exactly these members."""
         key = self.tenants.key()
         return [] if key is not None and key not in members else await self.enclave.find_groups(members)
+
+    async def find_flexible_groups(self, members: Sequence[bytes]) -> list[Group]:
+        """Flexible groups of exactly these members."""
+        key = self.tenants.key()
+        if self.flexible is None or (key is not None and key not in members):
+            return []
+        await self.settled()
+        return await self.flexible.find(members)
+
+    def _refuse_flexible(self) -> None:
+        if self.flexible is not None:
+            raise EnclaveError("members of flexible groups are managed by their contract", None)
 
     def _self_among(self, members: Sequence[bytes]) -> bytes:
         """The own key that acts in a group of these members."""
@@ -152,8 +173,8 @@ class Privacy:
         return found | await self._without_result(key)
 
     async def _without_result(self, key: bytes) -> dict[str, Any]:
-        received: Received | None = (await self.enclave.receive_many([key]))[0]
-        if received is not None:
+        (read,) = await self.follower.payloads.read_now([key])
+        if read is not None:
             return {"state": "waiting", "reason": "its payload is here and will be executed"}
         if not self.follower.is_at_head:
             return {"state": "waiting", "reason": f"private states have reached block {self.follower.number}"}
@@ -177,8 +198,8 @@ class Privacy:
         return found
 
     def _payload_key(self, place: MarkerPlace) -> bytes | None:
-        rows = self.ledger.markers_in(place.block, place.number, self.precompile)
-        return next((row[0] for row in rows if row[4] == place.hash), None)
+        places = self.follower.markers_in(place.block, place.number)
+        return next((one.payload_key for one in places if one.hash == place.hash), None)
 
     async def catch_up(self, group: bytes | None) -> int:
         """Ask the other members for payloads that are missing; how many came. They are executed by themselves."""

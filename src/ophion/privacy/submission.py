@@ -11,11 +11,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.enclave.contract import Enclave, Group
+from ophion.enclave.contract import Enclave
 from ophion.errors import PoolRejected, PrivacyRefused
 from ophion.native.failures import NativeError
 from ophion.native.privacy import PrivateTransaction, decode_private_transactions
 from ophion.primitives.types import Address, Hash32
+from ophion.privacy.flexible import FlexibleGroups
 from ophion.privacy.markers import Markers, MarkerWish
 from ophion.runtime.batching import Batches
 from ophion.runtime.lanes import Lanes
@@ -46,8 +47,10 @@ class Submission:
         lanes: Lanes,
         chain_id: int,
         private_nonce: Callable[[bytes, Address], int],
+        flexible: FlexibleGroups | None = None,
     ) -> None:
-        """`private_nonce`: of an account in a group, as far as the follower has come."""
+        """`private_nonce`: of an account in a group, as far as the follower has come. `flexible`: all groups are so."""
+        self._flexible = flexible
         self._enclave = enclave
         self._markers = markers
         self._chain_id = chain_id
@@ -57,9 +60,9 @@ class Submission:
     async def send(self, raw: bytes, keys: tuple[bytes, ...]) -> Hash32:
         """Check, distribute and mark a transaction; the hash of the marker. `keys` may be named as privateFrom."""
         checked = await self.check(raw, keys)
-        payload_key = await self._distribute(checked)
+        data = await self._distribute(checked)
         transaction = checked.transaction
-        return await self._markers.send(MarkerWish(payload_key, transaction.gas_price, transaction.gas_limit))
+        return await self._markers.send(MarkerWish(data, transaction.gas_price, transaction.gas_limit))
 
     async def distribute(self, raw: bytes, keys: tuple[bytes, ...]) -> bytes:
         """Check and distribute alone: whoever asks makes the marker himself."""
@@ -77,11 +80,7 @@ class Submission:
             raise PrivacyRefused(WRONG_TYPE)
         if transaction.private_from not in keys:
             raise PrivacyRefused(NOT_OUR_KEY)
-        group = transaction.group
-        if group is None:
-            raise PrivacyRefused(NO_GROUP)
-        if transaction.private_for is None:
-            self._check_group(await self._enclave.group(group), transaction.private_from)
+        group = await self._group_of(transaction)
         if transaction.chain_id is not None and transaction.chain_id != self._chain_id:
             raise PoolRejected("private-chain-id", "Wrong Chain ID in transaction signature")
         sender = transaction.sender
@@ -91,12 +90,22 @@ class Submission:
             raise PrivacyRefused(NONCE_TOO_LOW)
         return Checked(transaction, group)
 
-    def _check_group(self, group: Group | None, sender: bytes) -> None:
-        if group is None or not group.active or sender not in group.members:
+    async def _group_of(self, transaction: PrivateTransaction) -> bytes:
+        if self._flexible is not None:
+            return self._flexible.check(transaction)
+        id = transaction.group
+        if id is None:
             raise PrivacyRefused(NO_GROUP)
+        if transaction.private_for is None:
+            group = await self._enclave.group(id)
+            if group is None or not group.active or transaction.private_from not in group.members:
+                raise PrivacyRefused(NO_GROUP)
+        return id
 
     async def _distribute(self, checked: Checked) -> bytes:
         transaction = checked.transaction
+        if self._flexible is not None:
+            return await self._flexible.distribute(transaction, checked.group)
         sender, to = transaction.private_from, transaction.private_for
         if to is None:
             return await self._enclave.send(transaction.raw, sender, group_id=checked.group)

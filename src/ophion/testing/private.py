@@ -92,3 +92,17 @@ class PrivateClient:
         wait_for(lambda: self.node.rpc("eth_getTransactionReceipt", marker) is not None, limit_s, "the marker's block")
         found: dict[str, Any] = self.node.rpc("eea_getTransactionReceipt", marker)
         return found
+
+
+def add_members(*keys: bytes) -> bytes:
+    """The call of a flexible group's proxy that adds these enclave keys: addParticipants(bytes[])."""
+    sizes = [(len(key) + 31) // 32 * 32 for key in keys]
+    starts = [32 * len(keys) + sum(32 + size for size in sizes[:index]) for index in range(len(keys))]
+    bodies = [len(key).to_bytes(32, "big") + key.ljust(size, b"\0") for key, size in zip(keys, sizes, strict=True)]
+    words = [32, len(keys), *starts]
+    return bytes.fromhex("965a25ef") + b"".join(word.to_bytes(32, "big") for word in words) + b"".join(bodies)
+
+
+def remove_member(key: bytes) -> bytes:
+    """The call that removes one: removeParticipant(bytes)."""
+    return bytes.fromhex("1f52a8ee") + b"".join(word.to_bytes(32, "big") for word in (32, len(key))) + key

@@ -94,6 +94,8 @@ def problems(*tokens: str) -> list[str]:
         "--privacy-multi-tenancy-enabled",
         "--privacy-nonce-always-increments",
         "--privacy-enable-database-migration",
+        "--privacy-flexible-groups-enabled",
+        "--privacy-onchain-groups-enabled",
         "--revert-reason-enabled",
         "--tx-pool-max-size=4096",
         "--tx-pool-retention-hours=13",
@@ -151,10 +153,6 @@ def test_every_option_is_accepted(token: str, tmp_path: Path, monkeypatch: pytes
             ["--privacy-enabled", "--min-gas-price=0", "--privacy-multi-tenancy-enabled"],
             "--privacy-multi-tenancy-enabled needs --rpc-http-authentication-enabled or"
             " --rpc-ws-authentication-enabled: the token says whose keys may be used.",
-        ),
-        (
-            ["--privacy-enabled", "--min-gas-price=0", "--privacy-flexible-groups-enabled"],
-            "--privacy-flexible-groups-enabled: flexible groups are not part of this version of Ophion.",
         ),
         (
             ["--privacy-enabled", "--min-gas-price=0", "--privacy-url=http://localhost:8888"],

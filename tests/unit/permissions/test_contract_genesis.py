@@ -157,16 +157,18 @@ def test_no_instruction_is_newer_than_the_oldest_network() -> None:
     assert re.search(r'evmVersion: "byzantium"', compile_script)
 
 
-def test_compiling_the_sources_gives_the_same_bytes() -> None:
+@pytest.mark.parametrize("folder", ["src/ophion/permissions/contracts", "native/privacy/contracts"])
+def test_compiling_the_sources_gives_the_same_bytes(folder: str) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("there is no Node.js here to run the compiler")
     script = ROOT / "scripts" / "compile-contracts.js"
-    done = subprocess.run([node, script, "--print"], capture_output=True, text=True, timeout=120, env=dict(os.environ))
+    command = [node, script, "--print", folder]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=dict(os.environ))
     if "Cannot find module 'solc'" in done.stderr:
         pytest.skip("the npm package solc is not installed (NODE_PATH)")
     assert done.returncode == 0, done.stderr
-    kept = (ROOT / "src/ophion/permissions/contracts/compiled.json").read_text()
+    kept = (ROOT / folder / "compiled.json").read_text()
     if json.loads(done.stdout)["compiler"] != json.loads(kept)["compiler"]:
         pytest.skip(f"another version of solc is installed than {json.loads(kept)['compiler']}")
     assert done.stdout == kept

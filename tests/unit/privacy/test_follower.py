@@ -9,7 +9,7 @@ import pytest
 from ophion.chain.events import ChainBlock
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.privacy import private_contract_address
-from ophion.privacy import follower as module
+from ophion.privacy import payloads as module
 from ophion.testing.core import open_core
 from ophion.testing.network import free_ports
 from ophion.testing.private import set_number, text

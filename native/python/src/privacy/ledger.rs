@@ -6,7 +6,8 @@ use alloy_primitives::{B256, Bytes};
 use ophion_primitives::deadline;
 use ophion_primitives::errors::{Error, Result};
 use ophion_privacy::batch::{self, Payload, Rules};
-use ophion_privacy::marker::markers_in;
+use ophion_privacy::flexible::membership;
+use ophion_privacy::marker::{hand_overs_in, markers_in};
 use ophion_privacy::run::private_nonce;
 use ophion_privacy::trace::trace_flat;
 use ophion_privacy::transaction::decode;
@@ -25,13 +26,13 @@ use crate::tracing::trace::TraceStream;
 use crate::values::convert::{Addr, Hash, to_bytes};
 use crate::values::errors::Answer;
 
-/// Marker hash, index, payload key, group, key of the sender, RLP, members.
-type PyPayload = (Hash, u32, Hash, Hash, PyBackedBytes, PyBackedBytes, Option<Vec<PyBackedBytes>>);
+/// Marker hash, index, payload key, group, key of the sender, RLP, members, version of a flexible group.
+type PyPayload = (Hash, u32, Hash, Hash, PyBackedBytes, PyBackedBytes, Option<Vec<PyBackedBytes>>, Option<Hash>);
 /// Payload key, number, index, block, marker hash.
 type PyMarker<'py> = (Bound<'py, PyBytes>, u64, u32, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 fn payload_of(given: &PyPayload) -> Payload {
-    let (marker, index, key, group, sender, rlp, members) = given;
+    let (marker, index, key, group, sender, rlp, members, version) = given;
     Payload {
         marker: marker.0,
         index: *index,
@@ -40,6 +41,7 @@ fn payload_of(given: &PyPayload) -> Payload {
         sender: Bytes::copy_from_slice(sender),
         rlp: Bytes::copy_from_slice(rlp),
         members: members.as_ref().map(|all| all.iter().map(|key| Bytes::copy_from_slice(key)).collect()),
+        version: version.as_ref().map(|version| version.0),
     }
 }
 
@@ -138,8 +140,9 @@ impl PrivateBatch {
                 let state = batch.state(last.group, env.number, public)?;
                 let index = last.index as usize;
                 let place = Place { block_hash: block.0, block_number: env.number, hash: last.marker, index };
+                let founds = last.version.is_some() && membership(&state.open()?)?.is_none();
                 let deadline = deadline::after(deadline_s);
-                trace_flat(state, env.clone(), decoded.tx.fields, sender, last.group, place, deadline)
+                trace_flat(state, env.clone(), decoded.tx.fields, sender, last.group, place, founds, deadline)
             })
         })?;
         Ok(TraceStream { stream })
@@ -294,17 +297,50 @@ impl PrivateLedger {
         Ok(found.map(|(hash, number)| (to_bytes(py, hash), number)))
     }
 
-    /// Markers of a block, whoever they are for.
-    #[pyo3(signature = (block, number, precompile, /))]
+    /// Markers of a block, whoever they are for; those of flexible groups too where they are wanted.
+    #[pyo3(signature = (block, number, precompile, is_flexible=false, /))]
     fn markers_in<'py>(
         &self,
         py: Python<'py>,
         block: Hash,
         number: u64,
         precompile: Addr,
+        is_flexible: bool,
     ) -> Answer<Vec<PyMarker<'py>>> {
-        let found = self.read(py, |snapshot| markers_in(snapshot, &block.0, number, &precompile.0))?;
+        let found = self.read(py, |snapshot| markers_in(snapshot, &block.0, number, &precompile.0, is_flexible))?;
         Ok(found.iter().map(|marker| marker_row(py, marker)).collect())
+    }
+
+    /// Keys of payloads that add members to flexible groups in a block, and of what is handed over with them.
+    #[pyo3(signature = (block, /))]
+    #[allow(clippy::type_complexity)]
+    fn hand_overs_in<'py>(
+        &self,
+        py: Python<'py>,
+        block: Hash,
+    ) -> Answer<Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>> {
+        let found = self.read(py, |snapshot| hand_overs_in(snapshot, &block.0))?;
+        Ok(found.iter().map(|(key, handed)| (to_bytes(py, key), to_bytes(py, handed))).collect())
+    }
+
+    /// Members of a flexible group after a canonical block: whether it is open, its version, their keys. None where there
+    /// is no such group.
+    #[pyo3(signature = (group, number, /))]
+    #[allow(clippy::type_complexity)]
+    fn membership<'py>(
+        &self,
+        py: Python<'py>,
+        group: Hash,
+        number: u64,
+    ) -> Answer<Option<(bool, Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)>> {
+        let inner = self.store.get().inner()?;
+        let (root, trie) = at(&inner.snapshot()?, &group.0, number)?;
+        let view = StateData::private(StateData::empty(Some(inner)), root, trie).open()?;
+        let found = membership(&view)?;
+        Ok(found.map(|found| {
+            let keys = found.keys.iter().map(|key| to_bytes(py, key)).collect();
+            (found.is_open, to_bytes(py, found.version), keys)
+        }))
     }
 
     #[pyo3(signature = (payload_key, /))]

@@ -1,9 +1,9 @@
 //! The private transaction, its group, its contract and its marker.
 
 use alloy_primitives::{Address, Bytes, U256};
-use ophion_privacy::group;
 use ophion_privacy::marker::signed_marker;
 use ophion_privacy::transaction::{self, Decoded, Recipients, Unsigned};
+use ophion_privacy::{flexible, group};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -171,17 +171,36 @@ fn sign_private_transaction<'py>(
     Ok(to_bytes(py, signed.encode()))
 }
 
-/// Markers of a batch: secret, nonce, gas price, gas limit and payload key of each.
+/// A payload of a flexible group: a transaction, and the version of the member list that it is made for.
+#[pyfunction]
+#[pyo3(signature = (raw, version, /))]
+fn encode_versioned<'py>(py: Python<'py>, raw: &[u8], version: Hash) -> Bound<'py, PyBytes> {
+    to_bytes(py, flexible::encode_versioned(raw, &version.0))
+}
+
+/// Transaction, version and group of such a payload.
+#[pyfunction]
+#[pyo3(signature = (payload, /))]
+#[allow(clippy::type_complexity)]
+fn decode_versioned<'py>(
+    py: Python<'py>,
+    payload: &[u8],
+) -> Answer<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let found = py.detach(|| flexible::decode_versioned(payload))?;
+    Ok((to_bytes(py, &found.tx), to_bytes(py, found.version), to_bytes(py, found.group)))
+}
+
+/// Markers of a batch: secret, nonce, gas price, gas limit and data of each.
 #[pyfunction]
 #[pyo3(signature = (precompile, markers, /))]
 fn sign_markers<'py>(
     py: Python<'py>,
     precompile: Addr,
-    markers: Vec<(PyBackedBytes, u64, u128, u64, Hash)>,
+    markers: Vec<(PyBackedBytes, u64, u128, u64, PyBackedBytes)>,
 ) -> Answer<Vec<Bound<'py, PyBytes>>> {
     let signed = py.detach(|| {
-        let one = |(secret, nonce, gas_price, gas_limit, key): &(PyBackedBytes, u64, u128, u64, Hash)| {
-            signed_marker(secret, *nonce, *gas_price, *gas_limit, &precompile.0, &key.0)
+        let one = |(secret, nonce, gas_price, gas_limit, data): &(PyBackedBytes, u64, u128, u64, PyBackedBytes)| {
+            signed_marker(secret, *nonce, *gas_price, *gas_limit, &precompile.0, data)
         };
         markers.iter().map(one).collect::<ophion_primitives::errors::Result<Vec<_>>>()
     })?;
@@ -201,5 +220,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decode_private_transactions, module)?)?;
     module.add_function(wrap_pyfunction!(sign_private_transaction, module)?)?;
     module.add_function(wrap_pyfunction!(sign_markers, module)?)?;
+    module.add_function(wrap_pyfunction!(encode_versioned, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_versioned, module)?)?;
     module.add_function(wrap_pyfunction!(private_contract_address, module)?)
 }

@@ -8,6 +8,7 @@
 //! | lookup   | id of a set of members (32), group id | nothing                                                    |
 //! | outbox   | enclave key (32), number (8)          | kind (1) and id of what it has not acknowledged yet        |
 //! | cursors  | node id (64), enclave key (32)        | number (8) up to which its arrivals were seen              |
+//! | handed   | key of a payload                      | what a member of a flexible group was told of before its time |
 //!
 //! They are made when a database is first opened for writing by a program that knows them, so a database of an older
 //! one has none yet: reading finds them empty.
@@ -22,7 +23,7 @@ use super::snapshot::Snapshot;
 use super::tables::ROW_TABLES;
 
 /// What arrives here after its marker was passed is noted for the follower of private transactions.
-const PAYLOADS: &str = ROW_TABLES[0];
+const LATE: [&str; 2] = [ROW_TABLES[0], ROW_TABLES[6]];
 
 /// Table, key, value; without a value the row is deleted.
 pub type Change<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
@@ -61,7 +62,7 @@ impl Database {
             match value {
                 Some(value) => {
                     table.put(txn, key, value)?;
-                    if *name == PAYLOADS
+                    if LATE.contains(name)
                         && let Ok(key) = B256::try_from(*key)
                     {
                         note_late(&self.tables, txn, &key)?;

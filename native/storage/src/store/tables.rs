@@ -225,7 +225,7 @@ impl Tables {
 }
 
 /// Names of the tables that other rooms fill.
-pub const ROW_TABLES: [&str; 6] = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors"];
+pub const ROW_TABLES: [&str; 7] = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed"];
 
 /// Those tables, open; None where the database has none yet.
 pub type RowTables = [Option<Table>; ROW_TABLES.len()];

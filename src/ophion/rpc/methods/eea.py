@@ -162,10 +162,9 @@ async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJso
 @method("privx_findFlexiblePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 @method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 @method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Groups whose members a contract keeps: none, since this version knows no such groups."""
-    private(ctx)
-    return []
+async def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
+    """The groups of exactly these members whose contracts keep them (`--privacy-flexible-groups-enabled`)."""
+    return [group_object(group) for group in await private(ctx).find_flexible_groups(addresses)]
 
 
 # --- for people ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.log_query import LogQuery, decode_ranged_or_hashed
 
 if TYPE_CHECKING:
-    from ophion.privacy.follower import MarkerPlace  # a node without private transactions does not load it
+    from ophion.privacy.payloads import MarkerPlace  # a node without private transactions does not load it
 
 _BLOCKS_AT_ONCE: Final = 1024
 
@@ -81,7 +81,7 @@ def block_logs(
     ledger: PrivateLedger, query: PrivateQuery, block: Hash32, number: int, is_removed: bool = False
 ) -> list[dict[str, Any]]:
     """Logs of a group in one block, in the order of its markers."""
-    from ophion.privacy.follower import MarkerPlace  # a node without private transactions does not load it
+    from ophion.privacy.payloads import MarkerPlace  # a node without private transactions does not load it
 
     found = []
     for marker, _ in ledger.roots(query.group, number, block):

@@ -1,0 +1,156 @@
+"""Flexible groups: members are kept by a contract in the group's own state, and change (privacy.md 4.5).
+
+    addParticipants     makes a group, or adds to one that is locked; new members are handed what happened before
+    lock, unlock        nothing but management is run while a group is locked
+    removeParticipant   is sent to the removed member too, and is the last that it gets
+
+Where a node has them, groups are addressed by their ids alone, which their makers choose at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ophion.enclave.contract import KEY_SIZE, MOST_MEMBERS, Enclave, Group, GroupType
+from ophion.errors import PrivacyRefused
+from ophion.native.privacy import PrivateLedger, PrivateTransaction, encode_versioned
+from ophion.primitives.types import Address
+from ophion.privacy.hand_overs import HandOvers
+from ophion.runtime.lanes import Lanes
+
+PRECOMPILE: Final[Address] = (0x7D).to_bytes(20, "big")
+"""What markers of flexible groups call."""
+PROXY: Final[Address] = (0x7C).to_bytes(20, "big")
+"""What members call to manage their group."""
+
+NO_GROUP: Final = "Flexible Privacy group does not exist."
+BY_ID_ALONE: Final = "Flexible privacy groups are addressed by privacyGroupId"
+LOCKED: Final = "The privacy group is locked"
+NOT_LOCKED: Final = "The privacy group must be locked before members are added"
+
+_ADD_BYTES: Final = bytes.fromhex("965a25ef")
+_ADD_WORDS: Final = bytes.fromhex("b4926e25")
+_WORD: Final = 32
+_PAGE: Final = 256
+_MOST_LOOKED_AT: Final = 100_000
+
+
+class Membership(Struct, frozen=True):
+    """Who belongs to a group now."""
+
+    is_open: bool
+    version: bytes
+    members: tuple[bytes, ...]
+
+
+class FlexibleGroups:
+    """What this node knows of such groups, and how transactions get to their members."""
+
+    def __init__(
+        self,
+        ledger: PrivateLedger,
+        hand_overs: HandOvers,
+        enclave: Enclave,
+        lanes: Lanes,
+        head_number: Callable[[], int],
+    ) -> None:
+        self._ledger = ledger
+        self._hand_overs = hand_overs
+        self._enclave = enclave
+        self._lanes = lanes
+        self._head_number = head_number
+
+    def membership(self, group: bytes) -> Membership | None:
+        """Of a group at the head; None where there is no such group here."""
+        found = self._ledger.membership(group, self._head_number())
+        return None if found is None else Membership(found[0], found[1], tuple(found[2]))
+
+    def members(self, group: bytes) -> tuple[bytes, ...] | None:
+        """Its members alone."""
+        found = self.membership(group)
+        return None if found is None else found.members
+
+    async def find(self, members: Sequence[bytes]) -> list[Group]:
+        """Groups of exactly these members."""
+        return await self._lanes.private.run(lambda: self._found(members))
+
+    def _found(self, members: Sequence[bytes]) -> list[Group]:
+        wanted, found, start = set(members), list[Group](), bytes(KEY_SIZE)
+        for _ in range(_MOST_LOOKED_AT // _PAGE):
+            page = self._ledger.groups(start, _PAGE)
+            for group in page:
+                known = self.members(group)
+                if known is not None and set(known) == wanted:
+                    found.append(Group(group, "", "", GroupType.FLEXIBLE, known))
+            if len(page) < _PAGE:
+                break
+            start = (int.from_bytes(page[-1], "big") + 1).to_bytes(KEY_SIZE, "big")
+        return found
+
+    def check(self, transaction: PrivateTransaction) -> bytes:
+        """The group of a transaction that its members would run; `PrivacyRefused`."""
+        if transaction.private_for is not None:
+            raise PrivacyRefused(BY_ID_ALONE)
+        group = transaction.group
+        if group is None:
+            raise PrivacyRefused(NO_GROUP)
+        known, added = self.membership(group), _added(transaction)
+        if known is None:
+            if added is None or transaction.private_from not in added:
+                raise PrivacyRefused(NO_GROUP)
+            return group
+        if transaction.private_from not in known.members:
+            raise PrivacyRefused(NO_GROUP)
+        if added is not None and known.is_open:
+            raise PrivacyRefused(NOT_LOCKED)
+        if not known.is_open and transaction.to != PROXY:
+            raise PrivacyRefused(LOCKED)
+        return group
+
+    async def distribute(self, transaction: PrivateTransaction, group: bytes) -> bytes:
+        """Send a checked transaction to its members, old and new; the data of its marker."""
+        sender, known = transaction.private_from, self.membership(group)
+        members = () if known is None else known.members
+        new = [key for key in _added(transaction) or () if key not in members]
+        version = bytes(KEY_SIZE) if known is None else known.version
+        # before the transaction itself: whoever is away gets it in this order
+        handed = b"" if known is None or not new else await self._hand_overs.give(group, self._enclave, sender, new)
+        recipients = [key for key in dict.fromkeys((*members, *new)) if key != sender]
+        payload = encode_versioned(transaction.raw, version)
+        return await self._enclave.send(payload, sender, recipients or [sender]) + handed
+
+
+def _added(transaction: PrivateTransaction) -> list[bytes] | None:
+    """The keys that a transaction adds to its group; None where it adds nobody."""
+    data = transaction.data
+    if transaction.to != PROXY or data[:4] not in (_ADD_BYTES, _ADD_WORDS):
+        return None
+    is_words, content = data[:4] == _ADD_WORDS, data[4:]
+    start = _number(content, 0)
+    count = _number(content, start)
+    if count > MOST_MEMBERS:
+        raise PrivacyRefused(f"A group has at most {MOST_MEMBERS} members")
+    first = start + _WORD
+    if is_words:
+        return [_word(content, first + index * _WORD) for index in range(count)]
+    keys = []
+    for index in range(count):
+        place = first + _number(content, first + index * _WORD)
+        if _number(content, place) != KEY_SIZE:
+            raise PrivacyRefused(f"A key of a member has {KEY_SIZE} bytes")
+        keys.append(_word(content, place + _WORD))
+    return keys
+
+
+def _word(content: bytes, place: int) -> bytes:
+    word = content[place : place + _WORD]
+    if len(word) != _WORD:
+        raise PrivacyRefused("The members that are to be added cannot be read")
+    return word
+
+
+def _number(content: bytes, place: int) -> int:
+    return int.from_bytes(_word(content, place), "big")

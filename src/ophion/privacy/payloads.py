@@ -1,0 +1,154 @@
+"""`Payloads`: what the enclave has of markers, in the form in which the extension runs it.
+
+An enclave outside that is away is asked until there is an answer: whoever follows the chain waits here, not the chain.
+Of flexible groups a payload is more than a transaction, and some of them came by another way: whoever added this member
+has handed over what happened before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from ophion.enclave.contract import Enclave, Received
+from ophion.errors import DecodeError, EnclaveError
+from ophion.native.failures import NativeError
+from ophion.native.privacy import decode_versioned
+from ophion.native.store import Store
+from ophion.primitives import rlp
+from ophion.primitives.types import Hash32
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_RETRY_S: Final = 1.0
+_GROUPS_KEPT: Final = 4096
+HANDED: Final = "handed"
+"""The table of what was handed over: key of a payload to sender, recipients and payload."""
+
+Payload: TypeAlias = tuple[bytes, int, bytes, bytes, bytes, bytes, list[bytes] | None, bytes | None]
+"""Marker, index, key, group, sender's key, RLP, members of the group, version of a flexible group's members."""
+
+
+class MarkerPlace(Struct, frozen=True):
+    """A marker on the canonical chain."""
+
+    payload_key: bytes
+    number: int
+    index: int
+    block: Hash32
+    hash: Hash32
+
+    def row(self) -> tuple[bytes, int, int, bytes, bytes]:
+        """As the extension takes it."""
+        return (self.payload_key, self.number, self.index, self.block, self.hash)
+
+
+class Read(Struct, frozen=True):
+    """A payload that this node can read."""
+
+    payload: bytes
+    transaction: bytes
+    """RLP of the private transaction in it."""
+    group: bytes
+    sender: bytes
+    sealed_for: bytes
+    """The enclave's group: of a flexible group everybody for whom this payload was sealed."""
+    version: bytes | None = None
+    recipients: tuple[bytes, ...] | None = None
+    """Where they are told; otherwise they are the members of `sealed_for`."""
+
+
+class Payloads:
+    """Reads for whoever follows the chain."""
+
+    def __init__(self, store: Store, enclave: Enclave, is_flexible: bool) -> None:
+        self.is_waiting = False
+        """For an enclave that is away."""
+        self.retries = 0
+        self.is_flexible = is_flexible
+        self._store = store
+        self._enclave = enclave
+        self._members: dict[bytes, tuple[bytes, ...]] = {}
+
+    async def read(self, keys: Sequence[bytes]) -> list[Read | None]:
+        """Payloads by their keys; None where this node is no participant, as far as the enclave knows now."""
+        received = await self._answer(lambda: self._enclave.receive_many(keys)) if keys else []
+        return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
+
+    async def read_now(self, keys: Sequence[bytes]) -> list[Read | None]:
+        """The same without patience; `EnclaveError`."""
+        received = await self._enclave.receive_many(keys) if keys else []
+        return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
+
+    async def prepared(self, place: MarkerPlace, found: Read) -> Payload:
+        """What the extension needs to run a payload."""
+        recipients = found.recipients
+        members = list(recipients) if recipients is not None else await self._members_of(found.sealed_for)
+        key, group = place.payload_key, found.group
+        return (place.hash, place.index, key, group, found.sender, found.transaction, members, found.version)
+
+    async def recipients_of(self, found: Read) -> list[bytes]:
+        """Everybody for whom a payload was sealed."""
+        if found.recipients is not None:
+            return list(found.recipients)
+        return await self._members_of(found.sealed_for) or []
+
+    def _opened(self, key: bytes, received: Received | None) -> Read | None:
+        recipients: tuple[bytes, ...] | None = None
+        if received is None:
+            row = self._store.row(HANDED, key) if self.is_flexible else None
+            if row is None:
+                return None
+            sender, recipients, payload = read_handed(row)
+            received = Received(payload, b"", sender)
+        if self.is_flexible:
+            try:
+                transaction, version, group = decode_versioned(received.payload)
+            except NativeError:
+                pass  # of a group of another kind, or no transaction at all
+            else:
+                sender, sealed_for = received.sender, received.group_id
+                return Read(received.payload, transaction, group, sender, sealed_for, version, recipients)
+        return Read(received.payload, received.payload, received.group_id, received.sender, received.group_id)
+
+    async def _members_of(self, group_id: bytes) -> list[bytes] | None:
+        known = self._members.get(group_id)
+        if known is None:
+            group = await self._answer(lambda: self._enclave.group(group_id))
+            if group is None:
+                return None
+            if len(self._members) >= _GROUPS_KEPT:
+                self._members.clear()
+            known = self._members[group_id] = group.members
+        return list(known)
+
+    async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What the enclave answers, however long it takes to be there."""
+        while True:
+            try:
+                answer = await ask()
+            except EnclaveError as error:
+                if not self.is_waiting:
+                    log.warning("private transactions wait for the enclave: %s", error)
+                self.is_waiting = True
+                self.retries += 1
+                await asyncio.sleep(_RETRY_S)
+                continue
+            if self.is_waiting:
+                log.info("the enclave answers again")
+                self.is_waiting = False
+            return answer
+
+
+def read_handed(row: bytes) -> tuple[bytes, tuple[bytes, ...], bytes]:
+    """Sender, recipients and payload of what was handed over."""
+    match rlp.decode_list(row):
+        case [bytes() as sender, list() as recipients, bytes() as payload]:
+            return sender, tuple(one for one in recipients if isinstance(one, bytes)), payload
+    raise DecodeError("not what was handed over", HANDED)
