@@ -1010,7 +1010,7 @@ def private_contract_address(sender: bytes, nonce: int, group: bytes, /) -> byte
 class PrivateBatch:
     """The private transactions of some blocks, while they are run and until they are written."""
 
-    def __new__(cls, store: Store, /) -> PrivateBatch: ...
+    def __new__(cls, store: Store, /, *, chain_id: int, always_increments: bool = False) -> PrivateBatch: ...
     def rewind(self, group: bytes, before: int, /) -> None:
         """Begin a group again with the state that it had before a block."""
     def note_markers(self, markers: Sequence[tuple[bytes, int, int, bytes, bytes]], /) -> None:
@@ -1022,9 +1022,6 @@ class PrivateBatch:
         block: bytes,
         payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None, bytes | None]],
         /,
-        *,
-        chain_id: int,
-        always_increments: bool = False,
     ) -> None:
         """Run payloads in their order: marker, index, payload key, group, key of the sender, RLP, members of the
         group, version of a flexible group. `state` is the public one after the block."""
@@ -1036,9 +1033,6 @@ class PrivateBatch:
         payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None, bytes | None]],
         deadline_s: float,
         /,
-        *,
-        chain_id: int,
-        always_increments: bool = False,
     ) -> TraceStream:
         """Flat trace of the last of these payloads of one group in a block; nothing is kept."""
     def commit(self, store: Store, followed: tuple[bytes, int] | None, settled: Sequence[bytes] = ..., /) -> None:

@@ -9,15 +9,19 @@ use crate::errors::{Error, Result};
 /// Recover the uncompressed public key (64 bytes) behind a signature over `digest`.
 pub fn recover_key(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<[u8; 64]> {
     let id = if parity { RecoveryId::One } else { RecoveryId::Zero };
-    let out_of_range = || Error::Decode("signature: r or s is out of range".into());
+    Ok(uncompressed(&recover("signature", digest.0, r_s, id)?))
+}
+
+/// The same as a point; `place` names the signature where it is wrong.
+pub fn recover(place: &str, digest: [u8; 32], r_s: &[u8; 64], id: RecoveryId) -> Result<PublicKey> {
+    let out_of_range = || Error::decode(place, "r or s is out of range");
     if r_s[..32] == [0; 32] || r_s[32..] == [0; 32] {
         return Err(out_of_range());
     }
     let signature = RecoverableSignature::from_compact(r_s, id).map_err(|_| out_of_range())?;
-    let key = SECP256K1
-        .recover_ecdsa(Message::from_digest(digest.0), &signature)
-        .map_err(|_| Error::Decode("signature: no public key fits it".into()))?;
-    Ok(uncompressed(&key))
+    SECP256K1
+        .recover_ecdsa(Message::from_digest(digest), &signature)
+        .map_err(|_| Error::decode(place, "no public key fits it"))
 }
 
 /// The address behind a signature over `digest`.
@@ -27,16 +31,13 @@ pub fn recover_signer(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<Add
 
 /// A private key from its 32 bytes.
 pub fn secret_key(secret: &[u8]) -> Result<SecretKey> {
-    let bytes: [u8; 32] = secret
-        .try_into()
-        .map_err(|_| Error::Decode(format!("private key: 32 bytes expected, got {}", secret.len())))?;
-    SecretKey::from_byte_array(bytes)
-        .map_err(|_| Error::Decode("private key: not a number of the curve's order".into()))
+    let bytes = fixed("private key", secret)?;
+    SecretKey::from_byte_array(bytes).map_err(|_| Error::decode("private key", "not a number of the curve's order"))
 }
 
 /// Bytes that must have a certain length.
 pub fn fixed<const N: usize>(what: &str, bytes: &[u8]) -> Result<[u8; N]> {
-    bytes.try_into().map_err(|_| Error::Decode(format!("{what}: {N} bytes expected, got {}", bytes.len())))
+    bytes.try_into().map_err(|_| Error::decode(what, format_args!("{N} bytes expected, got {}", bytes.len())))
 }
 
 /// r and s, and the parity, of a signature of 65 bytes.
@@ -64,6 +65,7 @@ pub fn sign(secret: &SecretKey, digest: [u8; 32]) -> [u8; 65] {
     out
 }
 
-fn uncompressed(key: &PublicKey) -> [u8; 64] {
+/// A public key without its prefix byte: x and y.
+pub fn uncompressed(key: &PublicKey) -> [u8; 64] {
     key.serialize_uncompressed()[1..].try_into().expect("an uncompressed key has 65 bytes")
 }

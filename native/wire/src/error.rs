@@ -12,6 +12,12 @@ impl Error {
     }
 }
 
+impl From<ophion_primitives::errors::Error> for Error {
+    fn from(error: ophion_primitives::errors::Error) -> Self {
+        Error(error.to_string())
+    }
+}
+
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

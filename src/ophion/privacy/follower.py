@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence, Set
 from functools import partial
-from typing import Final, TypedDict
+from typing import Final
 
 from msgspec import Struct
 
@@ -37,11 +37,6 @@ _BLOCKS_AT_ONCE: Final = 128
 _MARKERS_AT_ONCE: Final = 4096
 _LATE_AT_ONCE: Final = 1024
 _ALL_BLOCKS: Final = 1 << 62
-
-
-class _Rules(TypedDict):
-    chain_id: int
-    always_increments: bool
 
 
 class Executed(Struct, frozen=True):
@@ -179,7 +174,7 @@ class Follower:
             await self._settle_late()
         executed: list[Executed] = []
         if markers:
-            batch = PrivateBatch(self._chain.store)
+            batch = self._batch()
             batch.note_markers([place.row() for place in markers])
             for block in blocks:
                 executed += await self._run_block(batch, block, [one for one in markers if one.block == block.hash])
@@ -188,7 +183,7 @@ class Follower:
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
             if self._mark[1] >= self._written[1] + _BLOCKS_AT_ONCE:
-                await self._write(PrivateBatch(self._chain.store), self._mark)
+                await self._write(self._batch(), self._mark)
         self.counts.markers += len(markers)
         self.counts.executed += len(executed)
         self._publish((*removed, *executed))
@@ -250,14 +245,13 @@ class Follower:
         payloads = await self._payloads(places, only)
         if payloads:
             view = BlockView(self._chain, block.header, block.hash)
-            await self._lanes.private.run(
-                lambda: batch.run_block(view.state, view.env, block.hash, payloads, **self._rules())
-            )
+            await self._lanes.private.run(lambda: batch.run_block(view.state, view.env, block.hash, payloads))
         by_hash = {place.hash: place for place in places}
         return [Executed(payload[3], by_hash[payload[0]]) for payload in payloads]
 
-    def _rules(self) -> _Rules:
-        return {"chain_id": self._chain.spec.chain_id, "always_increments": self._always_increments}
+    def _batch(self) -> PrivateBatch:
+        chain = self._chain
+        return PrivateBatch(chain.store, chain_id=chain.spec.chain_id, always_increments=self._always_increments)
 
     async def _payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
         """What this node can read of these markers, as the extension takes it."""
@@ -275,8 +269,8 @@ class Follower:
         header = self._chain.header(place.block)
         assert header is not None, "the block of a marker is in the database"
         view = BlockView(self._chain, header.header, header.hash)
-        batch = PrivateBatch(self._chain.store)
-        return lambda: batch.trace(view.state, view.env, header.hash, payloads, limit_s, **self._rules())
+        batch = self._batch()
+        return lambda: batch.trace(view.state, view.env, header.hash, payloads, limit_s)
 
     async def _write(
         self, batch: PrivateBatch, followed: tuple[Hash32, int] | None, settled: Sequence[bytes] = ()
@@ -300,7 +294,7 @@ class Follower:
                 if found is not None:
                     first[found.group] = min(place.number, first.get(found.group, place.number))
             late_blocks = {place.number for place in places}
-            batch = PrivateBatch(self._chain.store)
+            batch = self._batch()
             executed = []
             for group, number in first.items():
                 executed += await self._run_again(batch, group, number, late_blocks)

@@ -1,270 +1,29 @@
-//! Private states and results, written by the follower and read by everybody.
+//! Private states and results, read by everybody.
 
-use std::sync::Mutex;
-
-use alloy_primitives::{B256, Bytes};
-use ophion_primitives::deadline;
-use ophion_primitives::errors::{Error, Result};
-use ophion_privacy::batch::{self, Payload, Rules};
+use alloy_primitives::B256;
+use ophion_primitives::errors::Result;
 use ophion_privacy::flexible::membership;
 use ophion_privacy::marker::{hand_overs_in, markers_in};
 use ophion_privacy::run::private_nonce;
-use ophion_privacy::trace::trace_flat;
-use ophion_privacy::transaction::decode;
 use ophion_storage::state::StateData;
-use ophion_storage::store::{Marker, PrivateReceipt, Snapshot};
-use ophion_storage::trie::{EMPTY_ROOT, Trie};
-use ophion_tracing::replay::block::Place;
+use ophion_storage::store::{Marker, Snapshot};
+use ophion_storage::trie::{Account, EMPTY_ROOT, Trie};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use crate::chain::state::State;
 use crate::chain::store::Store;
-use crate::execution::env::BlockEnv;
-use crate::tracing::trace::TraceStream;
+use crate::privacy::receipt::PrivateReceiptRecord;
 use crate::values::convert::{Addr, Hash, to_bytes};
 use crate::values::errors::Answer;
 
-/// Marker hash, index, payload key, group, key of the sender, RLP, members, version of a flexible group.
-type PyPayload = (Hash, u32, Hash, Hash, PyBackedBytes, PyBackedBytes, Option<Vec<PyBackedBytes>>, Option<Hash>);
 /// Payload key, number, index, block, marker hash.
 type PyMarker<'py> = (Bound<'py, PyBytes>, u64, u32, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-
-fn payload_of(given: &PyPayload) -> Payload {
-    let (marker, index, key, group, sender, rlp, members, version) = given;
-    Payload {
-        marker: marker.0,
-        index: *index,
-        key: key.0,
-        group: group.0,
-        sender: Bytes::copy_from_slice(sender),
-        rlp: Bytes::copy_from_slice(rlp),
-        members: members.as_ref().map(|all| all.iter().map(|key| Bytes::copy_from_slice(key)).collect()),
-        version: version.as_ref().map(|version| version.0),
-    }
-}
 
 fn marker_row<'py>(py: Python<'py>, marker: &Marker) -> PyMarker<'py> {
     let Marker { payload_key, number, index, block, hash } = marker;
     (to_bytes(py, payload_key), *number, *index, to_bytes(py, block), to_bytes(py, hash))
-}
-
-/// The private transactions of some blocks while they are run.
-#[pyclass(frozen, module = "ophion._native")]
-pub struct PrivateBatch {
-    batch: Mutex<Option<batch::Batch>>,
-}
-
-impl PrivateBatch {
-    fn with<T>(&self, work: impl FnOnce(&mut batch::Batch) -> Result<T>) -> Result<T> {
-        let mut batch = self.batch.lock().expect("no panic while locked");
-        work(batch.as_mut().ok_or_else(|| Error::Storage("the batch has been written".into()))?)
-    }
-}
-
-#[pymethods]
-impl PrivateBatch {
-    #[new]
-    #[pyo3(signature = (store, /))]
-    fn new(store: &Bound<'_, Store>) -> Answer<Self> {
-        let batch = batch::Batch::new(store.get().inner()?);
-        Ok(PrivateBatch { batch: Mutex::new(Some(batch)) })
-    }
-
-    #[pyo3(signature = (group, before, /))]
-    fn rewind(&self, group: Hash, before: u64) -> Answer<()> {
-        Ok(self.with(|batch| batch.rewind(group.0, before))?)
-    }
-
-    #[pyo3(signature = (markers, /))]
-    fn note_markers(&self, markers: Vec<(Hash, u64, u32, Hash, Hash)>) -> Answer<()> {
-        let one = |(key, number, index, block, hash): (Hash, u64, u32, Hash, Hash)| Marker {
-            payload_key: key.0,
-            number,
-            index,
-            block: block.0,
-            hash: hash.0,
-        };
-        let markers = markers.into_iter().map(one).collect();
-        Ok(self.with(|batch| {
-            batch.note_markers(markers);
-            Ok(())
-        })?)
-    }
-
-    /// `state` is the public one after the block.
-    #[pyo3(signature = (state, env, block, payloads, /, *, chain_id, always_increments=false))]
-    #[allow(clippy::too_many_arguments)]
-    fn run_block(
-        &self,
-        py: Python<'_>,
-        state: &Bound<'_, State>,
-        env: &Bound<'_, BlockEnv>,
-        block: Hash,
-        payloads: Vec<PyPayload>,
-        chain_id: u64,
-        always_increments: bool,
-    ) -> Answer<()> {
-        let (public, env) = (&state.get().data, &env.get().env);
-        let payloads: Vec<Payload> = payloads.iter().map(payload_of).collect();
-        let rules = Rules { chain_id, always_increments };
-        Ok(py.detach(|| self.with(|batch| batch.run_block(public, env, block.0, rules, &payloads)))?)
-    }
-
-    /// Trace the last of these payloads, which are of one group and one block, in their order; nothing is kept.
-    #[pyo3(signature = (state, env, block, payloads, deadline_s, /, *, chain_id, always_increments=false))]
-    #[allow(clippy::too_many_arguments)]
-    fn trace(
-        &self,
-        py: Python<'_>,
-        state: &Bound<'_, State>,
-        env: &Bound<'_, BlockEnv>,
-        block: Hash,
-        payloads: Vec<PyPayload>,
-        deadline_s: f64,
-        chain_id: u64,
-        always_increments: bool,
-    ) -> Answer<TraceStream> {
-        let (public, env) = (&state.get().data, &env.get().env);
-        let payloads: Vec<Payload> = payloads.iter().map(payload_of).collect();
-        let rules = Rules { chain_id, always_increments };
-        let Some((last, before)) = payloads.split_last() else {
-            return Err(Error::Storage("there is nothing to trace".into()).into());
-        };
-        let stream = py.detach(|| {
-            self.with(|batch| {
-                batch.run_block(public, env, block.0, rules, before)?;
-                let decoded = decode(&last.rlp)?;
-                let sender = decoded.sender.ok_or_else(|| Error::Decode("its signature gives no sender".into()))?;
-                let state = batch.state(last.group, env.number, public)?;
-                let index = last.index as usize;
-                let place = Place { block_hash: block.0, block_number: env.number, hash: last.marker, index };
-                let founds = last.version.is_some() && membership(&state.open()?)?.is_none();
-                let deadline = deadline::after(deadline_s);
-                trace_flat(state, env.clone(), decoded.tx.fields, sender, last.group, place, founds, deadline)
-            })
-        })?;
-        Ok(TraceStream { stream })
-    }
-
-    /// Write everything; `followed` is hash and number of the block that has been reached.
-    #[pyo3(signature = (store, followed, settled=Vec::new(), /))]
-    fn commit(
-        &self,
-        py: Python<'_>,
-        store: &Bound<'_, Store>,
-        followed: Option<(Hash, u64)>,
-        settled: Vec<Hash>,
-    ) -> Answer<()> {
-        let inner = store.get().inner()?;
-        let mut batch = self.batch.lock().expect("no panic while locked");
-        let Some(mut batch) = batch.take() else {
-            return Err(Error::Storage("the batch has been written".into()).into());
-        };
-        batch.writes.followed = followed.map(|(hash, number)| (hash.0, number));
-        batch.writes.settled = settled.into_iter().map(|key| key.0).collect();
-        Ok(py.detach(|| inner.commit_private(&batch.writes))?)
-    }
-}
-
-/// What became of a private transaction.
-#[pyclass(frozen, module = "ophion._native")]
-pub struct PrivateReceiptRecord {
-    receipt: PrivateReceipt,
-}
-
-type PyLog<'py> = (Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>, Bound<'py, PyBytes>);
-
-#[pymethods]
-impl PrivateReceiptRecord {
-    /// 0 failed, 1 succeeded, 2 invalid.
-    #[getter]
-    fn status(&self) -> u8 {
-        self.receipt.status as u8
-    }
-
-    #[getter]
-    fn group<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        to_bytes(py, self.receipt.group)
-    }
-
-    #[getter]
-    fn root<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        to_bytes(py, self.receipt.root)
-    }
-
-    #[getter]
-    fn payload_key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        to_bytes(py, self.receipt.payload_key)
-    }
-
-    #[getter]
-    fn index(&self) -> u32 {
-        self.receipt.index
-    }
-
-    #[getter]
-    fn hash<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        to_bytes(py, self.receipt.hash)
-    }
-
-    #[getter]
-    fn sender<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        to_bytes(py, self.receipt.sender)
-    }
-
-    #[getter]
-    fn to<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.receipt.to.map(|to| to_bytes(py, to))
-    }
-
-    #[getter]
-    fn created<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.receipt.created.map(|created| to_bytes(py, created))
-    }
-
-    #[getter]
-    fn private_from<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        to_bytes(py, &self.receipt.private_from)
-    }
-
-    #[getter]
-    fn private_for<'py>(&self, py: Python<'py>) -> Option<Vec<Bound<'py, PyBytes>>> {
-        self.receipt.private_for.as_ref().map(|keys| keys.iter().map(|key| to_bytes(py, key)).collect())
-    }
-
-    #[getter]
-    fn output<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        to_bytes(py, &self.receipt.output)
-    }
-
-    #[getter]
-    fn revert_data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        to_bytes(py, &self.receipt.revert_data)
-    }
-
-    #[getter]
-    fn reason(&self) -> &str {
-        &self.receipt.reason
-    }
-
-    /// Address, topics and data of each.
-    #[getter]
-    fn logs<'py>(&self, py: Python<'py>) -> Vec<PyLog<'py>> {
-        let one = |log: &alloy_primitives::Log| {
-            let topics = log.data.topics().iter().map(|topic| to_bytes(py, topic)).collect();
-            (to_bytes(py, log.address), topics, to_bytes(py, &log.data.data))
-        };
-        self.receipt.logs.iter().map(one).collect()
-    }
-
-    #[getter]
-    fn logs_bloom<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let mut bloom = alloy_primitives::Bloom::ZERO;
-        self.receipt.logs.iter().for_each(|log| bloom.accrue_log(log));
-        to_bytes(py, bloom)
-    }
 }
 
 /// What can be read of private states.
@@ -279,7 +38,7 @@ impl PrivateLedger {
     }
 }
 
-fn at(snapshot: &Snapshot, group: &B256, number: u64) -> Result<(B256, Trie<ophion_storage::trie::Account>)> {
+fn at(snapshot: &Snapshot, group: &B256, number: u64) -> Result<(B256, Trie<Account>)> {
     let found = snapshot.group_state(group, number)?;
     Ok(found.map_or((EMPTY_ROOT, Trie::default()), |state| (state.root, state.trie)))
 }
@@ -444,7 +203,5 @@ impl PrivateLedger {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PrivateBatch>()?;
-    module.add_class::<PrivateReceiptRecord>()?;
     module.add_class::<PrivateLedger>()
 }

@@ -161,10 +161,6 @@ impl Table {
         Ok(self.0.get_lower_than(txn, key)?)
     }
 
-    pub fn last_key<'t>(&self, txn: &'t RoTxn<'_>) -> Result<Option<&'t [u8]>> {
-        Ok(self.0.last(txn)?.map(|(key, _)| key))
-    }
-
     /// Entries and bytes (pages times their size).
     pub fn usage(&self, txn: &RoTxn<'_>) -> Result<(u64, u64)> {
         let stat = self.0.stat(txn)?;
