@@ -6,80 +6,41 @@ and never comes costs little. `OPHION_FAULTS=long` lets the network make 200 blo
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import shutil
-import signal
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ophion.testing.network import CHAIN_ID, TestNetwork, free_ports, member_key
+from ophion.testing.network import TestNetwork, member_key
+from tests.interop.partner import BLOCKS, GAS_LIMIT, Partner, check_agreement, end_all, mixed_network
 
 GOQUORUM = os.environ.get("GOQUORUM", "")
-BLOCKS = 200 if os.environ.get("OPHION_FAULTS") == "long" else 16
-GAS_LIMIT = 30_000_000
 
 pytestmark = pytest.mark.skipif(not shutil.which(GOQUORUM), reason="GOQUORUM does not name a GoQuorum binary")
 
 
-class GoQuorum:
-    """One GoQuorum validator as a process."""
+class GoQuorum(Partner):
+    """One GoQuorum validator."""
 
     def __init__(self, network: TestNetwork, index: int) -> None:
-        self.index = index
-        self._port = network.ports[index]
-        self._rpc = free_ports(1)[0]
-        self._path = network.path / f"goquorum{index}"
-        self._environment = {**os.environ, "PRIVATE_CONFIG": "ignore"}
-        self._process: subprocess.Popen[bytes] | None = None
-        (self._path / "geth").mkdir(parents=True)
-        (self._path / "geth" / "nodekey").write_text(network.keys[index].secret().hex())
-        for folder in (self._path, self._path / "geth"):
+        super().__init__(GOQUORUM, network, index, PRIVATE_CONFIG="ignore")
+        for folder in (self.path, self.path / "geth"):
             (folder / "static-nodes.json").write_text(json.dumps(network.neighbours(index)))
         genesis = json.loads(network.genesis_file.read_text())
         options = genesis["config"].pop("qbft")
         options.pop("epochlength")
         dialect = {"policy": 0, "epoch": 30000, "ceil2Nby3Block": 0, "testQBFTBlock": 0, "emptyblockperiodseconds": 1}
         genesis["config"].update({"isQuorum": True, "txnSizeLimit": 64, "qbft": {**options, **dialect}})
-        file = network.path / f"goquorum{index}.json"
+        file = self.path / "genesis.json"
         file.write_text(json.dumps(genesis))
-        made = [GOQUORUM, "--datadir", str(self._path), "init", str(file)]
-        subprocess.run(made, env=self._environment, check=True, capture_output=True, timeout=60)
+        self.command("init", file)
 
     def start(self) -> None:
-        options = {
-            "--datadir": self._path,
-            "--syncmode": "full",
-            "--miner.gasprice": 0,
-            "--miner.gaslimit": GAS_LIMIT,
-            "--miner.gastarget": GAS_LIMIT,
-            "--networkid": CHAIN_ID,
-            "--port": self._port,
-            "--http.port": self._rpc,
-            "--http.api": "eth,net,istanbul",
-            "--nat": "none",
-        }
-        flags = [word for pair in options.items() for word in map(str, pair)]
-        command = [GOQUORUM, *flags, "--mine", "--http", "--nodiscover", "--ipcdisable"]
-        with (self._path / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
-
-    def rpc(self, method: str, *params: Any) -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self._rpc, timeout=10)
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        connection.request("POST", "/", body, {"Content-Type": "application/json"})
-        return json.loads(connection.getresponse().read())["result"]
-
-    def kill(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            os.kill(self._process.pid, signal.SIGKILL)
-            self._process.wait(15)
+        self.launch({"--miner.gasprice": 0, "--miner.gastarget": GAS_LIMIT, "--http.api": "eth,net,istanbul"})
 
 
 class Mixed:
@@ -88,9 +49,7 @@ class Mixed:
     OURS = (0, 1, 4)
 
     def __init__(self, path: Path) -> None:
-        self.network = TestNetwork(path, "qbft", 4, followers=1)
-        genesis = json.loads(self.network.genesis_file.read_text())
-        self.network.genesis_file.write_text(json.dumps({**genesis, "gasLimit": hex(GAS_LIMIT)}))
+        self.network = mixed_network(TestNetwork(path, "qbft", 4, followers=1))
         self.theirs = [GoQuorum(self.network, 2), GoQuorum(self.network, 3)]
 
     def __enter__(self) -> Mixed:
@@ -102,11 +61,7 @@ class Mixed:
         return self
 
     def __exit__(self, *reason: object) -> None:
-        for one in self.theirs:
-            one.kill()
-        for index in self.OURS:
-            if self.network.nodes[index].is_running:
-                self.network.nodes[index].kill()
+        end_all(self.network, self.OURS, self.theirs)
 
     def vote(self, candidate: str, adds: bool) -> None:
         """Let all four vote, and wait until that has its effect."""
@@ -127,14 +82,7 @@ class Mixed:
 
     def check_agreement(self) -> None:
         """All six have the same block, a moment ago."""
-        height = min(self.network.heights(self.OURS)) - 1
-        deadline = time.monotonic() + 30
-        while any(int(one.rpc("eth_blockNumber"), 16) < height for one in self.theirs):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        hashes = {self.network.block_hash(index, height) for index in self.OURS}
-        hashes |= {one.rpc("eth_getBlockByNumber", hex(height), False)["hash"] for one in self.theirs}
-        assert len(hashes) == 1
+        check_agreement(self.network, self.OURS, self.theirs, min(self.network.heights(self.OURS)) - 1)
 
 
 def address_between(low: bytes, high: bytes) -> bytes:

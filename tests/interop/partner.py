@@ -1,0 +1,90 @@
+"""A member of a network that is another client: geth, or one that comes of it, as a process asked over JSON-RPC."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ophion.testing.network import CHAIN_ID, TestNetwork, free_ports
+from ophion.testing.waiting import wait_for
+
+BLOCKS = 200 if os.environ.get("OPHION_FAULTS") == "long" else 16
+GAS_LIMIT = 30_000_000
+"""Other clients do not go along with the limit of our genesis."""
+
+
+def mixed_network(network: TestNetwork) -> TestNetwork:
+    """The same network with a gas limit that every client takes."""
+    genesis = json.loads(network.genesis_file.read_text())
+    network.genesis_file.write_text(json.dumps({**genesis, "gasLimit": hex(GAS_LIMIT)}))
+    return network
+
+
+class Partner:
+    """One process; its node key is that of its place in the network."""
+
+    def __init__(self, program: str, network: TestNetwork, index: int, **environment: str) -> None:
+        self.path = network.path / f"partner{index}"
+        self._program = program
+        self._environment = {**os.environ, **environment}
+        self._port = network.ports[index]
+        (self._rpc,) = free_ports(1)
+        self._process: subprocess.Popen[bytes] | None = None
+        (self.path / "geth").mkdir(parents=True)
+        (self.path / "geth" / "nodekey").write_text(network.keys[index].secret().hex())
+
+    def command(self, *words: object) -> None:
+        """Run something on its data path and wait for it."""
+        made = [self._program, "--datadir", str(self.path), *map(str, words)]
+        subprocess.run(made, env=self._environment, check=True, capture_output=True, timeout=60)
+
+    def launch(self, options: Mapping[str, object], *switches: str) -> None:
+        """Start it with these options beside those that all have."""
+        options = {
+            "--datadir": self.path,
+            "--syncmode": "full",
+            "--networkid": CHAIN_ID,
+            "--port": self._port,
+            "--http.port": self._rpc,
+            "--nat": "none",
+            "--miner.gaslimit": GAS_LIMIT,
+            **options,
+        }
+        flags = [word for pair in options.items() for word in map(str, pair)]
+        command = [self._program, *flags, "--mine", "--http", "--nodiscover", "--ipcdisable", *switches]
+        with (self.path / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
+
+    def rpc(self, method: str, *params: Any) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self._rpc, timeout=10)
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        connection.request("POST", "/", body, {"Content-Type": "application/json"})
+        return json.loads(connection.getresponse().read()).get("result")
+
+    def kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait(15)
+
+
+def check_agreement(network: TestNetwork, ours: Sequence[int], theirs: Sequence[Partner], number: int) -> None:
+    """All nodes of both clients have, or soon have, the same block at a height."""
+    for one in theirs:
+        wait_for(lambda one=one: int(one.rpc("eth_blockNumber"), 16) >= number, 60, f"block {number}")  # type: ignore[misc]
+    hashes = {network.block_hash(index, number) for index in ours}
+    hashes |= {one.rpc("eth_getBlockByNumber", hex(number), False)["hash"] for one in theirs}
+    assert len(hashes) == 1
+
+
+def end_all(network: TestNetwork, ours: Sequence[int], theirs: Sequence[Partner]) -> None:
+    """Leave no process behind."""
+    for one in theirs:
+        one.kill()
+    for index in ours:
+        if network.nodes[index].is_running:
+            network.nodes[index].kill()
