@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 from web3 import AsyncHTTPProvider, AsyncWeb3
-from web3._utils.module_testing import (
-    AsyncEthModuleTest,
-    AsyncNetModuleTest,
-    GoEthereumAsyncDebugModuleTest,
-    GoEthereumAsyncTxPoolModuleTest,
-)
-from web3._utils.module_testing.go_ethereum_admin_module import GoEthereumAsyncAdminModuleTest
-from web3._utils.module_testing.web3_module import AsyncWeb3ModuleTest
+
+from tests.clients.web3_asynchronous import TestAdmin, TestDebug, TestEth, TestNet, TestTxPool, TestWeb3
+
+__all__ = ["TestAdmin", "TestDebug", "TestEth", "TestNet", "TestTxPool", "TestWeb3"]
 
 
 @pytest.fixture(scope="class")
@@ -23,29 +19,3 @@ def async_w3(http_url: str, loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
     w3 = AsyncWeb3(AsyncHTTPProvider(http_url))
     yield w3
     loop.run_until_complete(w3.provider.disconnect())
-
-
-@pytest.mark.usefixtures("txn_hash_with_log")  # the first log of the chain, as the cases expect
-class TestEth(AsyncEthModuleTest):
-    pass
-
-
-class TestNet(AsyncNetModuleTest):
-    pass
-
-
-class TestWeb3(AsyncWeb3ModuleTest):
-    def _check_web3_client_version(self, client_version: str) -> None:
-        assert client_version.startswith("ophion/")
-
-
-class TestAdmin(GoEthereumAsyncAdminModuleTest):
-    pass
-
-
-class TestDebug(GoEthereumAsyncDebugModuleTest):
-    pass
-
-
-class TestTxPool(GoEthereumAsyncTxPoolModuleTest):
-    pass
