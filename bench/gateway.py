@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ophion.gateway.site import Kind, Place, Site, SiteNode
 from ophion.testing.network import free_ports
-from ophion.testing.process import COMMAND, NodeProcess, environment
+from ophion.testing.process import COMMAND, NodeProcess, environment, processor_s
 
 REQUESTS = {
     "eth_blockNumber": '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}',
@@ -54,12 +54,6 @@ def memory(pid: int) -> float:
     """Resident megabytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
-
-def processor_s(pid: int) -> float:
-    """Seconds of a core so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
 
 
 async def idle_sockets(port: int, path: bytes, count: int) -> list[asyncio.StreamWriter]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from websockets.asyncio.client import connect
 
 from ophion.native.crypto import PrivateKey
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.process import NodeProcess
+from ophion.testing.process import NodeProcess, processor_s
 from ophion.testing.signing import DEV_CHAIN_ID, legacy_transaction
 
 SENDERS = 64
@@ -101,11 +100,6 @@ async def heads(port: int, found: list[tuple[float, int, int]]) -> None:
         while True:
             told = json.loads(await socket.recv())["params"]["result"]
             found.append((time.time(), int(told["timestamp"], 16), int(told["number"], 16)))
-
-
-def processor_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def measure(node: NodeProcess, engine: str, rate: float, seconds: float) -> dict[str, object]:

@@ -46,15 +46,6 @@ def memory_mb(network: TestNetwork) -> list[int]:
     return found
 
 
-def processor_s(network: TestNetwork) -> float:
-    """Processor time of all nodes."""
-    ticks = 0
-    for node in network.nodes:
-        fields = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def watch(
     network: TestNetwork, until: Callable[[list[tuple[float, int]]], bool], index: int = 0
 ) -> list[tuple[float, int]]:
@@ -89,13 +80,13 @@ def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> di
                 file.write(raw.hex() + "\n")
     script = network.path / "load.lua"
     script.write_text(LUA % lines)
-    before = processor_s(network)
+    before = network.processor_s()
     url = f"http://127.0.0.1:{network.nodes[0].ports['json-rpc']}/"
     load = subprocess.Popen(
         ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script), url], stdout=subprocess.PIPE, text=True
     )
     seen = watch(network, lambda _seen: load.poll() is not None)
-    used = processor_s(network) - before
+    used = network.processor_s() - before
     assert load.stdout is not None
     sent = next((line.split()[1] for line in load.stdout.read().splitlines() if "Requests/sec" in line), "0")
     count = lambda number: int(network.nodes[0].rpc("eth_getBlockTransactionCountByNumber", hex(number)), 16)  # noqa: E731

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -85,15 +84,6 @@ def transfer(amount: int, number: int) -> bytes:
     return bytes.fromhex("a9059cbb") + (number + 1).to_bytes(32, "big") + amount.to_bytes(32, "big")
 
 
-def processor_s(network: TestNetwork) -> float:
-    """Processor time of all nodes."""
-    ticks = 0
-    for node in network.nodes:
-        fields = Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def signed(client: PrivateClient, other: bytes, contract: str, most: int) -> list[str]:
     """Transfers of many accounts, each in the order of its nonces."""
     keys = [PrivateKey((0xFACE + number).to_bytes(32, "big")) for number in range(SENDERS)]
@@ -128,7 +118,7 @@ def flood(seconds: int, most: int, connections: int) -> dict[str, object]:
             script = path / "send.lua"
             script.write_text(LUA % (path / "lines"))
             group = text(legacy_id([a.enclave_key, b.enclave_key]))
-            before, first = processor_s(network), network.height(0)
+            before, first = network.processor_s(), network.height(0)
             url = f"http://127.0.0.1:{network.nodes[0].ports['json-rpc']}"
             asked = subprocess.run(
                 ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script), url],
@@ -155,7 +145,7 @@ def flood(seconds: int, most: int, connections: int) -> dict[str, object]:
                 "markers": total,
                 "executed": executed,
                 "one root": len(roots) == 1,
-                "processor ms per transfer": round((processor_s(network) - before) * 1000 / max(1, total), 3),
+                "processor ms per transfer": round((network.processor_s() - before) * 1000 / max(1, total), 3),
                 "wrk": [line.strip() for line in asked.splitlines() if "Requests/sec" in line or "Latency" in line],
                 "prepared": sent,
             }

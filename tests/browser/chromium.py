@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ophion.testing.process import processor_s
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 NO_CHROMIUM = "there is no Chromium here (Debian package chromium)"
@@ -123,10 +124,8 @@ class Browser:
             while line in parents and line != self.process.pid:
                 line = parents[line]
             if line == self.process.pid and b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 memory = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]
-                seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-                found.append((seconds, int(memory) * 1024))
+                found.append((processor_s(pid), int(memory) * 1024))
         return sum(seconds for seconds, _ in found), max(held for _, held in found)
 
     # --- doing -----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
-from ophion.testing.process import NodeProcess
+from ophion.testing.process import NodeProcess, processor_s
 from ophion.testing.relay import Relay
 from ophion.testing.signing import DEV_KEYS
 from ophion.testing.tap import Tap
@@ -211,6 +211,10 @@ class TestNetwork:
 
     def heights(self, indexes: Iterable[int] | None = None) -> list[int]:
         return [self.height(index) for index in (range(len(self.nodes)) if indexes is None else indexes)]
+
+    def processor_s(self) -> float:
+        """Seconds of a core that all nodes have used so far."""
+        return processor_s(*(node.pid for node in self.nodes))
 
     def block_hash(self, index: int, number: int) -> str | None:
         block = self.nodes[index].rpc("eth_getBlockByNumber", hex(number), False)
