@@ -14,6 +14,7 @@ import pytest
 from ophion.node.datadir import DataDirectory
 from ophion.primitives import rlp
 from tests.conftest import DATA, shared_path
+from tests.fuzz.small_chain import import_arguments
 from tests.integration.command import OPHION, Finished, environment, ophion
 
 CHAIN = DATA / "original-chain"
@@ -247,14 +248,7 @@ def test_a_full_disk_is_one_clear_error_and_nothing_is_damaged(tmp_path: Path) -
 
 def test_an_import_survives_being_killed(tmp_path: Path) -> None:
     chain = shared_path("bench", "clique-30k")
-    command = [
-        *OPHION,
-        "blocks",
-        "import",
-        f"--from={chain / 'blocks.rlp'}",
-        f"--genesis-file={chain / 'genesis.json'}",
-        f"--data-path={tmp_path / 'data'}",
-    ]
+    command = [*OPHION, *import_arguments(tmp_path / "data", chain / "blocks.rlp", chain / "genesis.json")]
     random_source = random.Random(30_017)
     for _ in range(12):
         process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -16,6 +16,7 @@ from ophion.testing.process import MINING, NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import wait_for
 from tests.conftest import shared_path
+from tests.fuzz.small_chain import import_arguments
 from tests.integration.command import OPHION, environment, ophion
 
 HISTORY = "--state-history=16"
@@ -101,23 +102,17 @@ def test_killing_a_node_that_drops_states_damages_nothing(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_killing_an_import_that_drops_states_damages_nothing(tmp_path: Path) -> None:
     chain = shared_path("bench", "clique-30k")
-    command = [
-        *OPHION,
-        "blocks",
-        "import",
-        f"--from={chain / 'blocks.rlp'}",
-        f"--genesis-file={chain / 'genesis.json'}",
-        f"--data-path={tmp_path / 'data'}",
-        HISTORY,
-    ]
+    arguments = [*import_arguments(tmp_path / "data", chain / "blocks.rlp", chain / "genesis.json"), HISTORY]
     for seconds in (0.8, 1.3):
-        running = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        running = subprocess.Popen(
+            [*OPHION, *arguments], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         time.sleep(seconds)
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
         if (tmp_path / "data" / "database" / "data.mdb").exists():
             ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded()
-    ophion(*command[len(OPHION) :]).succeeded()
+    ophion(*arguments).succeeded()
     ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded()
 
 

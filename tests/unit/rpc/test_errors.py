@@ -23,6 +23,7 @@ from ophion.rpc.errors import (
     reverted,
 )
 from ophion.runtime.lanes import DeadlineExceeded, LaneFull
+from tests.unit.primitives.test_revert_reason import REASONS
 
 POOL = [
     ("malformed", -32602, "Invalid params"),
@@ -90,24 +91,7 @@ def test_invalid_params_has_one_text_and_its_detail_in_data() -> None:
     assert (error.message, error.data) == ("Invalid params", "address: too long")
 
 
-def text_revert(text: bytes) -> bytes:
-    return bytes.fromhex("08c379a0") + (32).to_bytes(32, "big") + len(text).to_bytes(32, "big") + text.ljust(32, b"\0")
-
-
-@pytest.mark.parametrize(
-    ("output", "reason"),
-    [
-        (text_revert(b"not enough"), "not enough"),
-        (bytes.fromhex("4e487b71") + (1).to_bytes(32, "big"), "assert(false)"),
-        (bytes.fromhex("4e487b71") + (0x11).to_bytes(32, "big"), "arithmetic underflow or overflow"),
-        (bytes.fromhex("4e487b71") + (0x99).to_bytes(32, "big"), "unknown panic code: 0x99"),
-        (b"", None),
-        (b"abcd", None),
-        (bytes.fromhex("08c379a0"), None),
-        (bytes.fromhex("08c379a0") + b"\xff" * 64, None),
-        (text_revert(b"xyz")[:70], None),
-    ],
-)
+@pytest.mark.parametrize(("output", "reason"), REASONS)
 def test_a_revert_shows_its_reason_where_there_is_one(output: bytes, reason: str | None) -> None:
     error = reverted(output)
     assert (error.code, error.data) == (3, "0x" + output.hex())
