@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from ophion.rpc.auth.tokens import Claims
 from ophion.rpc.transport.http.policy import PlainHeads, SessionUser
+from ophion.rpc.transport.http.policy import Session as HttpSession
 from ophion.rpc.transport.replies import Reply
 
 _HEADS: Final = 32
@@ -24,30 +25,12 @@ _LOOK_S: Final = 5.0
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
-class Bearer(Protocol):
-    """What somebody with or without a good token may do."""
-
-    heads: PlainHeads
-
-    @property
-    def handle(self) -> Callable[..., Reply]:
-        """Answers one message, for this once."""
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether there is a good token."""
-
-    @property
-    def is_heard(self) -> bool:
-        """Whether there is anything that may be asked."""
+class Bearer(HttpSession, Protocol):
+    """What somebody with or without a good token may do, and who wants to hear of its end."""
 
     @property
     def permissions(self) -> frozenset[str]:
         """What is permitted at this moment."""
-
-    @property
-    def client(self) -> str | None:
-        """Whose token it is."""
 
     def join(self, user: SessionUser) -> None:
         """Somebody wants to hear of the end of the token."""

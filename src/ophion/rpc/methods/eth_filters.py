@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Annotated, Any, cast
+from typing import cast
 
-from ophion.primitives.hexcodec import HexError, data, parse_number
-from ophion.rpc.errors import INVALID_REQUEST
+from ophion.primitives.hexcodec import data
 from ophion.rpc.language.registry import WEBSOCKET, Caller, Example, client_of, method
 from ophion.rpc.language.schemas import FilterChangesJson, LogsJson
-from ophion.rpc.language.wire_types import Boolean, Quantity, Text, TextParam, Wire, encode_json
+from ophion.rpc.language.wire_types import Boolean, Quantity, Text, TextParam, encode_json
 from ophion.rpc.questions import log_search
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.filters import FilterKind, LogChanges
 from ophion.rpc.questions.log_query import LogQueryParam, LogSearchParam
-from ophion.rpc.questions.subscriptions import Subscriber
-
-AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
+from ophion.rpc.questions.subscriptions import AnyParam, Subscriber, read_id
 
 
 @method(
@@ -102,10 +99,4 @@ def subscribe(ctx: RpcContext, caller: Caller, kind: AnyParam = None, options: A
 @method("eth_unsubscribe", transports={WEBSOCKET})
 def unsubscribe(ctx: RpcContext, caller: Caller, subscription: AnyParam = None) -> Boolean:
     """End a subscription of this connection."""
-    try:
-        subscription_id = parse_number(subscription, 63) if type(subscription) is str else None
-    except HexError:
-        subscription_id = None
-    if subscription_id is None:
-        raise INVALID_REQUEST("subscription: an id is expected")
-    return ctx.subscriptions.unsubscribe(caller, subscription_id)
+    return ctx.subscriptions.unsubscribe(caller, read_id(subscription))

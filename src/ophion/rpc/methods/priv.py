@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, cast
 
 from ophion.chain.queries import BlockView
-from ophion.primitives.hexcodec import HexError, parse_number
 from ophion.primitives.types import BlockTag
-from ophion.rpc.errors import BLOCK_NOT_FOUND, INVALID_REQUEST, PRIVACY_OFF, invalid_params
+from ophion.rpc.errors import BLOCK_NOT_FOUND, PRIVACY_OFF, invalid_params
 from ophion.rpc.language.private_types import GroupIdParam
 from ophion.rpc.language.registry import WEBSOCKET, Caller, client_of, method
 from ophion.rpc.language.wire_types import (
@@ -34,10 +33,9 @@ from ophion.rpc.questions.log_query import LogQueryParam
 from ophion.rpc.questions.private_filters import PrivateFilters
 from ophion.rpc.questions.private_logs import PrivateSearchParam, of_group
 from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
-from ophion.rpc.questions.subscriptions import Subscriber
+from ophion.rpc.questions.subscriptions import AnyParam, Subscriber, read_id
 from ophion.rpc.questions.tracing import TraceResult, streamed
 
-AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
 PrivateLogsJson = Annotated[
     list[dict[str, Any]], Wire("logs", "logs of private transactions", {"type": "array"}, encode=encode_json)
 ]
@@ -152,10 +150,4 @@ async def subscribe(
 @method("priv_unsubscribe", needs={"privacy"}, transports={WEBSOCKET}, without=PRIVACY_OFF)
 def unsubscribe(ctx: RpcContext, caller: Caller, group: GroupIdParam, subscription: AnyParam = None) -> Boolean:
     """End a subscription of this connection."""
-    try:
-        subscription_id = parse_number(subscription, 63) if type(subscription) is str else None
-    except HexError:
-        subscription_id = None
-    if subscription_id is None:
-        raise INVALID_REQUEST("subscription: an id is expected")
-    return _subscriptions(ctx).unsubscribe(caller, group, subscription_id)
+    return _subscriptions(ctx).unsubscribe(caller, group, read_id(subscription))

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import orjson
 from msgspec import Struct
@@ -22,11 +22,11 @@ from ophion.chain.events import ChainBlock, ChainEvent, Reorged
 from ophion.errors import RpcError
 from ophion.native.store import Store
 from ophion.pool.events import Added, PoolEvent
-from ophion.primitives.hexcodec import data
+from ophion.primitives.hexcodec import HexError, data, parse_number
 from ophion.primitives.types import EMPTY_BLOOM
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS, invalid_params
 from ophion.rpc.language.registry import Caller, Listener
-from ophion.rpc.language.wire_types import decode_boolean, decode_hash, encode_data
+from ophion.rpc.language.wire_types import Wire, decode_boolean, decode_hash, encode_data
 from ophion.rpc.questions.allowances import MEBIBYTE, Allowances
 from ophion.rpc.questions.log_query import LogQuery, decode_log_query
 from ophion.runtime.lanes import LaneFull, Lanes
@@ -85,6 +85,21 @@ class _Subscription(Struct, frozen=True, eq=False):
             b'{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"%#x","result":%b}}'
             % (self.id, result)
         )
+
+
+AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
+"""What is wrong with a subscription is `Invalid Request`, so its parameters are read where it is made or ended."""
+
+
+def read_id(value: object) -> int:
+    """The id of a subscription, as it was given out."""
+    try:
+        subscription_id = parse_number(value, 63) if type(value) is str else None
+    except HexError:
+        subscription_id = None
+    if subscription_id is None:
+        raise INVALID_REQUEST("subscription: an id is expected")
+    return subscription_id
 
 
 class Subscriptions:
