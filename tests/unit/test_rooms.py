@@ -49,6 +49,7 @@ ELSEWHERE = {
     "enclave/texts.py": "tests/unit/enclave/test_keyfile.py",
     "enclave/rows.py": "tests/unit/enclave/test_inside.py",
     "enclave/serving.py": "tests/unit/peers/priv/test_peer.py",
+    "enclave_http/open_requests.py": "tests/unit/enclave_http/test_application.py",
     "enclave_http/forms.py": "tests/unit/enclave_http/test_application.py",
     "enclave_http/peer_application.py": "tests/unit/enclave_http/test_distant.py",
     "metrics/families.py": "tests/unit/metrics/test_node_metrics.py",

@@ -14,6 +14,7 @@ from ophion.enclave.inside import InnerEnclave
 from ophion.enclave.parcels import Kind, Label
 from ophion.enclave.texts import base64_text, group_object
 from ophion.enclave_http.forms import BadForm, Form, header_keys
+from ophion.enclave_http.open_requests import OpenRequests
 from ophion.errors import EnclaveError, OphionError
 from ophion.native.enclave import read_sealed
 from ophion.rpc.transport.access import HostList, OriginList
@@ -45,8 +46,7 @@ class EnclaveApplication:
     def __init__(self, enclave: InnerEnclave, loop: asyncio.AbstractEventLoop) -> None:
         self.plain: Callable[..., Reply] | None = None
         self._enclave = enclave
-        self._loop = loop
-        self._open: set[Pending[Response]] = set()
+        self._open = OpenRequests(loop, _MOST_OPEN)
         self._posts: dict[bytes, Handler] = {
             b"/send": self._send,
             b"/receive": self._receive,
@@ -70,8 +70,7 @@ class EnclaveApplication:
 
     def close(self) -> None:
         """Give up what is still waiting."""
-        for pending in tuple(self._open):
-            pending.abandon()
+        self._open.close()
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -170,19 +169,9 @@ class EnclaveApplication:
     # --- waiting ---------------------------------------------------------------------------------
 
     def _later(self, request: Request) -> Response | Pending[Response]:
-        if len(self._open) >= _MOST_OPEN:
+        if self._open.is_full:
             return _failed(503, "NodePropagatingToAllPeers")
-        task = self._loop.create_task(self._answer(request))
-        pending: Pending[Response] = Pending(task.cancel)
-        self._open.add(pending)
-
-        def finish(done: asyncio.Task[Response]) -> None:
-            self._open.discard(pending)
-            if not done.cancelled() and not pending.is_done:
-                pending.resolve(done.result())
-
-        task.add_done_callback(finish)
-        return pending
+        return self._open.begin(self._answer(request))
 
     async def _answer(self, request: Request) -> Response:
         try:

@@ -24,6 +24,7 @@ from ophion.enclave.serving import listed, served
 from ophion.enclave.texts import base64_text
 from ophion.enclave_http.distant import FETCH, LIST, PARTYINFO, PATHS
 from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
+from ophion.enclave_http.open_requests import OpenRequests
 from ophion.errors import DecodeError, OphionError
 from ophion.native.enclave import read_sealed
 from ophion.peers.allowance import Allowance
@@ -34,7 +35,7 @@ from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.http.wire import JSON, TEXT, Request, Response
-from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.replies import Reply
 from ophion.runtime.clock import Clock, Entropy
 
 _MOST_BODY_BYTES: Final = (MOST_RECORD_BYTES + 1024 * 1024) * 4 // 3 + 4096
@@ -66,8 +67,7 @@ class PeerApplication:
         self._enclave = enclave
         self._clock = clock
         self._entropy = entropy
-        self._loop = loop
-        self._open: set[Pending[Response]] = set()
+        self._open = OpenRequests(loop, _MOST_OPEN)
         self._shares: dict[bytes, Allowance] = {}
         self._posts: dict[bytes, Handler] = {
             PATHS[Kind.PAYLOAD].encode(): self._take_payloads,
@@ -86,24 +86,13 @@ class PeerApplication:
             return Response(404)
         if request.method != b"POST":
             return Response(405, headers=b"Allow: POST\r\n")
-        if len(self._open) >= _MOST_OPEN:
+        if self._open.is_full:
             return Response(503)
-        task = self._loop.create_task(self._answer(request))
-        pending: Pending[Response] = Pending(task.cancel)
-        self._open.add(pending)
-
-        def finish(done: asyncio.Task[Response]) -> None:
-            self._open.discard(pending)
-            if not done.cancelled() and not pending.is_done:
-                pending.resolve(done.result())
-
-        task.add_done_callback(finish)
-        return pending
+        return self._open.begin(self._answer(request))
 
     def close(self) -> None:
         """Give up what is still waiting."""
-        for pending in tuple(self._open):
-            pending.abandon()
+        self._open.close()
 
     async def _answer(self, request: Request) -> Response:
         try:
