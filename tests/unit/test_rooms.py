@@ -85,6 +85,8 @@ ELSEWHERE = {
     "rpc/questions/private_subscriptions.py": "tests/unit/rpc/methods/test_priv.py",
     "node/enclave.py": "tests/integration/test_enclave_nodes.py",
     "node/node.py": "tests/integration/test_node_lifecycle.py",
+    "node/page.py": "tests/integration/test_gateway.py",
+    "node/ports.py": "tests/unit/node/test_services.py",
     "node/services.py": "tests/integration/test_node_lifecycle.py",
     "node/storage_options.py": "tests/unit/node/test_config.py",
     "node/unstable_options.py": "tests/unit/node/test_config.py",

@@ -1,0 +1,69 @@
+"""The port of the page: a gateway in front of the other services of the same node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.genesis import Genesis
+from ophion.gateway.front import page_files
+from ophion.gateway.service import GatewayService
+from ophion.gateway.site import Kind, Place, Site, SiteNode
+from ophion.node.config import NodeConfig
+from ophion.node.ports import PAGE_CLIENTS, PortService, http_limits
+from ophion.rpc.transport.commons import Commons
+
+if TYPE_CHECKING:
+    from ophion.peers.service import PeerService
+
+
+def page_port(
+    config: NodeConfig,
+    genesis: Genesis,
+    commons: Commons,
+    listening: Mapping[str, PortService],
+    peers: PeerService | None,
+) -> GatewayService:
+    """The page, in front of the other services of this node."""
+    kinds = {"jsonrpc": Kind.JSON_RPC, "ws": Kind.WEBSOCKET, "graphQL": Kind.GRAPHQL, "metrics": Kind.METRICS}
+    spec = genesis.spec
+    is_authority = spec.engine is not EngineKind.ETHASH
+
+    def site() -> Site:
+        """What listens now; the others have their ports when this service starts."""
+        places = {kinds[name]: Place(_own(one.host), one.port) for name, one in listening.items() if name in kinds}
+        enode = None if peers is None or peers.local_enode is None else peers.local_enode.url
+        node = SiteNode("node", "validator" if is_authority else "rpc", places, enode)
+        consensus = "dev" if spec.is_dev else spec.engine.value
+        return Site(
+            config.network.name or "private",
+            consensus,
+            (node,),
+            needs_token=config.http_auth.enabled,
+            socket_needs_token=config.websocket_auth.enabled,
+            host_name=_permitted(config),
+        )
+
+    return GatewayService(
+        site,
+        page_files(),
+        config.page.host,
+        config.page.port,
+        config.access.host_allow_list,
+        replace(http_limits(config, config.http.max_content_length), max_connections=PAGE_CLIENTS),
+        commons,
+    )
+
+
+def _own(host: str) -> str:
+    """Where this machine reaches what listens on an address."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+
+
+def _permitted(config: NodeConfig) -> str | None:
+    """A name by which this node lets itself be addressed, where its own address is none."""
+    names = config.access.host_allow_list
+    return None if not {"*", "all", "127.0.0.1"}.isdisjoint(names) else names[0]
