@@ -18,6 +18,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from ophion.chainspec.genesis import Genesis, GenesisAccount
 from ophion.native.crypto import PrivateKey
 from ophion.node.config import NodeConfig
@@ -55,7 +57,7 @@ def admit_crowd(folder: Path, base: NodeConfig, genesis: Genesis, turns: int) ->
     keys = [PrivateKey(number.to_bytes(32, "big")) for number in range(1, COUNT + 1)]
     raws = [legacy_transaction(key, 0, value=1) for key in keys]
     accounts = tuple(GenesisAccount(key.address, 0, 10**21, b"", ()) for key in keys)
-    genesis = replace(genesis, accounts=genesis.accounts + accounts)
+    genesis = structs.replace(genesis, accounts=genesis.accounts + accounts)
     rules = folder / "crowd.toml"
     addresses = [f"{number:040x}" for number in range(10_000 - COUNT)] + [key.address.hex() for key in keys]
     rules.write_text(f"accounts-whitelist={json.dumps([f'0x{address}' for address in addresses])}")
