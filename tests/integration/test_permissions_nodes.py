@@ -172,6 +172,33 @@ def test_the_command_shows_and_changes_who_is_in_charge(network: tuple[Network, 
     ).failed("is not an administrator: nothing was changed")
 
 
+def test_a_block_with_a_forbidden_sender_counts_for_lists_and_not_for_contracts(tmp_path: Path) -> None:
+    """Its maker has no rules; who has a list takes the block all the same, who asks the contract stays before it."""
+    network = Network(
+        tmp_path, f"--admin=0x{ADMIN.address.hex()}", "--accounts", f"--permitted-accounts=0x{LISTED.address.hex()}"
+    )
+    rules = tmp_path / "rules.toml"
+    rules.write_text(f'accounts-whitelist=["0x{LISTED.address.hex()}"]')
+    by_list = ("--permissions-accounts-config-file-enabled", f"--permissions-accounts-config-file={rules}")
+    with (
+        network.node(0) as maker,
+        network.node(1, *by_list) as with_list,
+        network.node(2, *BY_CONTRACT[:2]) as with_contract,
+    ):
+        for follower in (with_list, with_contract):
+            follower.rpc("admin_addPeer", network.enodes[0])
+        with pytest.raises(RpcFailure) as refused:
+            with_list.send(legacy_transaction(OTHER, 0, chain_id=CHAIN_ID))
+        assert refused.value.code == -32007
+        hash = maker.send(legacy_transaction(OTHER, 0, chain_id=CHAIN_ID))
+        number = int(maker.receipt(hash, limit_s=30)["blockNumber"], 16)
+        wait_for(lambda: int(with_list.rpc("eth_blockNumber"), 16) > number)
+        assert with_list.rpc("eth_getTransactionReceipt", hash)["status"] == "0x1"
+        reason = f"account 0x{OTHER.address.hex()} may not send this transaction"
+        wait_for(lambda: reason in with_contract.output())
+        assert int(with_contract.rpc("eth_blockNumber"), 16) == number - 1
+
+
 def test_rules_of_the_second_interface(tmp_path: Path) -> None:
     """The same commands, with nodes by their names."""
     net = Network(tmp_path)
