@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -259,3 +261,22 @@ def test_68_is_spoken_with_those_who_know_nothing_else(tmp_path: Path) -> None:
         assert eth(here).head.total_difficulty == 1
 
     told_of_validators(tmp_path, 2, story)
+
+
+def test_a_peer_that_is_gone_does_not_wait_for_a_collection_of_cycles(tmp_path: Path) -> None:
+    """Collections are rare in a node: a thousand connects would cost it megabytes until the next one."""
+
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        gone = weakref.ref(here.attached)
+        here.disconnect(DisconnectReason.REQUESTED)
+        await asyncio.sleep(10)
+        here.attached = there.attached = None
+        assert gone() is None
+
+    gc.disable()
+    try:
+        told(tmp_path, 2, story)
+    finally:
+        gc.enable()
