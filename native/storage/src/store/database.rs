@@ -25,7 +25,7 @@ use crate::trie::{Account, Child, EMPTY_ROOT, Saver, Trie, save_root};
 const CODES_KEPT: usize = 2048;
 /// Accounts and slots touched since the head's trie was last let go of; bounds the memory of cached nodes, of which each
 /// touch leaves some 500 bytes.
-const TOUCHES_KEPT: usize = 250_000;
+const TOUCHES_KEPT: usize = 160_000;
 
 pub struct Database {
     pub(super) tables: Tables,
