@@ -12,6 +12,7 @@ import pytest
 
 from ophion.rpc.auth import login as module
 from ophion.rpc.auth.attempts import FREE
+from ophion.rpc.auth.credentials import User, checked_user
 from ophion.rpc.auth.login import Login
 from ophion.rpc.auth.roll import Roll
 from ophion.rpc.auth.tokens import TokenIssuer
@@ -124,7 +125,12 @@ def test_guesses_at_the_same_time_are_not_cheaper_than_one_after_the_other(tmp_p
 
 def test_a_client_that_has_gone_leaves_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[str] = []
-    monkeypatch.setattr(module, "checked_user", lambda users, name, password: hashed.append(name))
+
+    def noted(users: dict[str, User], name: str, password: str) -> User | None:
+        hashed.append(name)
+        return checked_user(users, name, password)
+
+    monkeypatch.setattr(module, "checked_user", noted)
     users = tmp_path / "users.toml"
     users.write_text("")
 
