@@ -26,6 +26,7 @@ from ophion.errors import StorageError
 from ophion.native.failures import NativeError, translated
 from ophion.native.store import Store, open_store
 from ophion.node.datadir import DataDirectory, mark_layout
+from ophion.runtime.operator_files import force_directory
 
 _PIECE: Final = 1 << 20
 _FORCED_EVERY: Final = 32 << 20
@@ -62,10 +63,10 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
             try:
                 copied = _copy(source.store(read_only=True), copy.database, bytes_a_second, checks, on_bytes)
                 mark_layout(copy.database)
-                _force_directory(copy.database)
-                _force_directory(partial)
+                force_directory(copy.database)
+                force_directory(partial)
                 partial.rename(target)
-                _force_directory(target.parent)
+                force_directory(target.parent)
             except BaseException:
                 _remove(partial)
                 raise
@@ -86,7 +87,7 @@ def compact(directory: DataDirectory, on_bytes: OnBytes) -> tuple[int, Copied]:
             # numbers in it belong to the old file; the next process makes it anew
             (database / _LOCK).unlink(missing_ok=True)
             (new / _FILE).replace(database / _FILE)
-            _force_directory(database)
+            force_directory(database)
         finally:
             _clear(new)
             new.rmdir()
@@ -148,14 +149,6 @@ def _force(file: BinaryIO, start: int, end: int) -> None:
     if hasattr(os, "posix_fadvise"):
         # what was copied is not read again soon, and memory belongs to the node
         os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
-
-
-def _force_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _expect_nothing(target: Path) -> None:

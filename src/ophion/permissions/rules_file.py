@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-import tempfile
 import tomllib
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from ophion.errors import RulesError
 from ophion.permissions.toml_list import TomlList, find_list
 from ophion.permissions.vocabulary import Vocabulary
-from ophion.runtime.operator_files import table_of
+from ophion.runtime.operator_files import table_of, write_whole
 
 T = TypeVar("T")
 
@@ -126,7 +124,7 @@ class RulesFile(Generic[T]):
             wanted = (set(present) - set(removed)) | set(added)
             if not self._differs_only_in_list(table, tomllib.loads(after), wanted):
                 raise ValueError("the changed text would say something else")
-            write_whole(self.path, after.encode())
+            rewrite(self.path, after)
             if self.path.read_bytes() != after.encode():
                 raise ValueError("the file does not hold what was written")
         except (OSError, ValueError, RulesError) as error:
@@ -165,23 +163,7 @@ class RulesFile(Generic[T]):
         return RulesError(f"Unable to read permissioning TOML config file : {self.path} {cause}")
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file by a complete new one, durable when it returns; `OSError` leaves it as it was."""
-    path = path.resolve()  # a link stays a link
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+def rewrite(path: Path, text: str) -> None:
+    """Put another text into a file that is there: a link stays a link, and the mode what it was. `OSError`."""
+    path = path.resolve()
+    write_whole(path, text, stat.S_IMODE(path.stat().st_mode))

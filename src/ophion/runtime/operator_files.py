@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,19 +30,30 @@ def content_of(path: Path) -> bytes:
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file so that it is there in full or not at all: temporary file, flush, rename. `OSError`."""
+    """Write a small file so that it is there in full or not at all, and durable when this returns. `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "w") as file:
+        with open(descriptor, "wb") as file:  # as bytes: line ends stay what they are
             os.fchmod(file.fileno(), mode)
-            file.write(text)
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with suppress(OSError):
+            os.unlink(temporary)
         raise
+    force_directory(path.parent)
+
+
+def force_directory(path: Path) -> None:
+    """Let names that were made, changed or removed in a directory survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def table_of(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from ophion.errors import RulesError
 from ophion.permissions.requests import ACCOUNTS, NODES
-from ophion.permissions.rules_file import NotPersisted, OutOfSync, RulesFile, write_whole
+from ophion.permissions.rules_file import NotPersisted, OutOfSync, RulesFile, rewrite
 
 A, B, C = (bytes([number]) * 20 for number in (1, 2, 3))
 ENODE = "enode://" + "ab" * 64 + "@127.0.0.1:30303"
@@ -144,7 +144,7 @@ def test_mode_and_link_survive(path: Path, tmp_path: Path) -> None:
     path.chmod(0o640)
     link = tmp_path / "link.toml"
     link.symlink_to(path)
-    write_whole(link, b"a=1")
+    rewrite(link, "a=1")
     assert link.is_symlink()
     assert path.read_bytes() == b"a=1"
     assert path.stat().st_mode & 0o777 == 0o640
