@@ -34,12 +34,12 @@ def crates() -> Iterator[str]:
         unseen("crates", "cargo-deny is not installed (cargo install --locked cargo-deny)")
         return
     wanted = ["bans", "licenses", "sources"]
-    fetched = run(*CRATES, "fetch")
+    fetched = run(*CRATES, "fetch", "db")
     if fetched.returncode:
         unseen("advisories of crates", f"they cannot be reached: {last_line(fetched.stderr)}")
     else:
         wanted.append("advisories")
-    done = run(*CRATES, "check", "--disable-fetch", *wanted)
+    done = run(*CRATES, "--offline", "check", *wanted)
     if done.returncode:
         yield done.stderr + done.stdout
     else:

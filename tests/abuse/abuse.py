@@ -201,8 +201,11 @@ def main() -> int:
         target = target_of(node, guarded, chosen.scale)
         failures = asyncio.run(run(target, node.pid, chosen.only, chosen.rest, Limits(), guarded.pid))
         for one in (node, guarded):
-            if "Traceback" in one.output() or not one.is_running:
-                failures.append(f"the node has not got over it:\n{one.output()[-3000:]}")
+            log = one.output()
+            at = log.find("Traceback")
+            if at >= 0 or not one.is_running:
+                told = log[-3000:] if at < 0 else log[max(0, at - 1000) : at + 4000]
+                failures.append(f"the node has not got over it:\n{told}")
                 print(failures[-1])
     print(f"{len(failures)} of the promises broken" if failures else "all promises kept")
     return 1 if failures else 0

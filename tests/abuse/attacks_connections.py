@@ -12,6 +12,7 @@ from tests.abuse.target import (
     call,
     expect,
     frame,
+    handshake,
     make_blocks,
     opened,
     post,
@@ -126,6 +127,34 @@ async def short_headers(target: Target) -> None:
     await asyncio.gather(*(once() for _ in range(target.count(1000))))
 
 
+async def wide_heads(target: Target) -> None:
+    """4,000 connections whose heads have thousands of names or a single long line in them, and which then stay."""
+    first, rest = b"POST / HTTP/1.1\r\nHost: localhost\r\n", b"Content-Length: 2\r\n\r\n{}"
+    names = b"".join(b"%x:\r\n" % number for number in range(9000))
+    line, commas = b"X: " + b"y" * 60_000 + b"\r\n", b"," * 60_000 + b"\r\n"
+    heads = (
+        (target.http, first + names),
+        (target.http, first + names + rest),
+        (target.http, first + line),
+        (target.http, first + line + rest),
+        (target.http, first + b"Accept-Encoding: gzip" + commas + rest),
+        (target.ws, handshake(names)[:-2]),
+        (target.ws, handshake(names)),
+        (target.ws, handshake(line)[:-2]),
+        (target.ws, handshake(line)),
+        (target.ws, handshake(b"Connection: " + commas)),
+    )
+
+    async def one(number: int) -> None:
+        place, data = heads[number % len(heads)]
+        with contextlib.suppress(OSError):
+            async with opened(place) as (_, writer):
+                await send(writer, data)
+                await asyncio.sleep(3 + 4 * target.scale)
+
+    await asyncio.gather(*(one(number) for number in range(target.count(4000))))
+
+
 async def pipelined_upgrades(target: Target) -> None:
     """Thousands of heads that want another protocol, in one go."""
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
@@ -191,6 +220,7 @@ ATTACKS = (
     unread_answers,
     header_bombs,
     short_headers,
+    wide_heads,
     pipelined_upgrades,
     pipelined_pages,
     odd_heads,

@@ -161,6 +161,17 @@ def test_advisories_that_cannot_be_fetched_are_said_to_be_missing(tmp_path: Path
     assert "crates: nothing against them (bans, licenses, sources)" in done.stdout
 
 
+def test_crates_are_looked_at_in_words_that_the_tool_knows(tmp_path: Path) -> None:
+    """The options of cargo-deny 0.20: no `--disable-fetch` any more, `--offline` before the name of the command."""
+    known = """
+words = sys.argv[4:] if sys.argv[1:3] == ['deny', '--manifest-path'] else []
+sys.exit(0 if words in (['fetch', 'db'], ['--offline', 'check', 'bans', 'licenses', 'sources', 'advisories']) else 2)
+"""
+    done = audit(tmp_path / "bin", cargo=known, cargo_deny="")
+    assert done.returncode == 0
+    assert "crates: nothing against them (bans, licenses, sources, advisories)" in done.stdout
+
+
 def test_known_faults_fail_the_audit(tmp_path: Path) -> None:
     faulty: dict[str, object] = {"name": "h11", "version": "0.14", "vulns": [{"id": "X-1", "fix_versions": ["0.16"]}]}
     done = audit(tmp_path / "one", pip_audit=finding(faulty))

@@ -47,6 +47,7 @@ class EnclaveApplication:
         self.plain: Callable[..., Reply] | None = None
         self._enclave = enclave
         self._open = OpenRequests(loop, _MOST_OPEN)
+        self._turn = asyncio.Lock()
         self._posts: dict[bytes, Handler] = {
             b"/send": self._send,
             b"/receive": self._receive,
@@ -176,6 +177,9 @@ class EnclaveApplication:
     async def _answer(self, request: Request) -> Response:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
+                async with self._turn:
+                    # a payload is opened or sealed on the loop, which takes milliseconds: one in each turn
+                    await asyncio.sleep(0)
                 return await self._posts[request.path](request)
         except BadForm as error:
             return _failed(400, error.code)

@@ -9,6 +9,7 @@ import orjson
 
 from ophion.enclave.contract import MOST_MEMBERS
 from ophion.enclave.texts import read_base64, read_key
+from ophion.native.messages import json_outline
 
 
 class BadForm(Exception):
@@ -21,12 +22,15 @@ class BadForm(Exception):
 
 INVALID: Final = "InvalidPayload"
 BAD_KEY: Final = "EnclaveDecodePublicKey"
+_MOST_VALUES: Final = 4 * MOST_MEMBERS
 
 
 class Form:
     """The members of a JSON object."""
 
     def __init__(self, body: bytes) -> None:
+        if not has_few_values(body, _MOST_VALUES):
+            raise BadForm(INVALID)
         try:
             members = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -67,6 +71,13 @@ class Form:
         if not isinstance(value, str):
             raise BadForm(INVALID)
         return value
+
+
+def has_few_values(body: bytes, most: int) -> bool:
+    """Whether a text is JSON with few values in it, keys included. Objects are made of no other: of a megabyte of empty
+    lists that takes far more than a megabyte, and holds the interpreter all the while."""
+    outline = json_outline(body, 0)
+    return outline is not None and outline.values <= most
 
 
 def header_keys(value: bytes | None) -> list[bytes]:

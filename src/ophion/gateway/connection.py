@@ -119,9 +119,10 @@ class GatewayConnection(HttpConnection):
             return self._paths.respond(request)
         if not isinstance(way, Passage):
             return way
-        self._work_with(way)
-        if reader.is_usual(target_of(request.path, request.query)):
-            self._learnable_size = len(request.body)
+        if way.is_short:
+            self._work_with(way)
+            if reader.is_usual(target_of(request.path, request.query)):
+                self._learnable_size = len(request.body)
         return cast(Result, way.handle(request.body, self))
 
     def on_upgrade(self, rest: bytes) -> bool:

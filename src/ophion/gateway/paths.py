@@ -41,7 +41,10 @@ _OPTIONS: Final[Mapping[Kind, str]] = {
 }
 _DASHBOARD: Final = b"/grafana/d/ophion-overview/ophion?orgId=1&refresh=10s&from=now-30m&to=now&var-instance=All"
 """That of `metrics/dashboard.json`, which the quickstart gives to Grafana."""
-_MOST_SESSIONS: Final = 1024
+_MOST_SESSIONS: Final = 256
+_HEADS: Final = 64
+_LONGEST_HEAD: Final = 1024
+"""What is remembered of clients is some megabytes, whatever they send: so many ways, with so many heads each."""
 _TICK_S: Final = 5.0
 
 
@@ -60,7 +63,12 @@ class Passage:
     def __init__(self, upstream: Upstream, head: bytes) -> None:
         self.upstream = upstream
         self._head = head
-        self.heads = PlainHeads()
+        self.heads = PlainHeads(_HEADS, _LONGEST_HEAD)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is worth keeping for the next request."""
+        return len(self._head) <= _LONGEST_HEAD
 
     def handle(self, body: bytes, connection: object) -> Any:
         """Pass one request on."""
@@ -130,8 +138,8 @@ class Paths:
             return route
         upstream, path = route
         head = request_head(b"POST", target_of(path, request.query), upstream.host, request.headers)
-        if b"authorization" in request.headers:
-            return Passage(upstream, head)  # not kept: it holds somebody's token
+        if b"authorization" in request.headers or len(head) > _LONGEST_HEAD:
+            return Passage(upstream, head)  # not kept: it holds somebody's token, or too much
         key = b"%d %b" % (id(upstream), head)
         found = self._sessions.get(key)
         if found is None:

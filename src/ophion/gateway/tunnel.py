@@ -77,6 +77,7 @@ class Tunnel(asyncio.Protocol):
         """Ask the node; the client is not read from until it has answered."""
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
         self._transport.pause_reading()
+        self._weigh()
         self._opening = asyncio.get_running_loop().create_task(self._open(), name="open a tunnel")
 
     async def _open(self) -> None:
@@ -102,6 +103,7 @@ class Tunnel(asyncio.Protocol):
             self._far.write(self._early)
         self._early = b""
         self._set_reading(True)
+        self._weigh()
 
     def write(self, data: bytes) -> None:
         """Something for the client."""
@@ -193,7 +195,7 @@ class Tunnel(asyncio.Protocol):
 
     def _weigh(self) -> None:
         """Note what this tunnel holds; it is worth noting only where an end does not read."""
-        size = len(self._early)
+        size = len(self._early) + len(self._hello)
         if not self._is_over:
             size += self._transport.get_write_buffer_size() + (0 if self._far is None else self._far.unsent)
         if size > WORTH_NOTING:

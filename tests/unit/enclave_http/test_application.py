@@ -160,3 +160,40 @@ def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
         assert json.loads((await tool.ask("GET", "/keys"))[1]) == {"keys": [{"key": show(member.key)}]}
 
     told(member, story)
+
+
+def test_a_form_has_few_values(tmp_path: Path) -> None:
+    async def story(tool: Tool) -> None:
+        for filling in (b"[]," * 800_000, b'{"a":0},' * 300_000, (b"[" * 900 + b"]" * 900 + b",") * 2):
+            body = b'{"payload":"QUFBQQ==","x":[%b0]}' % filling
+            assert await tool.ask("POST", "/send", body) == (400, b'{"error":"InvalidPayload"}')
+
+    told(Member(tmp_path, 1), story)
+
+
+def test_long_payloads_that_come_at_once_take_turns(tmp_path: Path) -> None:
+    """Each is opened or sealed on the loop; somebody else is heard between any two of them."""
+    member = Member(tmp_path, 1)
+    seal, begun = member.enclave.send_text, list[int]()
+    turns = 0
+
+    async def counted(*args: Any, **options: Any) -> bytes:
+        begun.append(turns)
+        return await seal(*args, **options)
+
+    member.enclave.send_text = counted  # type: ignore[method-assign]
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def story(tool: Tool) -> None:
+        counting = asyncio.create_task(count())
+        answers = await asyncio.gather(*(tool.post("/send", payload=show(TEXT * 10_000)) for _ in range(8)))
+        counting.cancel()
+        assert [status for status, _ in answers] == [200] * 8
+        assert len(set(begun)) == 8
+
+    told(member, story)

@@ -72,3 +72,9 @@ def test_whatever_is_no_envelope_is_one_error() -> None:
         except DecodeError:
             continue
         assert open_request(B, b"/push", envelope) is None
+
+
+def test_objects_are_made_of_nothing_that_has_more_than_an_envelope_in_it() -> None:
+    whole = request().encode()
+    with pytest.raises(DecodeError):
+        Envelope.decode(whole[:-1] + b',"x":[' + b"[]," * 1_000_000 + b"0]}")

@@ -146,6 +146,27 @@ def test_ways_are_remembered_but_no_token_is() -> None:
     within(play)
 
 
+def test_what_is_remembered_of_clients_is_bounded() -> None:
+    def play(paths: Paths) -> None:
+        def way(value: bytes) -> Passage:
+            found = paths.passage(Request(b"POST", b"/jsonrpc", b"", {b"host": b"a", b"x": value}, b"{}"))
+            assert isinstance(found, Passage)
+            return found
+
+        long = way(b"y" * 60_000)
+        assert way(b"y" * 60_000) is not long
+        assert not long.is_short
+        kept = {id(one): one for one in (way(b"%d" % number) for number in range(2000))}
+        alive = sum(way(b"%d" % number) is kept.get(id(way(b"%d" % number))) for number in range(1900, 2000))
+        assert alive == 100
+        one = way(b"z")
+        for number in range(5000):
+            one.heads.learn(b"POST /jsonrpc HTTP/1.1\r\nConnection: %d\r\n\r\n{}" % number, 2)
+        assert len(one.heads.sizes) <= 64
+
+    within(play)
+
+
 def test_files_of_the_page_and_what_there_is() -> None:
     def play(paths: Paths) -> None:
         def get(path: bytes) -> Response:

@@ -162,7 +162,7 @@ class HttpConnection(asyncio.Protocol):
 
     def tick(self, seconds: float) -> None:
         """Some time has passed: cut off whoever is too slow or has gone quiet."""
-        if (self._answers and not self._is_paused) or self._rest:
+        if (self._answers or self._rest) and not self._is_paused:
             return  # the client waits for us
         busy = self._in_message or self._is_paused or self.is_ending
         if self._was_active and not busy:
@@ -253,7 +253,8 @@ class HttpConnection(asyncio.Protocol):
             return
         if not reader.keep_alive:
             self.is_ending, self._is_plain = True, False
-        self._answers.add(result, reader.keep_alive, reader.is_old, reader.extra, reader.body_bytes, reader.takes_gzip)
+        size = reader.worked_bytes
+        self._answers.add(result, reader.keep_alive, reader.is_old, reader.extra, size, reader.takes_gzip)
 
     def _result(self, reader: RequestReader) -> Result:
         policy = self._policy

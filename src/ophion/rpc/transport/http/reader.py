@@ -22,6 +22,11 @@ _ONCE: Final = frozenset(
     (b"authorization", b"content-length", b"content-type", b"host", b"origin", b"transfer-encoding")
 )
 """Headers that decide something: whoever sends two of a kind wants them to be read differently by different servers."""
+_LISTS: Final = frozenset((b"accept-encoding", b"connection", b"if-none-match", b"upgrade"))
+"""Headers that are taken apart at their commas."""
+_LONGEST_LIST: Final = 4 * 1024
+_MOST_HEADERS: Final = 256
+"""So few that the memory for them is a small multiple of their bytes."""
 _LONGEST_NUMBER: Final = 18
 _KEPT_OF_STRANGERS: Final = 64 * 1024
 """How much of a body is kept without a good token: enough to find its id and refuse it, or to log in."""
@@ -63,7 +68,7 @@ class RequestReader:
 
     def on_message_begin(self) -> None:
         self.in_message = self._in_head = True
-        self._head_bytes = self._fed_bytes = 0
+        self._head_bytes = self._fed_bytes = self._header_count = 0
         self._target = b""
         self.headers: dict[bytes, bytes] = {}
         self._body: bytes | bytearray = b""
@@ -81,9 +86,14 @@ class RequestReader:
         self.takes_gzip = False
 
     @property
+    def worked_bytes(self) -> int:
+        """Bytes of the request that are made something of: body and target; headers are hardly more than kept."""
+        return self.body_bytes + len(self._target) + self._head_bytes // 8
+
+    @property
     def held_bytes(self) -> int:
         """What is kept of a request that has not been used."""
-        return len(self._body)
+        return self._fed_bytes if self._in_head else len(self._body) + len(self._target) + self._head_bytes
 
     def piece(self, data: bytes, position: int, is_crowded: bool) -> int:
         """How many bytes may be fed at a time: what remains of a body needs no parsing, anything else does.
@@ -120,7 +130,7 @@ class RequestReader:
             if self._in_head:
                 self._fed_bytes += len(data)
                 if self._fed_bytes > self._policy.limits.max_head_bytes and self._connection is not None:
-                    self._connection.end_with(Response(431))
+                    self._refuse_head(self._connection)
             data = rest
 
     def close(self) -> None:
@@ -147,13 +157,17 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         connection = self._connection
-        if connection is None:
+        if connection is None or connection.is_ending:
             return
         self._head_bytes += len(name) + len(value)
-        if self._head_bytes > self._policy.limits.max_head_bytes:
-            connection.end_with(Response(431))
+        self._header_count += 1
+        if self._head_bytes > self._policy.limits.max_head_bytes or self._header_count > _MOST_HEADERS:
+            self._refuse_head(connection)
         elif self._in_head:  # what comes after a chunked body is no head
             name = name.lower()
+            if name in _LISTS and len(value) > _LONGEST_LIST:
+                self._refuse_head(connection)
+                return
             if name in self.headers and name in _ONCE:
                 connection.end_with(_MALFORMED)
             else:
@@ -216,6 +230,16 @@ class RequestReader:
         connection, parser = self._connection, self._parser
         if connection is not None and parser is not None and not connection.is_ending and not parser.should_upgrade():
             connection.on_request()
+            self._let_go()
+
+    def _refuse_head(self, connection: Reading) -> None:
+        connection.end_with(Response(431))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """A connection that has nothing to ask at this moment holds nothing of what it has asked."""
+        self.headers, self._target = {}, b""
+        self._head_bytes = self._fed_bytes = 0
 
     def _without_upgrade(self) -> bytes:
         """The head again without its wish for another protocol, which this server may ignore; some clients always ask.

@@ -124,6 +124,7 @@ class WebSocketConnection(asyncio.Protocol):
                 self._is_waiting = True
                 self._set_reading(False)
                 self._turns.wait(self, self._share.rank(len(data)))
+                self._weigh()
         elif self._rest or self._turns.is_over:
             self._rest += data
             self._settle()
@@ -241,6 +242,8 @@ class WebSocketConnection(asyncio.Protocol):
         self._set_reading(True)
         self._greet(hello)
         self._turns.end(begun, self._share)
+        if not (self._is_open or self._has_ended()) and self._http is None:
+            self._weigh()
 
     def _greet(self, data: bytes) -> None:
         login = self._policy.login
@@ -429,7 +432,8 @@ class WebSocketConnection(asyncio.Protocol):
 
     def _weigh(self) -> None:
         """Note what this connection makes the node hold."""
-        size = len(self._rest) + self._frames.held_bytes + self._weight
+        size = len(self._rest) + self._weight
+        size += self._frames.held_bytes if self._is_open else len(self._hello) + self._handshake.held_bytes
         if self._is_paused:
             size += self._transport.get_write_buffer_size()
         if self._behind:

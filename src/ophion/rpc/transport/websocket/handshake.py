@@ -17,10 +17,14 @@ from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.wire import TEXT, Response
 
 MOST_BYTES: Final = 64 * 1024
+_MOST_HEADERS: Final = 256
+_LONGEST_LIST: Final = 4 * 1024
+"""The longest header that is taken apart at its commas."""
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _ONCE: Final = frozenset(
     (b"authorization", b"content-length", b"host", b"origin", b"sec-websocket-key", b"sec-websocket-version")
 )
+_LISTS: Final = frozenset((b"connection", b"sec-websocket-protocol", b"upgrade"))
 NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP requests",), TEXT)
 _HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
 _ORIGIN_REFUSED: Final = Response(403)
@@ -33,7 +37,8 @@ class Handshake:
     def __init__(self) -> None:
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._size = 0
-        self._is_repeated = False
+        self._is_repeated = self._is_too_large = False
+        self._header_count = 0
         self._is_whole = False
         self.headers: dict[bytes, bytes] = {}
 
@@ -52,11 +57,17 @@ class Handshake:
             return NOT_HTTP
         if self._is_whole:
             return NOT_HTTP
-        return Response(431) if self._size > MOST_BYTES else None
+        return Response(431) if self._size > MOST_BYTES or self._is_too_large else None
+
+    @property
+    def held_bytes(self) -> int:
+        """What is kept of a head that has not been used."""
+        return 0 if self._parser is None else self._size
 
     def close(self) -> None:
-        """Let go of the parser, which knows this object."""
+        """Let go of the parser, which knows this object, and of the head."""
         self._parser = None
+        self.headers = {}
 
     def refusal(self, hosts: HostList, origins: OriginList) -> Response | None:
         """Whether a complete handshake comes to the wrong name, or from a page that has no business here."""
@@ -76,16 +87,22 @@ class Handshake:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
+        self._header_count += 1
         if name in self.headers:
             self._is_repeated |= name in _ONCE
             value = self.headers[name] + b"," + value
-        self.headers[name] = value
+        if self._header_count > _MOST_HEADERS or (name in _LISTS and len(value) > _LONGEST_LIST):
+            self._is_too_large = True
+        else:
+            self.headers[name] = value
 
     def on_message_complete(self) -> None:
         self._is_whole = True
 
     def _checked(self, method: bytes, version: str) -> Response | None:
         headers = self.headers
+        if self._is_too_large:
+            return Response(431)
         if method != b"GET" or version != "1.1" or self._is_repeated or self._size > MOST_BYTES:
             return NOT_HTTP
         if b"websocket" not in _words(headers.get(b"upgrade", b"")) or b"content-length" in headers:

@@ -504,6 +504,69 @@ def test_a_client_that_never_reads_is_cut_off() -> None:
     run(story)
 
 
+def test_a_client_that_never_reads_is_cut_off_also_when_it_has_asked_for_more() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.connection.pause_writing()
+        client.send(post() * 8)  # what a socket had in it before it was not read from any more
+        for _ in range(7):
+            client.connection.tick(5.0)
+        assert client.transport.is_aborted
+
+    run(story, commons=patient(0.0))
+
+
+def wide(count: int, value: bytes = b"") -> bytes:
+    return b"".join(b"X-%x: %b\r\n" % (number, value) for number in range(count))
+
+
+def test_a_head_has_few_headers() -> None:
+    def story(client: Client, context: Context) -> None:
+        assert client.post(BLOCK_NUMBER, wide(200)[:-2]).endswith(ANSWER)
+        assert only(client.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + wide(8000)))[0] == 431
+
+    run(story)
+
+
+def test_a_head_that_does_not_end_counts() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.send(b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\nHost: localhost\r\n" + wide(100, b"y" * 200))
+        assert client.commons.budget.held > 30_000
+        client.connection.connection_lost(None)
+        assert client.commons.budget.held == 0
+
+    run(story)
+
+
+def test_an_idle_connection_holds_no_head() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post(BLOCK_NUMBER, wide(100, b"y" * 200)[:-2])
+        assert client.commons.budget.held == 0
+        client.send(b"GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n" + wide(100, b"y" * 200) + b"\r\n")
+        assert client.commons.budget.held == 0
+        gc.collect()
+        held = [one for one in gc.get_objects() if type(one) is dict and b"x-1" in one]
+        assert held == []
+
+    run(story)
+
+
+@pytest.mark.parametrize("name", [b"Accept-Encoding", b"Connection", b"If-None-Match", b"Upgrade"])
+def test_a_list_is_short(name: bytes) -> None:
+    def story(client: Client, context: Context) -> None:
+        assert only(client.post(BLOCK_NUMBER, name + b": " + b"," * 60_000 + b"gzip"))[0] == 431
+
+    run(story)
+
+
+def test_a_long_question_in_a_target_counts_while_it_is_worked_on() -> None:
+    def story(client: Client, context: Context) -> None:
+        head = b"POST /?%b HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+        client.send(head % (b"a" * 10_000, len(WAIT)) + WAIT)
+        assert client.commons.budget.held > 10_000
+
+    run(story)
+
+
 def test_the_table_of_heads_is_bounded() -> None:
     heads = PlainHeads()
     for number in range(5000):
@@ -557,7 +620,7 @@ def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> 
         assert client.commons.budget.held >= size - 1
         reader = client.connection._reader
         assert reader is not None
-        assert reader.held_bytes == size - 1
+        assert size - 1 < reader.held_bytes < size + len(head)
         await client.sent(b" ")
         assert reader.held_bytes == 0, "the connection stays, the body does not"
         assert client.commons.budget.held == 0
@@ -612,7 +675,7 @@ def test_crumbs_of_a_body_take_no_more_than_the_body() -> None:
             await client.sent(b"2\r\n  \r\n" * 1000)
         assert client.connection._reader is not None
         assert type(client.connection._reader._body) is bytearray
-        assert client.commons.budget.held == 40_000
+        assert 40_000 < client.commons.budget.held < 40_100
 
     run(story)
 
@@ -666,8 +729,6 @@ def test_what_comes_after_a_body_is_no_header() -> None:
         lines = b"Host: evil\r\nOrigin: http://evil\r\nAuthorization: Bearer x\r\nHost: evil\r\n"
         head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         assert only(client.send(head + chunk + lines + b"\r\n"))[0] == 200
-        assert client.connection._reader is not None
-        assert client.connection._reader.headers.keys() == {b"host", b"transfer-encoding"}
 
     run(story)
 

@@ -31,7 +31,7 @@ class Reading:
     """A connection that notes what it is told."""
 
     def __init__(self, **limits: int) -> None:
-        self.is_ending = False
+        self.is_ending = self.is_usual = False
         self.takes_upgrades = False
         self.told: list[Any] = []
         hosts, origins = HostList(["localhost"]), OriginList(["http://good"])
@@ -47,6 +47,7 @@ class Reading:
         self.reader = RequestReader(policy, self)
 
     def on_request(self) -> None:
+        self.is_usual = self.reader.is_usual()
         self.told.append(self.reader.refusal or self.reader.request())
 
     def on_upgrade(self, rest: bytes) -> bool:
@@ -124,7 +125,25 @@ def test_a_wish_for_another_protocol_may_be_granted() -> None:
 def test_which_heads_leave_nothing_to_decide(lines: bytes, is_usual: bool) -> None:
     reading = Reading()
     reading.reader.feed(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + lines + b"Content-Length: 2\r\n\r\n{}")
-    assert reading.reader.is_usual() is is_usual
+    assert reading.is_usual is is_usual
+
+
+def test_what_comes_after_a_body_is_no_header() -> None:
+    reading = Reading()
+    lines = b"Host: evil\r\nOrigin: http://evil\r\nAuthorization: Bearer x\r\n"
+    reading.reader.feed(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + lines + b"\r\n")
+    [request] = reading.told
+    assert request.headers.keys() == {b"host", b"transfer-encoding"}
+
+
+def test_nothing_of_a_request_is_kept_when_it_has_been_used() -> None:
+    reading = Reading()
+    reading.reader.feed(HEAD + b"X: " + b"y" * 1000 + b"\r\n")
+    assert reading.reader.held_bytes > 1000
+    reading.reader.feed(b"Content-Length: 5\r\n\r\nhello")
+    assert reading.reader.held_bytes == 0
+    assert reading.reader.headers == {}
+    assert len(reading.told[0].headers) == 3
 
 
 def test_no_piece_has_two_requests_in_it() -> None:

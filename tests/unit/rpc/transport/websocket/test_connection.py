@@ -482,3 +482,13 @@ def test_a_connection_that_came_to_log_in_is_not_kept_until_garbage_is_collected
         assert asyncio.run(main())() is None
     finally:
         gc.enable()
+
+
+def test_a_handshake_that_does_not_end_counts() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.server.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000)
+        assert client.commons.budget.held >= 20_000
+        client.server.connection_lost(None)
+        assert client.commons.budget.held == 0
+
+    run(story)

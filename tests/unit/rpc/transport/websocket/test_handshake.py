@@ -112,3 +112,21 @@ def test_no_bytes_make_it_fail(data: bytes) -> None:
     handshake.feed(data)
     handshake.close()
     assert isinstance(handshake.feed(data), Response)
+
+
+def test_a_head_has_few_headers_and_short_lists() -> None:
+    assert status(head(extra="\r\n".join(f"X-{number}: y" for number in range(200)))) is None
+    assert status(head(extra="\r\n".join(f"X-{number}: y" for number in range(2000)))) == 431
+    assert status(head(connection="Connection: Upgrade" + "," * 50_000)) == 431
+    assert status(head(extra="\r\n".join(["Upgrade: x"] * 200) + "\r\nUpgrade:" + "y" * 4096)) == 431
+
+
+def test_nothing_of_a_head_is_kept_when_it_has_been_used() -> None:
+    handshake = Handshake()
+    data = head(extra="X: " + "y" * 1000)
+    assert handshake.feed(data[:-4]) is None
+    assert handshake.held_bytes == len(data) - 4
+    assert handshake.feed(data[-4:]) == 4
+    assert handshake.held_bytes == 0
+    handshake.close()
+    assert handshake.headers == {}
