@@ -36,6 +36,15 @@ class CallRefused(NativeError):
 
 # --- crypto -------------------------------------------------------------------------------------
 
+def keep_freed(most_bytes: int, /) -> None:
+    """Let each heap keep so much of what was freed; what is larger goes back at once."""
+
+def note_heap() -> None:
+    """Called by a thread that is there to stay: what is free at the end of its heap can be given back then."""
+
+def give_back() -> None:
+    """Return to the system what the allocator keeps. Releases the interpreter."""
+
 def keccak256(data: bytes, /) -> bytes: ...
 def public_key(secret: bytes, /) -> bytes:
     """64 bytes, without the 04 prefix. DecodeError when the secret is not a valid key."""
@@ -928,8 +937,9 @@ class JsonOutline:
     """Begin and end of this member of a request; of repeated ones the last."""
     method: tuple[int, int] | None
     params: tuple[int, int] | None
-    members: list[tuple[int, int, int]]
-    """Begin, end and number of values of the elements of a batch, as many as were asked for."""
+    def member(self, position: int, /) -> tuple[int, int, int]:
+        """Begin, end and number of values of an element of a batch; of as many as were asked for. One by one, since a
+        batch waits, and a list of them would take more memory than the text."""
 
 def json_outline(text: bytes, most_members: int, /) -> JsonOutline | None:
     """None when the text is no JSON. Makes no objects and, for long texts, releases the interpreter."""

@@ -27,7 +27,20 @@ import bcrypt
 
 from ophion.testing.process import MINING, NodeProcess
 from tests.abuse import attacks_bodies, attacks_connections, attacks_requests, attacks_tokens, attacks_websocket
-from tests.abuse.target import Target, Unanswered, allow_many_sockets
+from tests.abuse.target import (
+    Target,
+    Unanswered,
+    allow_many_sockets,
+    answer,
+    call,
+    frame,
+    make_blocks,
+    opened,
+    post,
+    request,
+    send,
+    websocket,
+)
 from tests.abuse.watch import Seen, Watcher, memory_mb
 
 P99_S = 0.1
@@ -119,6 +132,31 @@ async def attacked(attack: Attack, target: Target, watcher: Watcher, pid: int | 
     return Row(attack.__name__, took, seen, idle, memory_mb(pid), failures)
 
 
+async def used(target: Target) -> None:
+    """A while of ordinary use: at rest is a node that has been used, and not one that has just been started."""
+    await make_blocks(target, 3)
+    names = ("eth_chainId", "eth_gasPrice", "net_version", "web3_clientVersion", "eth_syncing", "eth_accounts")
+    usual = [call(name) for name in names]
+    usual += [call("eth_getBlockByNumber", "latest", full) for full in (False, True)]
+    usual += [call("eth_call", {"to": "0x" + "11" * 20, "data": "0x"}, "latest"), call("eth_newBlockFilter")]
+    batch = b"[" + b",".join(usual * 10) + b"]"
+    for _ in range(5):
+        for body in (*usual, batch):
+            await post(target.http, body)
+        async with websocket(target) as (reader, writer):
+            await send(writer, frame(batch))
+            await asyncio.wait_for(reader.read(2), ATTACK_LIMIT_S)
+    if target.graphql is not None:
+        async with opened(target.graphql) as (reader, writer):
+            await send(writer, request(b'{"query":"{block{number hash}}"}').replace(b"POST / ", b"POST /graphql "))
+            await answer(reader)
+    if target.guarded is not None:
+        honest = attacks_tokens.token(target, time.time() + 60)
+        for body in (*usual, batch):
+            await post(target.guarded, body, honest)
+    await asyncio.sleep(2)
+
+
 async def run(
     target: Target, pid: int | None, names: list[str], rest_s: float, limits: Limits, guarded: int | None = None
 ) -> list[str]:
@@ -132,7 +170,7 @@ async def run(
         if target.guarded is not None:
             honest = attacks_tokens.token(target, time.time() + 86_400)
             beside = (watchers.enter_context(contextlib.closing(Watcher(target.guarded, guarded, honest))), guarded)
-        await asyncio.sleep(1)
+        await (used(target) if rest_s else asyncio.sleep(1))
         for attack in ATTACKS:
             if names and attack.__name__ not in names:
                 continue

@@ -5,3 +5,4 @@ pub mod deadline;
 pub mod errors;
 pub mod json;
 pub mod keys;
+pub mod memory;

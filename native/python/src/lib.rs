@@ -3,7 +3,7 @@
 //!
 //! | folder     | question it answers                                              |
 //! |------------|------------------------------------------------------------------|
-//! | values/    | how do numbers, bytes and errors cross; Keccak and keys          |
+//! | values/    | how do numbers, bytes and errors cross; Keccak and keys; memory  |
 //! | chain/     | transactions, bodies, states and the store as Python sees them   |
 //! | execution/ | environments, calls, simulations, ethash, the public vectors     |
 //! | tracing/   | traces as streams                                                |
@@ -32,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let _ = alloy_primitives::utils::init_keccak_cache(1 << 14);
     values::errors::register(module)?;
     values::keys::register(module)?;
+    values::memory::register(module)?;
     chain::body::register(module)?;
     chain::state::register(module)?;
     chain::store::register(module)?;

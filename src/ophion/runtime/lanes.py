@@ -34,6 +34,7 @@ from typing import Protocol, TypeVar
 
 from ophion.errors import OphionError
 from ophion.native.cancellation import Cancellation
+from ophion.native.memory import note_heap
 from ophion.runtime.decoding import Decoding, InlineDecoding, ThreadDecoding
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ class ThreadLane:
         self._limit = limit
         self._is_abortable = is_abortable
         self._waiting = 0
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=note_heap)
 
     @property
     def waiting(self) -> int:

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ophion_messages::frames::{Event, Reader};
 use ophion_messages::outline::{self, Form, Member};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -51,9 +52,10 @@ impl JsonOutline {
         pair(&self.params)
     }
 
-    #[getter]
-    fn members<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.members.iter().map(|one| (one.place.start, one.place.end, one.values)))
+    #[pyo3(signature = (position, /))]
+    fn member(&self, position: usize) -> PyResult<(usize, usize, usize)> {
+        let one = self.members.get(position).ok_or_else(|| PyIndexError::new_err("there are fewer members"))?;
+        Ok((one.place.start, one.place.end, one.values))
     }
 }
 

@@ -3,3 +3,4 @@
 pub mod convert;
 pub mod errors;
 pub mod keys;
+pub mod memory;

@@ -17,6 +17,7 @@ use std::thread;
 
 use alloy_primitives::Bytes;
 use ophion_primitives::errors::Result;
+use ophion_primitives::memory::note_heap;
 use rayon::prelude::*;
 
 use super::body::{Known, Tx, decode_submitted};
@@ -99,6 +100,7 @@ impl Shared {
 }
 
 fn work(waiting: &Receiver<Job>, shared: &Shared, mut ringer: &UnixStream) {
+    note_heap();
     while let Ok(job) = waiting.recv() {
         let decoded = decode_all(&job.raws);
         let is_first = {

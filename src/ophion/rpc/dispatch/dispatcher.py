@@ -320,10 +320,9 @@ class Dispatcher:
 
     def _long_batch(self, text: bytes, outline: JsonOutline, caller: Caller | None) -> Reply:
         """A batch of which each member is parsed when its turn has come."""
-        members = outline.members
 
         def request(position: int) -> Reply:
-            start, end, values = members[position]
+            start, end, values = outline.member(position)
             member = text[start:end]
             if member[:1] != b"{":
                 return _NO_REQUEST
@@ -335,12 +334,12 @@ class Dispatcher:
                 return failure(NULL, PARSE_ERROR())
 
         def id_text(position: int) -> bytes:
-            start, end, _ = members[position]
-            outline = json_outline(text[start:end], 0)
-            written = None if outline is None else written_id(text[start:end], outline.id)
+            start, end, _ = outline.member(position)
+            inner = json_outline(text[start:end], 0)
+            written = None if inner is None else written_id(text[start:end], inner.id)
             return NULL if written is None else written
 
-        return self._started(outline.count, request, id_text, len(text) + _BYTES_OF_A_MEMBER * len(members))
+        return self._started(outline.count, request, id_text, len(text) + _BYTES_OF_A_MEMBER * outline.count)
 
     def _started(
         self, members: int, request: Callable[[int], Reply], id_text: Callable[[int], bytes], weight: int

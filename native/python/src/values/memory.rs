@@ -1,0 +1,26 @@
+//! What the allocator keeps. Everything is done in the crate `ophion-primitives`.
+
+use ophion_primitives::memory;
+use pyo3::prelude::*;
+
+#[pyfunction]
+#[pyo3(signature = (most_bytes, /))]
+fn keep_freed(most_bytes: usize) {
+    memory::keep(most_bytes);
+}
+
+#[pyfunction]
+fn note_heap() {
+    memory::note_heap();
+}
+
+#[pyfunction]
+fn give_back(py: Python<'_>) {
+    py.detach(memory::give_back);
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(keep_freed, module)?)?;
+    module.add_function(wrap_pyfunction!(note_heap, module)?)?;
+    module.add_function(wrap_pyfunction!(give_back, module)?)
+}

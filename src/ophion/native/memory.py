@@ -1,0 +1,5 @@
+"""How the process keeps what was freed."""
+
+from ophion._native import give_back, keep_freed, note_heap
+
+__all__ = ["give_back", "keep_freed", "note_heap"]
