@@ -29,6 +29,16 @@ def test_a_rate_is_found_and_reported(tmp_path: Path) -> None:
         assert int(node.rpc("txpool_status")["pending"], 16) == 0 if "txpool" in node.rpc("rpc_modules") else True
 
 
+def test_a_published_test_account_pays_where_it_has_funds(tmp_path: Path) -> None:
+    """As on every network of the quickstart, which are not the development network."""
+    options = ("--rpc-ws-port=0", "--graphql-http-port=0", "--block-period=0.2", "--min-gas-price=1000")
+    other = "--override-genesis-config=chainId=4242"
+    with NodeProcess(tmp_path / "data", *options, other, command=("dev",)) as node:
+        url = f"http://127.0.0.1:{node.ports['json-rpc']}"
+        done = ophion("bench", f"--rpc={url}", "--step-seconds=1", "--search-seconds=1", "--max-rate=20").succeeded()
+        assert "chain 4242" in done.out
+
+
 def test_whoever_pays_must_be_named_and_rich(tmp_path: Path) -> None:
     key = tmp_path / "poor.key"
     key.write_text("0x" + "11" * 32)

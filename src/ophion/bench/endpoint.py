@@ -54,6 +54,8 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._head = head
+        self._is_between = True
+        """Whether nobody waits for an answer: what comes next would be taken for that of the next question."""
 
     async def ask(self, method: str, *params: Any) -> Any:
         """The result of a method; `CommandError` with the node's own words when it refuses."""
@@ -66,15 +68,20 @@ class Connection:
 
     async def post(self, body: bytes) -> Any:
         """The JSON that answers a request or a batch."""
+        if not self._is_between:
+            raise CommandError(f"{self._endpoint.url}: a question was interrupted, this connection cannot go on")
+        self._is_between = False
         try:
             async with asyncio.timeout(_ANSWER_LIMIT_S):
                 self._writer.write(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
                 await self._writer.drain()
-                return orjson.loads(await self._answer())
+                answer = orjson.loads(await self._answer())
         except TimeoutError as error:
             raise CommandError(f"{self._endpoint.url} did not answer for {_ANSWER_LIMIT_S:.0f} s") from error
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
             raise CommandError(f"{self._endpoint.url} answers with something else: {error}") from error
+        self._is_between = True
+        return answer
 
     async def close(self) -> None:
         """Hang up."""

@@ -95,11 +95,12 @@ class Load:
                 await asyncio.sleep(_LOOK_S)
             if not watch.missing:
                 step.drained_s = max(0.0, watch.last_s - ended)
-        finally:
+        except BaseException:
             watching.cancel()
-            await asyncio.wait({watching})
-        if not watching.cancelled() and watching.exception() is not None:
-            raise watching.exception() or AssertionError
+            raise
+        # not interrupted: its connection is used again
+        watch.is_over = True
+        await watching
         step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]
         step.blocks = watch.blocks
         # one that is mined all the same had been sent in an earlier step, and was let in by what was made again
@@ -173,6 +174,7 @@ class Watch:
         self.mined: dict[str, float] = {}
         self.blocks: list[Block] = []
         self.last_s = 0.0
+        self.is_over = False
         self._line = line
         self._clock = clock
         self._next = 0
@@ -191,8 +193,8 @@ class Watch:
         self._next = int(await self._line.ask("eth_blockNumber"), 16) + 1
 
     async def run(self) -> None:
-        """Look until cancelled."""
-        while True:
+        """Look until it is over."""
+        while not self.is_over:
             head = int(await self._line.ask("eth_blockNumber"), 16)
             seen = self._clock.monotonic()
             for number in range(self._next, head + 1):

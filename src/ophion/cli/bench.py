@@ -13,18 +13,19 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from ophion.bench.endpoint import Endpoint
+from ophion.bench.endpoint import Connection, Endpoint
 from ophion.bench.load import Load, Shape, Step
 from ophion.bench.report import Subject, as_html, as_json, summary
 from ophion.bench.search import Found, Search
 from ophion.bench.senders import Senders
 from ophion.bench.verdict import kept_up, percentile
-from ophion.chainspec.dev import DEV_CHAIN_ID, ORIGINAL_ACCOUNTS
+from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.cli.command import Command, Session
 from ophion.cli.rpc_node import read_token
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.node.keyfile import load_key
+from ophion.primitives.hexcodec import data
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.options import at_least, option
 
@@ -46,7 +47,8 @@ class BenchOptions:
     key_file: Path | None = option(
         "--key-file",
         default=None,
-        help="Key of an account that pays, where transactions cost something. (default: one of the dev network)",
+        help="Key of an account that pays, where transactions cost something."
+        " (default: that of a published test account, which has funds on networks of the quickstart and of `dev`)",
     )
     token_file: Path | None = option("--token-file", default=None, help="File with the token that the node asks for.")
     step_s: float = option(
@@ -96,9 +98,7 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
         int(await node.ask("eth_chainId"), 16),
         time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(clock.now())),
     )
-    if key is None and subject.chain_id == DEV_CHAIN_ID:
-        key = PrivateKey(ORIGINAL_ACCOUNTS[1].private_key)
-    senders = await Senders.make(node, key, SystemEntropy(), clock)
+    senders = await Senders.make(node, key or await _published(node), SystemEntropy(), clock)
     load = Load(endpoint, senders, clock)
 
     async def run(rate: float, seconds: float, shape: Shape) -> Step:
@@ -111,6 +111,13 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     finally:
         await load.close()
         await node.close()
+
+
+async def _published(node: Connection) -> PrivateKey | None:
+    """A test account whose key everybody knows, where it has funds: on such a network they are for trying."""
+    account = ORIGINAL_ACCOUNTS[1]
+    balance = int(await node.ask("eth_getBalance", data(account.address), "latest"), 16)
+    return PrivateKey(account.private_key) if balance else None
 
 
 def _show(step: Step) -> None:

@@ -82,3 +82,28 @@ def test_what_is_no_answer_is_one_line(answer: bytes, words: str) -> None:
 def test_nobody_there_is_one_line() -> None:
     with pytest.raises(CommandError, match=r"http://127\.0\.0\.1:1 cannot be reached"):
         asyncio.run(Endpoint("http://127.0.0.1:1").connect())
+
+
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
+    async def story() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"}")
+            is_asked.set()
+            await may_answer.wait()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 39\r\n\r\n" + GOOD)
+            await writer.drain()
+            writer.close()
+
+        is_asked, may_answer = asyncio.Event(), asyncio.Event()
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            line = await Endpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}").connect()
+            asking = asyncio.create_task(line.ask("eth_blockNumber"))
+            await is_asked.wait()
+            asking.cancel()
+            await asyncio.wait({asking})
+            may_answer.set()
+            with pytest.raises(CommandError, match="was interrupted"):
+                await line.ask("eth_getTransactionCount")
+            await line.close()
+
+    asyncio.run(asyncio.wait_for(story(), 20))
