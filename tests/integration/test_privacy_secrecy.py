@@ -10,6 +10,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import wait_for
 
 LIMIT_S = 60.0
+PRECOMPILE = (126).to_bytes(20, "big")
 MARKERS = 150
 ENCLAVE_TABLES = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed"]
 
@@ -100,7 +102,7 @@ class Story:
         odd = [(b"", 21_000), (b"\x11" * 32, 21_512), (b"\x22" * 64, 22_024), (b"\x33" * 31, 90_000)]
         for index, (data, gas) in enumerate(odd):
             raw = legacy_transaction(
-                DEV_KEYS[2], index, to=(126).to_bytes(20, "big"), data=data, gas=gas, gas_price=0, chain_id=CHAIN_ID
+                DEV_KEYS[2], index, to=PRECOMPILE, data=data, gas=gas, gas_price=0, chain_id=CHAIN_ID
             )
             markers.append(self.a.node.send(raw))
         return markers
@@ -137,7 +139,13 @@ def address(key: PrivateKey) -> str:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    private = ("--privacy-enabled", "--privacy-delivery=queue", "--logging=TRACE")
+    private = (
+        "--privacy-enabled",
+        "--privacy-delivery=queue",
+        "--logging=TRACE",
+        "--graphql-http-enabled",
+        "--graphql-http-port=0",
+    )
     plain = ("--rpc-ws-enabled", "--rpc-ws-port=0", "--rpc-ws-api=ETH,EEA,PRIV")
     own: dict[int, Sequence[str]] = {0: private, 1: private, 2: private, 3: plain}
     path = tmp_path_factory.mktemp("secrecy")
@@ -197,6 +205,22 @@ def test_the_public_tables_of_members_hold_nothing_private(story: Story, tmp_pat
         assert {CODE, ARGUMENT, story.group} <= set(found_in(everything, planted))
         assert bytes.fromhex(story.markers[0][2:]) in public
         assert found_in(public, planted) == []
+
+
+def test_graphql_shows_a_member_the_marker_and_nothing_private(story: Story) -> None:
+    query = """{ transaction(hash: "%s") {
+        to { address } inputData status createdContract { address } logs { data } value } }"""
+    connection = HTTPConnection("127.0.0.1", story.a.node.ports["graphql-http"], timeout=10)
+    for marker in story.markers[:2]:
+        connection.request(
+            "POST", "/graphql", json.dumps({"query": query % marker}), {"Content-Type": "application/json"}
+        )
+        content = connection.getresponse().read()
+        shown = json.loads(content)["data"]["transaction"]
+        assert shown["to"]["address"] == "0x" + PRECOMPILE.hex()
+        assert (shown["createdContract"], shown["logs"], len(shown["inputData"])) == (None, [], 66)
+        assert found_in(content, story.planted) == []
+    connection.close()
 
 
 def test_no_log_holds_anything_private(story: Story) -> None:

@@ -116,6 +116,7 @@ TOPICS = {
     "peers/priv/test_hostile.py": "whoever breaks priv/1, and who is no member, on real sessions",
     "rpc/methods/test_debug_standard.py": "debug_trace* with the options of today's standard",
     "rpc/methods/test_debug_tracers.py": "the named tracers of debug_trace*",
+    "rpc/methods/test_privacy_words.py": "errors of private transactions, with an enclave outside that refuses",
     "rpc/methods/test_trace_original.py": "trace_* by the rules of docs/decisions/0030, on chains of its own",
     "runtime/options/test_options.py": "the five modules of the package, through its public names",
     "test_crates.py": "the Rust half: folders and circles of its crates",

@@ -71,6 +71,10 @@ def run_node(loaded: Loaded[NodeConfig]) -> int:
     for warning in genesis.warnings:
         log.warning("%s", warning)
     engine_for(genesis.spec).check_genesis(genesis.header(ZERO_HASH))
+    if config.privacy.enabled:
+        from ophion.node.privacy import check_forks
+
+        check_forks(genesis.spec)
     with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
         key, is_new = directory.key(replace(config.data, data_path=data_path))
         key_file = replace(config.data, data_path=data_path).key_file

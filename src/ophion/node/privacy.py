@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from ophion.chainspec.forks import Milestone
+from ophion.chainspec.spec import ChainSpec
 from ophion.enclave.contract import Enclave
+from ophion.errors import ConfigError
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
@@ -15,6 +18,12 @@ from ophion.privacy.service import Privacy
 from ophion.privacy.submission import Submission
 from ophion.runtime.clock import Entropy
 from ophion.runtime.lanes import Lanes
+
+
+def check_forks(spec: ChainSpec) -> None:
+    """`ConfigError` where a network stays with rules that are older than private transactions ever ran on."""
+    if not any(milestone >= Milestone.PETERSBURG for milestone in (*spec.forks.blocks, *spec.forks.times)):
+        raise ConfigError("--privacy-enabled: the genesis must have constantinopleFixBlock, or a later fork.")
 
 
 def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:

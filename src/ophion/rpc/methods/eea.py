@@ -104,7 +104,10 @@ async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTr
 @method("priv_getTransactionCount", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: GroupIdParam) -> Quantity:
     """Private transactions of an account in a group that were executed; 0 for an unknown account or group."""
-    return await private(ctx).nonce(group, address)
+    try:
+        return await private(ctx).nonce(group, address)
+    except EnclaveError as error:
+        raise _told(error, _NONCE) from error
 
 
 @method("eea_getTransactionCount", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)

@@ -53,6 +53,41 @@ def test_a_contract_is_created_and_used(private: PrivateInterface) -> None:
     assert private.ask("eth_getCode", CONTRACT, "latest") == "0x"
 
 
+def test_a_private_receipt_has_the_fields_of_both_eras(private: PrivateInterface) -> None:
+    """Every row of privacy.md 9, for a creation, a call and a failure, addressed in both ways."""
+    usual = {
+        "contractAddress",
+        "from",
+        "to",
+        "output",
+        "logs",
+        "blockHash",
+        "blockNumber",
+        "transactionIndex",
+        "transactionHash",
+        "commitmentHash",
+        "status",
+        "privateFrom",
+        "privacyGroupId",
+        "logsBloom",
+    }
+    group = b64decode(private.ask("priv_createPrivacyGroup", [text(FROM), text(FOR)]))
+    for members, data, extra in (
+        ({}, NUMBER_CONTRACT, {"privateFor"}),
+        ({"nonce": 1, "to": bytes.fromhex(CONTRACT[2:])}, set_number(1), {"privateFor"}),
+        ({"nonce": 2}, REVERTING, {"privateFor", "revertReason"}),
+        ({"privacy_group_id": group}, NUMBER_CONTRACT, set()),
+    ):
+        marker = private.send(data, **members)
+        receipt = private.ask("priv_getTransactionReceipt", marker)
+        assert set(receipt) == usual | extra
+        public = private.ask("eth_getTransactionReceipt", marker)
+        for name in ("blockHash", "blockNumber", "transactionIndex", "transactionHash"):
+            assert receipt[name] == public[name]
+        assert receipt["commitmentHash"] == marker
+        assert len(receipt["logsBloom"]) == 2 + 512
+
+
 def test_the_marker_is_what_the_reference_says(private: PrivateInterface) -> None:
     marker = private.ask("eth_getTransactionByHash", private.send())
     assert (marker["to"], marker["value"], marker["v"] in ("0x1b", "0x1c")) == ("0x" + "0" * 38 + "7e", "0x0", True)
