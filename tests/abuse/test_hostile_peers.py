@@ -24,7 +24,7 @@ OPTIONS = (
     "--durable-commits=false",
 )
 LONGER = {"dripping_frames", "false_promises"}
-"""The first takes the minute that a message may take to arrive; the script runs it."""
+"""They take a minute: what a message may take to arrive, and what a promise may be believed. The script runs them."""
 ELSEWHERE = {"announced_transactions", "headers_that_never_link", "no_answers", "unread_answers"}
 """In their short form: tests/integration/test_hostile_eth.py."""
 NAMES = [attack.__name__ for attack in hostile_peers.ATTACKS]
