@@ -105,6 +105,8 @@ class Load:
         step.blocks = watch.blocks
         # one that is mined all the same had been sent in an earlier step, and was let in by what was made again
         step.refused = Counter(words for hash, words in refusals.items() if hash not in watch.mined)
+        if watch.is_waiting(refusals):
+            self._senders.move_on()
         if watch.missing:
             await self._senders.agree(self._lines[0])
         return step

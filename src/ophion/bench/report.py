@@ -58,6 +58,8 @@ def summary(found: Found, subject: Subject) -> str:
             f"  {_seconds(best['answer_p99_s']):>10}  until answered, 99 of 100",
             f"  {_seconds(best['block_period_s']):>10}  between blocks",
         ]
+        if not found.is_confirmed:
+            lines += ["", _unconfirmed(found.best)]
     return "\n".join([*lines, "", f"What limits it: {found.limit}"])
 
 
@@ -69,6 +71,7 @@ def as_json(found: Found, subject: Subject) -> dict[str, Any]:
         "chainId": subject.chain_id,
         "at": subject.at,
         "best": None if found.best is None else _row(found.best),
+        "confirmed": found.best is not None and found.is_confirmed,
         "limit": found.limit,
         "steps": [_row(step) for step in found.steps],
     }
@@ -84,6 +87,7 @@ def as_html(found: Found, subject: Subject) -> str:
         else f"<p>Until mined: {_seconds(best['mined_p50_s'])} (median), {_seconds(best['mined_p99_s'])} (99 of 100);"
         f" a block every {_seconds(best['block_period_s'])}; {escape(str(found.best and found.best.shape))}.</p>"
     )
+    note = "" if found.best is None or found.is_confirmed else f"<p>{escape(_unconfirmed(found.best))}</p>"
     rows = "\n".join(_table_row(step) for step in found.steps)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -91,6 +95,7 @@ def as_html(found: Found, subject: Subject) -> str:
 <title>ophion bench: {escape(head)}</title><style>{_STYLE}</style></head><body>
 <p class="large">{escape(head)}</p>
 {times}
+{note}
 <p><b>What limits it.</b> {escape(found.limit)}</p>
 <p class="note">{escape(subject.client)}, chain {subject.chain_id}, {escape(subject.url)}, {escape(subject.at)}</p>
 <h2>Until mined, by rate</h2>
@@ -104,6 +109,11 @@ def as_html(found: Found, subject: Subject) -> str:
 block was seen.</p>
 </body></html>
 """
+
+
+def _unconfirmed(best: Step) -> str:
+    seconds = f"{best.seconds:g} s"
+    return f"Not confirmed: it was kept for {seconds}, and after too much load the network did not keep it longer."
 
 
 def _row(step: Step) -> dict[str, Any]:

@@ -32,8 +32,10 @@ class Found(Struct):
 
     steps: list[Step] = field(default_factory=list)
     best: Step | None = None
-    """The long step at the highest rate that the network kept up with; None when there was none."""
+    """The step at the highest rate that the network kept up with; None when there was none."""
     limit: str = "Nothing gave way: the highest rate that was to be tried is not the limit."
+    is_confirmed: bool = True
+    """Whether the best one was a long step."""
 
 
 class Search:
@@ -110,7 +112,11 @@ class Search:
             if await self._holds(rate, self._step_s * _CONFIRMED):
                 self._found.best = self._found.steps[-1]
                 break
-            rate *= _STEP_BACK
+            refused, rate = rate, rate * _STEP_BACK
+        else:
+            kept = (step for step in self._found.steps if step.rate < refused and kept_up(step))
+            self._found.best = max(kept, key=lambda step: step.rate, default=None)
+            self._found.is_confirmed = False
         # what gave way first says more than why a rate just below it was too much for longer
         self._found.limit = known or self._found.limit
 

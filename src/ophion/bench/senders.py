@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -17,6 +19,8 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 TRANSFER_GAS: Final = 21_000
 _SENDERS: Final = 128
+_GROUPS: Final = 4
+"""Of so many accounts each: where a network has lost a transaction, its sender can send nothing more."""
 _RECEIVER: Final = bytes(18) + b"\xbe\x11"
 _FUNDING_LIMIT_S: Final = 60.0
 _TRANSFERS_EACH: Final = 100_000
@@ -34,8 +38,12 @@ class Signed(Struct, frozen=True):
 class Senders:
     """A number of accounts with their next nonces."""
 
-    def __init__(self, keys: list[PrivateKey], chain_id: int, gas_price: int) -> None:
+    def __init__(
+        self, keys: list[PrivateKey], chain_id: int, gas_price: int, spare: Sequence[list[PrivateKey]] = ()
+    ) -> None:
+        """`spare`: further accounts, to go on with when something is stuck."""
         self._keys = keys
+        self._spare = deque(spare)
         self._nonces = [0] * len(keys)
         self._chain_id = chain_id
         self._gas_price = gas_price
@@ -46,20 +54,28 @@ class Senders:
         """New accounts that can pay. `CommandError` when transactions cost something and nobody pays for them."""
         chain_id = int(await node.ask("eth_chainId"), 16)
         price = int(await node.ask("eth_gasPrice"), 16)
-        keys = [PrivateKey(keccak256(entropy.token(32))) for _ in range(_SENDERS)]
+        keys = [PrivateKey(keccak256(entropy.token(32))) for _ in range(_SENDERS * _GROUPS)]
+        first, *spare = (keys[start : start + _SENDERS] for start in range(0, len(keys), _SENDERS))
         if price == 0:
-            return cls(keys, chain_id, 0)
+            return cls(first, chain_id, 0, spare)
         price *= 2  # the base fee may rise while we send
         if funder is None:
             raise CommandError(
                 "Transactions cost something on this network: name the key of an account that pays (--key-file)."
             )
         await _fund(node, funder, [key.address for key in keys], chain_id, price, clock)
-        return cls(keys, chain_id, price)
+        return cls(first, chain_id, price, spare)
 
     def sign(self, count: int) -> list[Signed]:
         """The next transfers, each from another account than the one before."""
         return [self._next() for _ in range(count)]
+
+    def move_on(self) -> None:
+        """Go on with other accounts, as long as there are any: what these have sent was accepted and then lost."""
+        if self._spare:
+            self._keys = self._spare.popleft()
+            self._nonces = [0] * len(self._keys)
+            self._turn = 0
 
     async def agree(self, node: Connection) -> None:
         """Go on from what the chain knows: transactions that were refused are made again, the very same ones."""

@@ -25,6 +25,16 @@ def test_a_person_sees_rate_times_and_limit() -> None:
     assert "No rate was found" in summary(Found(), SUBJECT)
 
 
+def test_what_was_not_confirmed_is_said() -> None:
+    good = outcome()
+    assert "Not confirmed" not in summary(good, SUBJECT) + as_html(good, SUBJECT)
+    assert as_json(good, SUBJECT)["confirmed"]
+    good.is_confirmed = False
+    assert "Not confirmed: it was kept for 4 s" in summary(good, SUBJECT)
+    assert "Not confirmed: it was kept for 4 s" in as_html(good, SUBJECT)
+    assert not as_json(good, SUBJECT)["confirmed"]
+
+
 def test_a_program_sees_every_step() -> None:
     values = json.loads(json.dumps(as_json(outcome(), SUBJECT)))
     assert values["best"]["rate"] == 500

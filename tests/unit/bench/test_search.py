@@ -51,6 +51,21 @@ def test_the_search_ends_in_time() -> None:
     assert outcome.best is not None
 
 
+def test_what_was_kept_is_not_forgotten_when_a_network_does_not_recover() -> None:
+    """After an overload nothing holds any more; what held before it is the answer, and is said not to be confirmed."""
+    clock, is_spoilt = ManualClock(), False
+
+    async def run(rate: float, seconds: float, used: Shape) -> Step:
+        nonlocal is_spoilt
+        clock.advance(seconds)
+        is_spoilt = is_spoilt or rate > 1_000
+        return step_of(rate, seconds, used, capacity=50.0 if is_spoilt else 1_000.0, period=0.1)
+
+    outcome = asyncio.run(Search(run, clock, 5.0, 10_000.0, None).find())
+    assert outcome.best is not None
+    assert (outcome.best.rate, outcome.best.seconds, outcome.is_confirmed) == (400.0, 5.0, False)
+
+
 def test_a_network_that_takes_nothing_has_no_rate() -> None:
     outcome = found(0.2)
     assert outcome.best is None

@@ -21,6 +21,15 @@ def test_accounts_take_turns_and_nonces_follow_each_other() -> None:
     assert {one.chain_id for one in found} == {1337}
 
 
+def test_other_accounts_go_on_while_there_are_any() -> None:
+    senders = Senders(KEYS[:1], 1337, 0, [KEYS[1:2], KEYS[2:]])
+    for key in (*KEYS, KEYS[2]):
+        found = decoded(senders, 2)
+        assert [one.sender for one in found] == [key.address] * 2
+        senders.move_on()
+    assert [one.nonce for one in found] == [2, 3], "there are no others: these go on"
+
+
 def test_the_same_nonce_gives_the_same_transaction() -> None:
     """What was refused is sent again, and what was not is recognised."""
     assert Senders(KEYS, 1, 5).sign(6) == Senders(KEYS, 1, 5).sign(6)
