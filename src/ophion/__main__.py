@@ -3,10 +3,12 @@
 import sys
 
 from ophion.runtime.garbage import while_starting
+from ophion.runtime.interrupts import end_at_once
 
 
 def main() -> int:
     """The `ophion` command, loaded in peace."""
+    end_at_once()
     while_starting()
     from ophion.cli.main import main as run
 

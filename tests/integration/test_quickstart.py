@@ -271,6 +271,19 @@ def test_stopping_and_resuming_keeps_the_chain_and_removing_leaves_nothing(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ctrl_c_while_a_detached_network_starts_ends_it(tmp_path: Path) -> None:
+    path = tmp_path / "network"
+    command = [*COMMAND, "quickstart", "up", "--detach", "--port=0", "--validators=1", f"--directory={path}"]
+    starting = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: len(getattr(holder(path), "processes", ())) == 3, LIMIT_S)
+    processes = [running(path).pid, *running(path).processes.values()]
+    starting.send_signal(signal.SIGINT)
+    assert starting.communicate(timeout=LIMIT_S) == (None, "Interrupted.\n")
+    assert holder(path) is None
+    assert not any(map(exists, processes))
+    succeeded(path, "remove")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_nobody_outlives_the_supervisor(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "network"

@@ -16,6 +16,7 @@ from ophion.cli.loading import load_session
 from ophion.errors import ConfigError, OphionError
 from ophion.native.failures import NativeError
 from ophion.node.config import NodeConfig
+from ophion.runtime.interrupts import raise_again
 from ophion.runtime.options import warnings_of
 from ophion.runtime.options.sources import PREFIXES
 from ophion.version import client_version
@@ -92,6 +93,7 @@ def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
         return 0
     try:
         own, session = load_session(arguments, environ, NodeConfig)
+        raise_again()
         if arguments.command is not None:
             return arguments.command.run(own, session)
         if arguments.family is None:

@@ -137,14 +137,19 @@ def _detached(work: Workdir) -> int:
             start_new_session=True,
         )
     deadline = time.monotonic() + _DETACHED_S
-    while time.monotonic() < deadline:
-        running = holder(work.path)
-        if running is not None and running.pid == process.pid and running.is_ready:
-            print(log.read_text(errors="replace").replace("Ctrl-C or ", ""), end="")
-            return 0
-        if process.poll() is not None:
-            raise CommandError(log.read_text(errors="replace").strip() or "The network did not start.")
-        time.sleep(0.05)
+    try:
+        while time.monotonic() < deadline:
+            running = holder(work.path)
+            if running is not None and running.pid == process.pid and running.is_ready:
+                print(log.read_text(errors="replace").replace("Ctrl-C or ", ""), end="")
+                return 0
+            if process.poll() is not None:
+                raise CommandError(log.read_text(errors="replace").strip() or "The network did not start.")
+            time.sleep(0.05)
+    except KeyboardInterrupt:
+        process.terminate()  # whoever does not wait for it does not want it in the background
+        process.wait()
+        raise
     raise CommandError(f"The network has not started in {_DETACHED_S:.0f} s: see {log}.")
 
 

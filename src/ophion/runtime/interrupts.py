@@ -1,0 +1,22 @@
+"""What Ctrl-C does before a command has begun: it ends the process, at once and without a word.
+
+Python turns it into an exception, which appears wherever the program happens to be. While modules are loaded that is a
+traceback of our insides, or a place where exceptions are ignored: then the command went on as if nobody had pressed
+anything. There is nothing to undo yet, so the system may do what it does with any program.
+"""
+
+from __future__ import annotations
+
+import signal
+
+
+def end_at_once() -> None:
+    """From now on Ctrl-C ends the process; where it is ignored, as in the background of a shell, it stays ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def raise_again() -> None:
+    """From now on there may be something to undo: Ctrl-C is an exception again."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
