@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+
 def pressed(at: str, *words: str, before: str = "") -> subprocess.CompletedProcess[str]:
     """The command line, with Ctrl-C in the moment when a module is looked for."""
     program = f"""
@@ -25,7 +26,9 @@ sys.exit(main())
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("at", ["ophion.cli.main", "ophion.node.config", "ophion.cli.quickstart", "ophion.gateway.site"])
+@pytest.mark.parametrize(
+    "at", ["ophion.cli.main", "ophion.node.config", "ophion.cli.quickstart", "ophion.gateway.site"]
+)
 def test_it_ends_without_a_word_while_modules_are_loaded(at: str) -> None:
     done = pressed(at, "quickstart", "list", "--directory=/nowhere")
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
