@@ -7,7 +7,6 @@ itself; should this service fall behind its queue, subscribers are disconnected 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -22,15 +21,12 @@ from ophion.rpc.language.registry import Caller
 from ophion.rpc.questions.allowances import MEBIBYTE, Allowances
 from ophion.rpc.questions.log_query import decode_log_query
 from ophion.rpc.questions.private_logs import PrivateQuery, marker_logs, of_group
-from ophion.rpc.questions.subscriptions import Subscriber
-from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
+from ophion.rpc.questions.subscriptions import Subscriber, follow
+from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
     from ophion.privacy.follower import Followed  # a node without private transactions does not load it
 
-logger = logging.getLogger(__name__)
-
-_QUEUE: Final = 4096
 _MOST: Final = 16_384
 _MOST_BYTES: Final = 8 * MEBIBYTE
 _SHARE: Final = 4
@@ -91,6 +87,10 @@ class PrivateSubscriptions:
         self._remove(found)
         return True
 
+    def callers(self) -> set[Subscriber]:
+        """Who has subscriptions."""
+        return {one.caller for one in self._by_id.values()}
+
     def drop(self, caller: Caller) -> None:
         """The connection is gone."""
         for found in [one for one in self._by_id.values() if one.caller is caller]:
@@ -103,19 +103,7 @@ class PrivateSubscriptions:
     async def run(self, ready: Callable[[], None]) -> None:
         """Follow the follower until cancelled."""
         ready()
-        while True:
-            events = self._events.subscribe(self.name, _QUEUE, WhenFull.DISCONNECT)
-            try:
-                async for event in events:
-                    if self._by_id:
-                        await self._send(event)
-            except SubscriptionLagged as error:
-                logger.warning("subscribers are disconnected: %s", error)
-                for one in tuple(self._by_id.values()):
-                    one.caller.close()
-                    self._remove(one)
-            finally:
-                events.close()
+        await follow(self._events, self, self._send)
 
     async def _send(self, event: Followed) -> None:
         sent = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import Enum
 from functools import partial
 from typing import Annotated, Any, Final, Protocol, TypeVar
@@ -102,6 +102,37 @@ def read_id(value: object) -> int:
     return subscription_id
 
 
+class Subscribed(Protocol):
+    """Subscriptions of one kind of service."""
+
+    name: str
+
+    def __len__(self) -> int: ...
+
+    def callers(self) -> set[Subscriber]:
+        """Who has any."""
+
+    def drop(self, caller: Caller) -> None:
+        """The connection is gone."""
+
+
+async def follow(topic: Topic[T], subscribed: Subscribed, handle: Callable[[T], Awaitable[None]]) -> None:
+    """Tell subscribers of what happens, until cancelled; when this falls behind, they are disconnected."""
+    while True:
+        events = topic.subscribe(subscribed.name, _QUEUE, WhenFull.DISCONNECT)
+        try:
+            async for event in events:
+                if len(subscribed):
+                    await handle(event)
+        except SubscriptionLagged as error:
+            logger.warning("subscribers are disconnected: %s", error)
+            for caller in subscribed.callers():
+                caller.close()
+                subscribed.drop(caller)
+        finally:
+            events.close()
+
+
 class Subscriptions:
     """All subscriptions of all connections."""
 
@@ -176,6 +207,10 @@ class Subscriptions:
         self._remove(found)
         return True
 
+    def callers(self) -> set[Subscriber]:
+        """Who has subscriptions."""
+        return {one.caller for one in self._by_id.values()}
+
     def drop(self, caller: Caller) -> None:
         """The connection is gone."""
         if self._counts.pop(caller, 0) == 0:  # type: ignore[call-overload]  # others never subscribed
@@ -192,25 +227,9 @@ class Subscriptions:
     async def run(self, ready: Callable[[], None]) -> None:
         """Follow chain and pool until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow(self._chain_events, self._on_chain_event), name="subscriptions-chain")
-            group.create_task(self._follow(self._pool_events, self._on_pool_event), name="subscriptions-pool")
+            group.create_task(follow(self._chain_events, self, self._on_chain_event), name="subscriptions-chain")
+            group.create_task(follow(self._pool_events, self, self._on_pool_event), name="subscriptions-pool")
             ready()
-
-    async def _follow(self, topic: Topic[Any], handle: Callable[[Any], Any]) -> None:
-        while True:
-            events = topic.subscribe(self.name, _QUEUE, WhenFull.DISCONNECT)
-            try:
-                async for event in events:
-                    if self._by_id:
-                        await handle(event)
-            except SubscriptionLagged as error:
-                logger.warning("subscribers are disconnected: %s", error)
-                for one in tuple(self._by_id.values()):
-                    one.caller.close()
-                    self._remove(one)
-                self._counts.clear()
-            finally:
-                events.close()
 
     async def _on_chain_event(self, event: ChainEvent) -> None:
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
