@@ -6,6 +6,7 @@
       delivery     what goes out is pushed to its recipients             outbox      for those who are away
       directory    who can be reached, by proven keys                    parcels     what is handed over, and over what
       groups       groups that are known                                 group_ids, group_record
+      quota        what others may leave here unasked                    serving     what they may have of ours
     outside      a client of an enclave in another process
     keyfile      private and public keys on disk                         opening     those that the options name
     texts        keys, ids and groups as people and tools write them     words       what troubles are called

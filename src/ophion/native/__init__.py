@@ -4,9 +4,14 @@
     transactions   transactions and block bodies: decoding, senders, roots
     tries          roots of small tries, proofs
     ethash         light verification and search
-    executor       run, build, call, estimate
+    executor       run, build, call, estimate; simulation: blocks that are not kept; cancellation: ending any of it
+    tracing        running again, with somebody looking on
     store          the database: blocks, state, upkeep
+    graphql        checking and running requests
     wire           handshakes, frames, discovery packets, node records
+    messages       what clients send: outlines of JSON texts, frames of WebSockets
+    enclave        sealed payloads and their keys; privacy: private transactions and what running them leaves
+    memory         how the process keeps what was freed
     vectors        runners for the public state and transaction tests
     failures       the extension's exceptions, and their translation into `ophion.errors`
 

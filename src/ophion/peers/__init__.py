@@ -2,7 +2,7 @@
 
                         PeerService               listens, dials, stops; one task tree
        ┌──────────────┬──────┴───────┬───────────────────┐
-   discovery/      policy/       connection/        eth/, sync/, consensus/
+   discovery/      policy/       connection/        eth/, sync/, consensus/, priv/
    who is there    whom to       a socket around    what rides on a connection: a `Subprotocol`
    (UDP)           dial, let     a session;         is attached to each peer that shares it
                    in, keep      bounds                   │

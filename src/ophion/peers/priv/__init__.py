@@ -17,5 +17,6 @@ and nobody can have it answered by somebody else.
 
     messages   the forms above
     peer       the protocol on one connection; a `Line` for the enclave
+    proofs     challenges and their answers         pushes   parcels on their way to one peer
     protocol   the sub-protocol: a capability, and what all connections share
 """
