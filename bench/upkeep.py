@@ -11,6 +11,7 @@ turns. With `--rounds 0` only the latter. A round should last longer than a turn
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import subprocess
@@ -56,6 +57,7 @@ def answers(work: Path, seconds: float, *options: str) -> tuple[list[float], int
     data = work / "answers"
     shutil.rmtree(data, ignore_errors=True)
     shutil.copytree(work / "all", data)
+    os.sync()  # the first commit would wait for the copy
     data.with_name("answers.log").unlink(missing_ok=True)
     took: list[float] = []
     with NodeProcess(data, *MINING, "--rpc-http-api=ETH,DEBUG", *options) as node:
@@ -92,6 +94,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
+    sys.setswitchinterval(0.0005)  # the writer below must not be what answers wait for
     alone, beside, backups = [], [], 0
     for _ in range(options.rounds):
         alone.append(imported(options.work, False)[0])

@@ -99,14 +99,13 @@ def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
     def ready() -> None:
         _say(f"Every node has a new block after {time.monotonic() - began:.1f} s.\n")
         site = Site.read(work.path / "site.json")
-        for lines in (
+        for line in report.paragraphs(
             report.addresses(layout.address, site, work.path),
             report.accounts(work.plan),
             report.enclaves(work.enclave_keys()),
+            [f"  Everything is in {work.path}. Ctrl-C or `ophion quickstart stop` ends it."],
         ):
-            for line in (*lines, ""):
-                _say(line)
-        _say(f"  Everything is in {work.path}. Ctrl-C or `ophion quickstart stop` ends it.")
+            _say(line)
 
     is_well = asyncio.run(_supervised(work, layout, lock, ready))
     _say("Stopped." if is_well else "Stopped, because it could not start.")
@@ -193,15 +192,14 @@ def show(options: PlaceOptions, session: Session) -> int:
         return 1
     site = Site.read(work.path / "site.json")
     found = asyncio.run(heights({node.name: node.places[Kind.JSON_RPC].port for node in site.nodes}))
-    for line in report.addresses(running.address, site, work.path):
+    is_down = PROXY not in running.processes
+    for line in report.paragraphs(
+        report.addresses(running.address, site, work.path),
+        report.nodes(site, running.processes, found),
+        report.enclaves(work.enclave_keys()),
+        [f"  The {PROXY} is down: `ophion quickstart start {PROXY}` starts it."] if is_down else [],
+    ):
         print(line)
-    print()
-    for line in report.nodes(site, running.processes, found):
-        print(line)
-    for line in report.enclaves(work.enclave_keys()):
-        print(line)
-    if PROXY not in running.processes:
-        print(f"  The {PROXY} is down: `ophion quickstart start {PROXY}` starts it.")
     return 0
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.gateway.site import Kind, Site
 from ophion.quickstart.monitoring import FOLDER, installed
 from ophion.quickstart.plan import Plan
+
+
+def paragraphs(*parts: Iterable[str]) -> Iterator[str]:
+    """All lines, with an empty one between parts; who has nothing to say gets none."""
+    is_first = True
+    for lines in map(list, parts):
+        if lines and not is_first:
+            yield ""
+        yield from lines
+        is_first = is_first and not lines
 
 
 def addresses(address: str, site: Site, directory: Path) -> Iterator[str]:
