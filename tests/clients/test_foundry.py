@@ -21,6 +21,8 @@ from tests.integration.test_node_examples import javascript
 
 FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"  # a published test key
+OTHER = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
+OTHER_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"  # a published test key
 TO = "0x00000000000000000000000000000000000000d0"
 
 SCRIPT = """// SPDX-License-Identifier: Apache-2.0
@@ -60,16 +62,25 @@ def node(tmp_path: Path) -> Iterator[NodeProcess]:
         yield started
 
 
+def url_of(node: NodeProcess) -> str:
+    return f"http://127.0.0.1:{node.ports['json-rpc']}"
+
+
 def run(node: NodeProcess, command: list[str], folder: Path, **variables: str) -> str:
-    url = f"http://127.0.0.1:{node.ports['json-rpc']}"
     ran = subprocess.run(
-        [*command[:2], "--rpc-url", url, *command[2:]],
+        command,
         cwd=folder,
         capture_output=True,
         text=True,
         timeout=180,
         check=False,
-        env={**os.environ, "FOUNDRY_DISABLE_NIGHTLY_WARNING": "1", "NO_PROXY": "*", **variables},
+        env={
+            **os.environ,
+            "FOUNDRY_DISABLE_NIGHTLY_WARNING": "1",
+            "NO_PROXY": "*",
+            "ETH_RPC_URL": url_of(node),
+            **variables,
+        },
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
@@ -105,6 +116,19 @@ def test_cast_sends_for_an_unlocked_account(node: NodeProcess, tmp_path: Path) -
     assert run(node, [cast, "nonce", FIRST], tmp_path).strip() == "3"
 
 
+def test_cast_sends_blobs_and_authorizations(node: NodeProcess, tmp_path: Path) -> None:
+    cast = program("cast")
+    blob = tmp_path / "blob"
+    blob.write_bytes(b"ophion" * 100)
+    mine = ["--private-key", KEY, "--json"]
+    sent = run(node, [cast, "send", TO, *mine, "--blob", "--path", str(blob)], tmp_path)
+    assert (json.loads(sent)["type"], json.loads(sent)["blobGasUsed"]) == ("0x3", "0x20000")
+    permit = run(node, [cast, "wallet", "sign-auth", TO, "--private-key", OTHER_KEY], tmp_path).strip()
+    receipt = json.loads(run(node, [cast, "send", TO, *mine, "--auth", permit], tmp_path))
+    assert (receipt["type"], receipt["status"]) == ("0x4", "0x1")
+    assert run(node, [cast, "code", OTHER], tmp_path).strip() == "0xef0100" + TO[2:]
+
+
 def test_forge_creates_a_contract(node: NodeProcess, project: Path) -> None:
     forge = program("forge")
     command = [forge, "create", "src/Counter.sol:Counter", "--unlocked", "--from", FIRST, "--broadcast", "--json"]
@@ -116,7 +140,7 @@ def test_forge_creates_a_contract(node: NodeProcess, project: Path) -> None:
 def test_forge_broadcasts_a_script(node: NodeProcess, project: Path) -> None:
     forge = program("forge")
     command = [forge, "script", "script/Deploy.s.sol:Deploy", "--broadcast", "--private-key", KEY, "--slow"]
-    shown = run(node, command, project)
+    shown = run(node, [*command, "--rpc-url", url_of(node)], project)  # scripts do not look at the environment
     assert "ONCHAIN EXECUTION COMPLETE & SUCCESSFUL" in shown
     assert int(node.rpc("eth_getTransactionCount", FIRST, "latest"), 16) == 2
     address = node.rpc("eth_getTransactionReceipt", node.rpc("eth_getBlockByNumber", "0x1", False)["transactions"][0])

@@ -104,8 +104,9 @@ def test_the_same_through_the_one_address_of_the_page(library: str, tmp_path: Pa
 
 @LIBRARIES
 def test_the_newest_fork_too(library: str, tmp_path: Path) -> None:
-    said = told(f"{library}-types.mjs", tmp_path)
-    assert {said[name]["status"] for name in ("default", "0", "1", "2", "4")} == {
+    """Blobs in the form that the libraries have, with one proof each, and not with one for each cell."""
+    said = told(f"{library}-types.mjs", tmp_path, given={"blob": blob()})
+    assert {said[name]["status"] for name in ("default", "0", "1", "2", "3", "4")} == {
         1 if library == "ethers" else "success"
     }
 
