@@ -328,8 +328,8 @@ def test_a_node_that_does_not_start_ends_everything_and_is_named(tmp_path: Path)
     done = quickstart(path, "resume")
     assert done.returncode == 1
     assert "does not contain valid key pair" in done.stderr
-    (path / "genesis.json").write_text("{}")
     (path / "validator1" / "key").write_text("1".rjust(64, "0"))
+    (path / "rpcnode" / "database").write_text("no directory")  # the other one could start
     done = quickstart(path, "resume")
     assert done.returncode == 1
     assert "rpcnode did not start (exit code 1): " in done.stdout
