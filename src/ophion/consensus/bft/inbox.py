@@ -7,6 +7,7 @@ these numbers and a few messages per validator.
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Final
 
 from msgspec import Struct
 
@@ -75,44 +76,64 @@ class RecentlySeen:
         return len(self._seen)
 
 
+MOST_FUTURE_BYTES: Final = 64 * 1024 * 1024
+"""Of messages of later heights: the limit of the genesis file counts them, however large they are."""
+
+
 class FutureMessages:
     """Messages of heights that have not begun, replayed when their height does."""
 
-    __slots__ = ("_by_height", "_count", "_limit", "_max_distance")
+    __slots__ = ("_by_height", "_bytes", "_count", "_limit", "_max_distance", "_most_bytes")
 
-    def __init__(self, limit: int, max_distance: int) -> None:
+    def __init__(self, limit: int, max_distance: int, most_bytes: int = MOST_FUTURE_BYTES) -> None:
         self._limit = limit
         self._max_distance = max_distance
+        self._most_bytes = most_bytes
         self._by_height: dict[int, list[Received]] = {}
         self._count = 0
+        self._bytes = 0
 
     def add(self, received: Received, current_height: int) -> bool:
         """Keep a message of a later height; whether that was possible.
 
-        Over the limit the highest height is given up as a whole, since it is needed last; when only one height is
-        buffered its oldest message goes.
+        Over a limit the highest height is given up as a whole, since it is needed last; when only one height is
+        buffered its oldest messages go.
         """
         height = received.message.height
         if self._limit == 0 or not current_height < height <= current_height + self._max_distance:
             return False
         self._by_height.setdefault(height, []).append(received)
         self._count += 1
-        if self._count > self._limit:
+        self._bytes += _size(received)
+        while self._count > self._limit or self._bytes > self._most_bytes:
             highest = max(self._by_height)
             if len(self._by_height) > 1:
-                self._count -= len(self._by_height.pop(highest))
-                return height != highest
-            self._by_height[highest].pop(0)
+                self._give_up(highest)
+                if height == highest:
+                    return False
+                continue
+            oldest = self._by_height[highest].pop(0)
             self._count -= 1
+            self._bytes -= _size(oldest)
+            if oldest is received:
+                return False
         return True
 
     def take(self, height: int) -> list[Received]:
         """The messages of a height that begins, in the order of arrival; those of lower heights are discarded."""
+        for lower in [number for number in self._by_height if number < height]:
+            self._give_up(lower)
+        return self._give_up(height)
+
+    def _give_up(self, height: int) -> list[Received]:
         taken = self._by_height.pop(height, [])
         self._count -= len(taken)
-        for lower in [number for number in self._by_height if number < height]:
-            self._count -= len(self._by_height.pop(lower))
+        self._bytes -= sum(map(_size, taken))
         return taken
 
     def __len__(self) -> int:
         return self._count
+
+
+def _size(received: Received) -> int:
+    return len(received.message.raw.data)

@@ -17,9 +17,15 @@ from ophion.peers.rlpx.capability import Capability
 _MOST_MESSAGES: Final = 1000
 _MESSAGES_A_SECOND: Final = 500
 """For a validator: each of us says a few things in a block, and everybody passes everything on."""
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_BYTES_A_SECOND: Final = 16 * 1024 * 1024
+"""For a validator: the largest blocks there are, once a second."""
 _MOST_OF_STRANGERS: Final = 50
 _OF_STRANGERS_A_SECOND: Final = 5
 """For anybody else, who has nothing to say, unless it is a validator of a height that we do not know yet."""
+_MOST_BYTES_OF_STRANGERS: Final = 256 * 1024
+_BYTES_OF_STRANGERS_A_SECOND: Final = 64 * 1024
+"""Votes are small. Blocks of somebody who is no validator yet can wait until it is one."""
 
 
 class ConsensusProtocol:
@@ -49,8 +55,11 @@ class ConsensusPeer:
     def __init__(self, peer: Peer, protocol: ConsensusProtocol) -> None:
         self._peer = peer
         self._protocol = protocol
-        self._trusted = Allowance(_MOST_MESSAGES, _MESSAGES_A_SECOND)
-        self._strange = Allowance(_MOST_OF_STRANGERS, _OF_STRANGERS_A_SECOND)
+        self._trusted = (Allowance(_MOST_MESSAGES, _MESSAGES_A_SECOND), Allowance(_MOST_BYTES, _BYTES_A_SECOND))
+        self._strange = (
+            Allowance(_MOST_OF_STRANGERS, _OF_STRANGERS_A_SECOND),
+            Allowance(_MOST_BYTES_OF_STRANGERS, _BYTES_OF_STRANGERS_A_SECOND),
+        )
 
     def received(self, code: int, payload: bytes) -> None:
         """Hand a message to the driver. One that cannot be read is dropped (consensus.md 0.4): no reason to part."""
@@ -58,8 +67,9 @@ class ConsensusPeer:
         if code < protocol.first_code:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{protocol.capability} has no message {code:#04x}")
         validators = protocol.validators
-        allowance = self._trusted if validators.is_validator(peer.address) else self._strange
-        if not allowance.spend(1, validators.now()):
+        messages, size = self._trusted if validators.is_validator(peer.address) else self._strange
+        now = validators.now()
+        if not (messages.spend(1, now) and size.spend(len(payload), now)):
             validators.crowded_out += 1
             return
         try:

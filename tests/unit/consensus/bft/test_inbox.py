@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ophion.consensus.bft.events import Received
 from ophion.consensus.bft.inbox import FutureMessages, InboxLimits, RecentlySeen
-from ophion.consensus.bft.messages import Prepare
+from ophion.consensus.bft.messages import Prepare, RawMessage
 
 
 def received(height: int, number: int = 0) -> Received:
@@ -71,3 +71,18 @@ def test_a_limit_of_zero_keeps_nothing() -> None:
     future = FutureMessages(0, 10)
     assert not future.add(received(6), 5)
     assert len(future) == 0
+
+
+def test_the_bytes_that_are_kept_are_bounded_too() -> None:
+    future = FutureMessages(1000, 10, most_bytes=1000)
+    large = lambda height, number: Received(  # noqa: E731
+        Prepare(height, 0, bytes(32), bytes(20), number.to_bytes(4, "big"), RawMessage(0x13, bytes(400))), None
+    )
+    assert future.add(large(6, 1), 5)
+    assert future.add(large(7, 2), 5)
+    assert not future.add(large(8, 3), 5)
+    assert future.add(large(6, 4), 5), "what is needed last makes room"
+    assert len(future) == 2
+    assert future.add(large(6, 5), 5)
+    assert [one.message.fingerprint[-1] for one in future.take(6)] == [4, 5]
+    assert all(future.add(large(9, number), 8) for number in (6, 7)), "what was taken counts no longer"

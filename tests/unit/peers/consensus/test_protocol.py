@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ophion.native.crypto import PrivateKey
 from ophion.peers.reasons import DisconnectReason
+from ophion.testing.meeting import Host, Meeting
 from tests.unit.peers.consensus.circle import Party, meet, told
 from tests.unit.producer.authority import running
 
@@ -79,3 +81,26 @@ def test_what_cannot_be_read_is_dropped_and_counted_and_a_flood_is_not_even_look
         assert flooder.driver.counts.received == 0
 
     told(tmp_path, engine, story, nodes=2)
+
+
+def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> None:
+    """Hashing one of ten megabytes takes a tenth of a second of the loop, and it could be kept for a later height."""
+
+    async def story(parties: list[Party]) -> None:
+        victim, other = parties
+        async with running(victim.driver):
+            stranger = Host(PrivateKey(b"\x55" * 32), other.protocols, other.host.clock)
+            near, _ = await Meeting(stranger, victim.host).peers()
+            await asyncio.sleep(0.5)
+            near.send("istanbul", 0x12, b"\xc3" + bytes(3))
+            near.send("istanbul", 0x12, b"\xc0" + bytes(10**6))
+            await asyncio.sleep(0.1)
+            assert (victim.driver.counts.malformed, victim.validators.crowded_out) == (1, 1)
+            (meeting,) = meet(parties)
+            near, _ = await meeting.peers()
+            await asyncio.sleep(0.5)
+            near.send("istanbul", 0x12, b"\xc0" + bytes(10**6))
+            await asyncio.sleep(0.1)
+            assert (victim.driver.counts.malformed, victim.validators.crowded_out) == (2, 1), "a validator may"
+
+    told(tmp_path, "qbft", story, nodes=2)
