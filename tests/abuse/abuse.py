@@ -138,7 +138,16 @@ async def used(target: Target) -> None:
     names = ("eth_chainId", "eth_gasPrice", "net_version", "web3_clientVersion", "eth_syncing", "eth_accounts")
     usual = [call(name) for name in names]
     usual += [call("eth_getBlockByNumber", "latest", full) for full in (False, True)]
-    usual += [call("eth_call", {"to": "0x" + "11" * 20, "data": "0x"}, "latest"), call("eth_newBlockFilter")]
+    anybody = "0x" + "11" * 20
+    usual += [
+        call("eth_call", {"to": anybody, "data": "0x"}, "latest"),
+        call("eth_simulateV1", {"blockStateCalls": [{"calls": [{"to": anybody}] * 100}]}, "latest"),
+        call("eth_getProof", anybody, ["0x0"], "latest"),
+        call("eth_getLogs", {"fromBlock": "earliest", "address": anybody}),
+        call("eth_newFilter", {"topics": [["0x" + "11" * 32] * 100]}),
+        call("eth_newBlockFilter"),
+        call("eth_pendingTransactions"),
+    ]
     batch = b"[" + b",".join(usual * 10) + b"]"
     for _ in range(5):
         for body in (*usual, batch):

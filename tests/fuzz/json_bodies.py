@@ -110,7 +110,7 @@ def request(random: Random) -> dict[str, Any]:
         if params and random.randrange(2):
             params[random.randrange(len(params))] = random.choice(ODD_VALUES)
     else:
-        params = [value(one.wire.schema, random) for one in spec.parameters]
+        params = [value(one.wire.schema, random) for one in spec.signature.parameters]
         del params[random.randrange(len(params) + 1) + random.randrange(2) :]
     found: dict[str, Any] = {
         "jsonrpc": "2.0",
