@@ -48,6 +48,7 @@ WORST_S = 1.0
 PEAK_MB = 512
 REST_SHARE = 1.2
 ATTACK_LIMIT_S = 120.0
+REST_S = 10.0
 HOST = "127.0.0.1"
 SECRET = b"a shared secret of the abuse tests"
 
@@ -163,7 +164,7 @@ async def used(target: Target) -> None:
         honest = attacks_tokens.token(target, time.time() + 60)
         for body in (*usual, batch):
             await post(target.guarded, body, honest)
-    await asyncio.sleep(2)
+    await asyncio.sleep(REST_S)
 
 
 async def run(
@@ -238,7 +239,7 @@ def main() -> int:
     parser.add_argument("--ws", type=place, default=(HOST, 8546))
     parser.add_argument("--pid", type=int)
     parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--rest", type=float, default=10.0, help="seconds after which memory is looked at again")
+    parser.add_argument("--rest", type=float, default=REST_S, help="seconds after which memory is looked at again")
     parser.add_argument("--only", action="append", default=[])
     chosen = parser.parse_args()
     if chosen.http is not None:

@@ -20,6 +20,7 @@ from ophion.rpc.language.wire_types import (
 from ophion.rpc.questions.context import RpcContext
 
 _NONCE_BYTES = 8
+_MOST_FEE_BITS = 96
 
 
 @method("eth_coinbase", needs={"mining"})
@@ -111,7 +112,7 @@ def get_min_gas_price(ctx: RpcContext) -> Quantity:
 @method("miner_setMinGasPrice", needs={"mining"})
 def set_min_gas_price(ctx: RpcContext, price: QuantityParam) -> Boolean:
     """Change the least price of a unit of gas for pool and blocks of this node."""
-    ctx.mining.floor.min_gas_price = price
+    ctx.mining.floor.min_gas_price = _possible(price)
     return True
 
 
@@ -124,8 +125,15 @@ def get_min_priority_fee(ctx: RpcContext) -> Quantity:
 @method("miner_setMinPriorityFee", needs={"mining"})
 def set_min_priority_fee(ctx: RpcContext, fee: QuantityParam) -> Boolean:
     """Change the least priority fee for pool and blocks of this node."""
-    ctx.mining.floor.min_priority_fee = fee
+    ctx.mining.floor.min_priority_fee = _possible(fee)
     return True
+
+
+def _possible(fee: int) -> int:
+    """A fee that transactions can have, also with a base fee on top: they have 128 bits for it."""
+    if fee.bit_length() > _MOST_FEE_BITS:
+        raise invalid_params(f"a fee of at most {_MOST_FEE_BITS} bits is expected")
+    return fee
 
 
 @method("miner_getExtraData", needs={"mining"}, examples=[Example([], "0x")])

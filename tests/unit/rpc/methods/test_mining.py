@@ -40,6 +40,8 @@ def test_settings_are_read_back_as_they_were_set(dev: Interface) -> None:
     ("name", "value"),
     [
         ("miner_setMinGasPrice", "-1"),
+        ("miner_setMinGasPrice", hex(2**96)),
+        ("miner_setMinPriorityFee", hex(2**256 - 1)),
         ("miner_setMinPriorityFee", None),
         ("miner_setExtraData", "0x" + "00" * 33),
         ("miner_changeTargetGasLimit", "0x1"),
