@@ -38,6 +38,11 @@ class RecentHashes:
         for hash in hashes:
             self.add(hash)
 
+    def discard(self, hash: Hash32) -> None:
+        """Forget one."""
+        self._younger.discard(hash)
+        self._older.discard(hash)
+
     def clear(self) -> None:
         """Forget everything."""
         self._younger.clear()

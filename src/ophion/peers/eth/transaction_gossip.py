@@ -5,6 +5,10 @@ of all), by hash to the others, and to nobody who is known to have them. Who mak
 long as no such peer is known to have a transaction, all of them get it in full. Otherwise it would reach some of them
 half a second later, and what its sender sent behind it with it, so that blocks are large and small by turns.
 
+A peer whose pool was full, or that had no time to read, has lost what it was sent, and nobody would send it again. So
+what could be mined and is still here after some time is announced once more, to everybody: a hash costs little where
+it is known. What had to make room in this pool may be offered to it again.
+
 A transaction that came from a peer is marked as known to it before it enters the pool, so it never goes back. While
 this node is far behind, what peers say about transactions is neither decoded nor remembered: it could not be judged.
 """
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Container, Iterator, Sequence
+from itertools import islice
 from math import isqrt
 from random import Random
 from typing import Final
@@ -26,7 +31,7 @@ from ophion.peers.eth.peers import EthPeers
 from ophion.peers.eth.transaction_fetcher import TransactionFetcher
 from ophion.peers.eth.transaction_intake import TransactionIntake
 from ophion.pool.admission import BLOB_TYPE
-from ophion.pool.events import Added, PoolEvent
+from ophion.pool.events import Added, DropReason, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.types import Address, Hash32
@@ -37,6 +42,9 @@ COLLECT_S: Final = 0.02
 MOST_HASHES: Final = 4096
 MOST_MAKERS: Final = 8
 """So many makers of blocks get in full what none of them is known to have."""
+REMIND_S: Final = 10.0
+"""What has waited so long is announced again, and then again."""
+MOST_REMINDED: Final = 1024
 LARGE: Final = 4096
 """Bytes of a transaction above which only its hash is sent."""
 _MESSAGE: Final = 100 * 1024
@@ -74,6 +82,9 @@ class TransactionGossip:
         self._intakes: dict[EthPeer, TransactionIntake] = {}
         self._fresh: list[PooledTransaction] = []
         self._is_due = False
+        self._is_reminding = False
+        self._latest = 0
+        """Sequence number of what entered the pool last."""
         pool.events.listen(self._on_pool_event)
 
     @property
@@ -136,11 +147,34 @@ class TransactionGossip:
     # --- to peers -------------------------------------------------------------------------------
 
     def _on_pool_event(self, event: PoolEvent) -> None:
-        if isinstance(event, Added) and len(self._peers):
+        if not isinstance(event, Added):
+            if event.reason is DropReason.EVICTED:
+                for item in event.transactions:
+                    self._seen.discard(item.hash)
+            return
+        self._latest = event.transactions[-1].sequence
+        self._remind_later()
+        if len(self._peers):
             self._fresh.extend(event.transactions)
             if not self._is_due:
                 self._is_due = True
                 asyncio.get_running_loop().call_later(COLLECT_S, self._pass_on)
+
+    def _remind_later(self) -> None:
+        if not self._is_reminding:
+            self._is_reminding = True
+            asyncio.get_running_loop().call_later(REMIND_S, self._remind, self._latest)
+
+    def _remind(self, waited: int) -> None:
+        """Announce once more what could have been mined since; `waited`: what had come when the time began."""
+        self._is_reminding = False
+        if not len(self._pool):
+            return
+        self._remind_later()
+        best = islice(self._pool.best(0), MOST_HASHES)
+        old = list(islice((item for item in best if item.sequence <= waited), MOST_REMINDED))
+        for peer in list(self._peers) if old else ():
+            self._announce(peer, old)
 
     def _pass_on(self) -> None:
         self._is_due = False

@@ -15,6 +15,8 @@ def test_what_is_added_is_known_and_what_is_cleared_is_not() -> None:
     assert b"a" in known
     assert b"c" in known
     assert b"d" not in known
+    known.discard(b"c")
+    assert b"c" not in known
     known.clear()
     assert b"a" not in known
     assert len(known) == 0

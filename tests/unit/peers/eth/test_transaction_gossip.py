@@ -14,7 +14,9 @@ from ophion.peers.eth import transaction_fetcher, transaction_intake
 from ophion.peers.eth.exchanges import pooled_hash, read_transactions, wrapped
 from ophion.peers.eth.fields import enclosed, encode_hashes, list_of_hashes
 from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
+from ophion.peers.eth.transaction_gossip import REMIND_S
 from ophion.peers.reasons import DisconnectReason
+from ophion.pool.events import DropReason
 from ophion.primitives import rlp
 from ophion.testing.bft_chain import CHAIN_ID
 from ophion.testing.bft_chain import KEYS as VALIDATORS
@@ -104,6 +106,46 @@ def test_what_one_who_makes_blocks_has_passed_on_is_left_to_the_lot(tmp_path: Pa
         assert sorted(told_of[1:]) == [(0, 1), (1, 0)]
 
     told_of_validators(tmp_path, 4, story)
+
+
+def test_what_a_peer_has_lost_is_announced_again_as_long_as_it_could_be_mined(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode) -> None:
+        near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        await asyncio.sleep(1)
+        near.intercept = lambda code, payload: None
+        lost, behind_a_gap = await one.node.send(legacy_transaction(DEV_KEYS[1], 0), legacy_transaction(DEV_KEYS[1], 2))
+        await asyncio.sleep(1)
+        near.intercept = None
+        assert two.pool.get(lost) is None
+        await asyncio.sleep(REMIND_S + 2)
+        assert two.pool.get(lost) is not None
+        assert two.pool.get(behind_a_gap) is None
+        assert by_hash(near) == [lost]
+        await asyncio.sleep(3 * REMIND_S)
+        assert set(by_hash(near)) == {lost}
+        assert len(asked_for(far)) == 1, "it is known now"
+        for node in (one, two):
+            node.pool.drop([lost, behind_a_gap], DropReason.EXPIRED)
+        await asyncio.sleep(REMIND_S + 1)
+        count = len(by_hash(near))
+        await asyncio.sleep(3 * REMIND_S)
+        assert len(by_hash(near)) == count, "nothing is left to remind anybody of"
+
+    told(tmp_path, 2, story)
+
+
+def test_what_had_to_make_room_is_taken_when_it_is_offered_again(tmp_path: Path) -> None:
+    async def story(one: EthNode, two: EthNode) -> None:
+        connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
+        await asyncio.sleep(1)
+        (hash,) = await one.node.send(legacy_transaction(DEV_KEYS[1], 0))
+        await asyncio.sleep(1)
+        two.pool.drop([hash], DropReason.EVICTED)
+        assert two.pool.get(hash) is None
+        await asyncio.sleep(2 * REMIND_S)
+        assert two.pool.get(hash) is not None
+
+    told(tmp_path, 2, story)
 
 
 def test_hashes_are_answered_with_exact_sizes_and_types(tmp_path: Path) -> None:
