@@ -25,6 +25,7 @@ from ophion.peers.connection.connection import Connection, Ending, Surroundings
 from ophion.peers.connection.timing import Timing
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.connection.turns import Turns
+from ophion.peers.dialler import Dialler
 from ophion.peers.discovery.discovery import ChainMark, Discovery
 from ophion.peers.discovery.discovery import Surroundings as DiscoverySurroundings
 from ophion.peers.discovery.record import LocalRecord
@@ -35,13 +36,13 @@ from ophion.peers.policy.admission import Admission, PeerLimits
 from ophion.peers.policy.bans import Bans
 from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, DialPlan, Outcome
 from ophion.peers.policy.doorway import Doorway
+from ophion.peers.port_mapping import PortMapping
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Session
 from ophion.peers.subprotocol import Subprotocol
 from ophion.peers.table import Peers
-from ophion.peers.upnp import Gateway, GatewayError, find_gateway
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
@@ -50,10 +51,7 @@ from ophion.runtime.clock import Clock, Entropy
 log = logging.getLogger(__name__)
 
 _BACKLOG: Final = 128
-_MAX_DIALS: Final = 16
-"""Attempts at a time."""
 _FAREWELL_S: Final = 2.0
-_PROTOCOLS: Final = ("TCP", "UDP")
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
 """Ends that say nothing about whether two nodes suit each other."""
 _FREE_PORTS: Final = 10
@@ -119,6 +117,7 @@ class PeerService:
         self._admission = Admission(
             key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
         )
+        self._dialler = Dialler(self.plan, self.peers, settings.limits.max_peers, clock, self._may_dial, self._connect)
         self._rules = rules or NodeRules(key.public_key)
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
@@ -126,11 +125,9 @@ class PeerService:
         """How nodes find each other; None where only known ones meet."""
         self._udp: UdpSocket | None = None
         self._host = settings.host
-        self._gateway: Gateway | None = None
         self._connections: set[Connection] = set()
         self._by_peer: dict[Peer, Connection] = {}
-        self._dialling: set[bytes] = set()
-        self._news = asyncio.Event()
+        self._has_left = asyncio.Event()
         self._port: int | None = None
         self._identity: Identity | None = None
         self._around: Surroundings | None = None
@@ -174,7 +171,7 @@ class PeerService:
     @property
     def dialling(self) -> int:
         """Attempts under way."""
-        return len(self._dialling)
+        return len(self._dialler)
 
     def add_static(self, enode: Enode) -> bool:
         """Keep a connection with this node from now on; False where that is so already, or it is ourselves."""
@@ -182,7 +179,7 @@ class PeerService:
         if is_new:
             self.bans.lift(enode.node_id)
             self._mark_static(enode.node_id)
-            self._news.set()
+            self._dialler.wake()
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
@@ -212,7 +209,7 @@ class PeerService:
         """Discovery has seen this node alive."""
         if self._may_dial(enode):
             self.plan.offer(enode, self._clock.monotonic())
-            self._news.set()
+            self._dialler.wake()
 
     # --- the task --------------------------------------------------------------------------------------
 
@@ -230,15 +227,18 @@ class PeerService:
         )
         self._around = around
         server = await self._open_ports(around)
+        port = int(server.sockets[0].getsockname()[1])
+        self._introduce(port)
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                seekers = [tasks.create_task(self._dial_forever(tasks), name="dialler")]
+                seekers = [tasks.create_task(self._dialler.run(tasks), name="dialler")]
                 if self.discovery is not None:
                     # after the listener: others connect as soon as they hear of us
                     seekers.append(tasks.create_task(self.discovery.run(), name="discovery"))
+                mapping = PortMapping(self._settings.interface, port)
                 if self._settings.asks_router:
-                    seekers.append(tasks.create_task(self._ask_router(), name="router"))
+                    seekers.append(tasks.create_task(self._ask_router(mapping, port), name="router"))
                 ready()
                 try:
                     await loop.create_future()
@@ -246,8 +246,8 @@ class PeerService:
                     server.close()
                     for seeker in seekers:
                         seeker.cancel()
-                    port, self._port = self._port, None
-                    await asyncio.gather(self._say_goodbye(), self._release_router(port))
+                    self._port = None
+                    await asyncio.gather(self._say_goodbye(), mapping.release())
         finally:
             self._tasks = None
             if self._udp is not None:
@@ -259,13 +259,16 @@ class PeerService:
         while True:
             attempts -= 1
             try:
-                server = await self._listen(around)
-                break
+                return await self._listen(around)
             except OSError as error:
                 # a port that is free for TCP may be taken for UDP
                 if not attempts:
                     raise _listen_error(settings.interface, settings.port, error) from None
-        self._port = port = int(server.sockets[0].getsockname()[1])
+
+    def _introduce(self, port: int) -> None:
+        """This port is ours: everything that tells others of this node knows it from here on."""
+        settings = self._settings
+        self._port = port
         self._rules.local = Enode(self._key.public_key, settings.host, port, port)
         if self.discovery is not None:
             self.discovery.settle(port, port)
@@ -274,7 +277,6 @@ class PeerService:
         log.info("%s started and listening on %s:%d", self.name, settings.interface, port)
         if settings.static:
             log.info("Connecting to %d static nodes.", len(settings.static))
-        return server
 
     async def _listen(self, around: Surroundings) -> asyncio.Server:
         settings, loop = self._settings, around.loop
@@ -296,7 +298,7 @@ class PeerService:
         around = DiscoverySurroundings(
             send=lambda data, address: None if self._udp is None else self._udp.send(data, address),
             offer=self.offer,
-            wants_more=lambda: self._room() > 0,
+            wants_more=lambda: self._dialler.room > 0,
             may=self._may_discover,
             chain=chain,
         )
@@ -314,42 +316,17 @@ class PeerService:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL_S):
                 while self._connections:
-                    self._news.clear()
-                    await self._news.wait()
+                    self._has_left.clear()
+                    await self._has_left.wait()
 
-    # --- the router --------------------------------------------------------------------------------------
-
-    async def _ask_router(self) -> None:
-        """Find the router and have it send peers here; without one the node goes on as it is."""
-        settings, port = self._settings, self._port
-        assert port is not None
-        gateway = await find_gateway(settings.interface)
-        if gateway is None:
-            log.warning("No UPnP gateway answered; peers are told %s. Is --nat-method=UPNP right here?", self._host)
-            return
-        try:
-            inside = await gateway.local_ip()
-            for protocol in _PROTOCOLS:
-                await gateway.map(protocol, port, inside)
-            self._gateway = gateway
-            external = await gateway.external_ip()
-        except (OSError, GatewayError) as error:
-            log.warning("UPnP: %s; peers are told %s", error, self._host)
-            return
-        if external:
+    async def _ask_router(self, mapping: PortMapping, port: int) -> None:
+        """Have the router send peers here; without one the node goes on as it is."""
+        external = await mapping.ask()
+        if external is not None:
             self._host = external
             if self.discovery is not None:
                 self.discovery.settle(port, port, external)
-        log.info("UPnP: the router maps port %d, Enode URL %s", port, self.local_enode)
-
-    async def _release_router(self, port: int | None) -> None:
-        """Take the mappings back, if the router answers in time."""
-        if self._gateway is None or port is None:
-            return
-        with contextlib.suppress(TimeoutError, GatewayError, OSError):
-            async with asyncio.timeout(_FAREWELL_S):
-                for protocol in _PROTOCOLS:
-                    await self._gateway.unmap(protocol, port)
+            log.info("Enode URL %s", self.local_enode)
 
     # --- inbound ---------------------------------------------------------------------------------------
 
@@ -380,51 +357,23 @@ class PeerService:
             await connection.run()
         finally:
             self._connections.discard(connection)
-            self._news.set()
+            self._has_left.set()
 
     # --- outbound --------------------------------------------------------------------------------------
 
-    async def _dial_forever(self, tasks: asyncio.TaskGroup) -> None:
-        while True:
-            self._news.clear()
-            now = self._clock.monotonic()
-            busy = _Busy(self.peers, self._dialling)
-            room = self._room()
-            for enode in self.plan.due(now, busy, room):
-                if len(self._dialling) >= _MAX_DIALS:
-                    break
-                if not self._may_dial(enode):
-                    self.plan.ended(enode.node_id, now, Outcome.FAILED)
-                    continue
-                self._dialling.add(enode.node_id)
-                tasks.create_task(self._dial(enode))
-            due = self.plan.next_due(busy, self._room())
-            # a due attempt that found no free place is told by the end of another
-            wait = (
-                None if due is None or len(self._dialling) >= _MAX_DIALS else max(due - self._clock.monotonic(), 0.01)
-            )
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._news.wait()
-
-    async def _dial(self, enode: Enode) -> None:
-        """One attempt, and the connection that comes of it."""
+    async def _connect(self, enode: Enode) -> bool:
+        """One attempt, and the connection that comes of it; False where none does."""
         assert self._around is not None
         assert self._identity is not None
-        problem = None
         try:
             connection = Connection(self._around, Session(self._identity, self._entropy, enode.node_id))
             async with asyncio.timeout(self._settings.timing.connect):
                 await self._around.loop.create_connection(lambda: connection, enode.ip, enode.tcp_port)
             await self._live(connection)
         except (OSError, TimeoutError, WireError) as error:
-            problem = str(error) or type(error).__name__
-            log.debug("cannot connect enode=%s reason=%s", enode, problem)
-        finally:
-            self._dialling.discard(enode.node_id)
-            if problem is not None:
-                self.plan.ended(enode.node_id, self._clock.monotonic(), Outcome.FAILED)
-                self._news.set()
+            log.debug("cannot connect enode=%s reason=%s", enode, str(error) or type(error).__name__)
+            return False
+        return True
 
     def _may_dial(self, enode: Enode) -> bool:
         now = self._clock.monotonic()
@@ -434,11 +383,6 @@ class PeerService:
         if refusal is not None:
             log.debug("not dialled enode=%s reason=%s", enode, refusal)
         return refusal is None
-
-    def _room(self) -> int:
-        """How many more peers would be welcome."""
-        others = {peer.id for peer in self.peers} | self._dialling
-        return self._settings.limits.max_peers - sum(not self.plan.has_place(node_id) for node_id in others)
 
     # --- Keeper ----------------------------------------------------------------------------------------
 
@@ -477,6 +421,7 @@ class PeerService:
         self.doorway.leave(connection)
         self._by_peer[peer] = connection
         self.peers.add(peer)
+        self._dialler.arrived(peer.id)
 
     def left(self, connection: Connection, ending: Ending) -> None:
         """A connection is over."""
@@ -489,7 +434,7 @@ class PeerService:
             if ending.by_us and ending.reason is DisconnectReason.BREACH and not self.plan.is_static(node_id):
                 self.bans.bar(node_id, now)
             self.plan.ended(node_id, now, _outcome(ending, connection.lived))
-        self._news.set()
+        self._dialler.wake()
 
     def _mark_static(self, node_id: bytes) -> None:
         peer = self.peers.by_id(node_id)
@@ -510,16 +455,6 @@ class _Inbound(Connection):
         super().connection_made(transport)
         if not self._admit(self):
             cast(asyncio.Transport, transport).abort()
-
-
-class _Busy(Struct, frozen=True):
-    """Nodes that are connected or being dialled."""
-
-    peers: Peers
-    dialling: set[bytes]
-
-    def __contains__(self, node_id: object) -> bool:
-        return node_id in self.dialling or (isinstance(node_id, bytes) and self.peers.by_id(node_id) is not None)
 
 
 def _outcome(ending: Ending, lived: float) -> Outcome:

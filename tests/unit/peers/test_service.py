@@ -232,6 +232,16 @@ def test_two_nodes_connect() -> None:
     play(story)
 
 
+def test_connections_that_stand_do_not_keep_others_from_being_dialled() -> None:
+    async def story(town: Town) -> None:
+        others = [await town.node(number) for number in range(2, 20)]
+        a = await town.node(1, static=tuple(other.enode for other in others))
+        await until(lambda: a.count == len(others))
+        assert a.service.dialling == 0
+
+    play(story)
+
+
 def test_port_0_takes_a_free_one_and_says_which() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)

@@ -23,6 +23,8 @@ class Router(asyncio.DatagramProtocol):
         self.location = "http://127.0.0.1:{port}/description.xml"
         self.description = DESCRIPTION
         self.status = "200 OK"
+        self.refuses: str | None = None
+        """An action that it does not do."""
         self.requests: list[str] = []
         self.searches = 0
 
@@ -49,7 +51,8 @@ class Router(asyncio.DatagramProtocol):
         body = (await reader.readexactly(length)).decode()
         self.requests.append(head.partition("\r\n")[0] + " " + body)
         answer = self.description if head.startswith("GET") else _reply(body)
-        writer.write(f"HTTP/1.1 {self.status}\r\nContent-Length: {len(answer)}\r\n\r\n{answer}".encode())
+        status = "500 No" if self.refuses is not None and self.refuses in body else self.status
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(answer)}\r\n\r\n{answer}".encode())
         writer.close()
 
 
