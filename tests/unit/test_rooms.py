@@ -107,6 +107,7 @@ ELSEWHERE = {
     "runtime/options/render.py": "tests/unit/runtime/options/test_options.py",
     "runtime/options/sources.py": "tests/unit/runtime/options/test_options.py",
     "runtime/options/values.py": "tests/unit/runtime/options/test_options.py",
+    "producer/kept_blocks.py": "tests/unit/producer/test_bft_driver.py",
 }
 """Modules without a test file of their own, and where they are tested or why they need none."""
 

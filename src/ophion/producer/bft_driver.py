@@ -22,7 +22,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
-from ophion.chain.builder import BuiltBlock
 from ophion.chain.events import ChainBlock, ChainEvent
 from ophion.chain.importer import Importer
 from ophion.consensus.bft.authorship import Signer
@@ -59,30 +58,26 @@ from ophion.consensus.bft.status import BftStatus, MemberView, status_of
 from ophion.consensus.bft.timing import Timing
 from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.voting import LocalProposals
-from ophion.errors import DecodeError, InvalidBlock, StorageError, UnknownParent
+from ophion.errors import DecodeError, InvalidBlock, UnknownParent
 from ophion.native.crypto import keccak256
-from ophion.native.executor import Execution, State
-from ophion.native.failures import translated
-from ophion.native.transactions import Body
+from ophion.native.executor import State
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
-from ophion.primitives.types import Address, Hash32
+from ophion.primitives.types import Address
 from ophion.producer.assembly import Assembler
 from ophion.producer.bft_timers import BftTimers
 from ophion.producer.gossip import Gossip, NoPeers
+from ophion.producer.kept_blocks import KeptBlock, KeptBlocks
+from ophion.producer.promises import Promises
 from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
-MEMORY_KEY: Final = "bft-memory"
-"""Under which the database keeps the promises of this validator: name of the dialect, a zero byte, the record."""
 _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
 _RETRY_S: Final = 5.0
 _MOST_LEADS: Final = 256
 """Validators whose clocks are remembered."""
-_MOST_KEPT: Final = 8
-"""Blocks of a height that wait for their seals. One that had to go is executed again when it is decided after all."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
 """What may be wrong with a block. Anything else is trouble of this node and ends it."""
 
@@ -98,17 +93,6 @@ class BftTuning(Struct, frozen=True):
     """Ask for the next round at once where a proposer is known to be gone."""
     profile: ProfileChoice = ProfileChoice.AUTO
     header_form: HeaderFormChoice = HeaderFormChoice.AUTO
-
-
-class _Kept(Struct, frozen=True):
-    """A block that waits for its seals, with what its execution has left behind."""
-
-    height: int
-    body: Body
-    execution: Execution
-    built: BuiltBlock | None
-    """Where it was built here."""
-    started_at: float
 
 
 _Item: TypeAlias = "BftEvent | HashedHeader"
@@ -141,20 +125,20 @@ class BftDriver:
         self._clock = assembler.clock
         self._importer = importer
         self._signer = signer
-        self._lanes = lanes
         self._gossip = gossip
         self._tuning = tuning
         self._queue: deque[_Item] = deque()
         self._woken = asyncio.Event()
         self._timers = BftTimers(self._clock, self._post)
         self._tasks: asyncio.TaskGroup | None = None
-        self._kept: dict[Hash32, _Kept] = {}
+        self._kept = KeptBlocks()
+        self._promises = Promises(self._chain.store, lanes)
         self._problem: str | None = None
         self._was_validator: bool | None = None
         self._timing: Timing | None = None
         self._leads: dict[Address, float] = {}
         self._dialect = engine.dialect(self._chain.head.number + 1)
-        self._scribe, self._machine = self._enter(self._dialect, self._recall(self._dialect))
+        self._scribe, self._machine = self._enter(self._dialect, self._promises.recall(self._dialect))
 
     # --- what others ask ------------------------------------------------------------------------
 
@@ -295,7 +279,7 @@ class BftDriver:
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """What the machine is told about a head; consensus rests on one whose validators cannot be known."""
-        self._kept = {hash: kept for hash, kept in self._kept.items() if kept.height > head.number}
+        self._kept.forget_decided(head.number)
         dialect = self.engine.dialect(head.number + 1)
         if dialect is not self._dialect:
             # the network has moved from IBFT 2.0 to QBFT: promises are made per height, so none are carried over
@@ -343,7 +327,7 @@ class BftDriver:
         scribe = KeyScribe(dialect, self._signer)
         limits = self.engine.limits(self._chain.head.number + 1)
         tuning = self._tuning
-        is_blank = self._chain.store.meta(MEMORY_KEY) is None
+        is_blank = self._promises.is_blank
         machine = BftMachine(dialect, scribe, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
         return scribe, machine
 
@@ -355,7 +339,7 @@ class BftDriver:
         elif isinstance(effect, CancelTimer):
             self._timers.cancel(effect.kind)
         elif isinstance(effect, Remember):
-            await self._remember(effect.memory)
+            await self._promises.remember(self._dialect, effect.memory)
         elif isinstance(effect, Multicast):
             committee = self._machine.committee
             self._gossip.multicast(effect.message, committee.validators if committee is not None else ())
@@ -391,7 +375,7 @@ class BftDriver:
             self._fail(order.height, order.round, f"no block could be built: {error}")
             return
         block = self.engine.candidate(built.body.encode_block(built.header.encode()), order.round)
-        self._keep(block.hash, _Kept(order.height, built.body, built.execution, built, started_at))
+        self._kept.add(block.hash, KeptBlock(order.height, built.body, built.execution, built, started_at))
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     def _grow(self, parent: HashedHeader, state: State | None = None) -> None:
@@ -411,12 +395,12 @@ class BftDriver:
     async def _check(self, order: CheckProposal) -> None:
         proposal = order.proposal
         block, problem = proposal.block, None
-        if not self._is_kept(block):
+        if block not in self._kept:
             started_at = self._clock.monotonic()
             try:
                 decoded = decode_block(block.encoded, self.engine)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal)
-                self._keep(block.hash, _Kept(proposal.height, decoded.body, execution, None, started_at))
+                self._kept.add(block.hash, KeptBlock(proposal.height, decoded.body, execution, None, started_at))
             except _REFUSALS as error:
                 problem = str(error)
         self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem))
@@ -437,7 +421,7 @@ class BftDriver:
             log.warning("decided block not imported number=%d error=%s", block.height, error)
             self._fail(block.height, order.round, f"the decided block could not be imported: {error}")
 
-    async def _import_foreign(self, header: Header, block: Candidate, kept: _Kept | None) -> None:
+    async def _import_foreign(self, header: Header, block: Candidate, kept: KeptBlock | None) -> None:
         hashed = self.engine.hashed(header)
         if kept is not None:
             body = kept.body
@@ -454,46 +438,5 @@ class BftDriver:
             raise
         log.info("Imported #%d / %d tx / (0x%s)", block.height, body.transaction_count, hashed.hash.hex())
 
-    def _keep(self, block_hash: Hash32, kept: _Kept) -> None:
-        """A height that is not decided may go through any number of rounds, each with a block of its own."""
-        self._kept[block_hash] = kept
-        if len(self._kept) > _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
-
-    def _is_kept(self, block: Candidate) -> bool:
-        """Whether this very block was built or checked already: a good block stays good in later rounds.
-
-        Its hash covers the header but for round and seals. The body is compared, because a liar may send another one
-        along, which would travel on in our own round changes.
-        """
-        kept = self._kept.get(block.hash)
-        return kept is not None and kept.body.encode_block(rlp.split_list(block.encoded)[0]) == block.encoded
-
     def _fail(self, height: int, round_number: int, problem: str) -> None:
         self._post(TaskFailed(height, round_number, problem))
-
-    # --- promises -------------------------------------------------------------------------------
-
-    async def _remember(self, memory: Memory) -> None:
-        record = self._dialect.name.encode() + b"\0" + memory.encode()
-
-        def write() -> None:
-            with translated():
-                self._chain.store.put_meta(MEMORY_KEY, record)
-
-        await self._lanes.write.run(write)
-
-    def _recall(self, dialect: Dialect) -> Memory | None:
-        """What an earlier run has promised; nothing of another dialect, which was another height."""
-        record = self._chain.store.meta(MEMORY_KEY)
-        if record is None:
-            return None
-        name, _, stored = record.partition(b"\0")
-        if name != dialect.name.encode():
-            return None
-        try:
-            return Memory.decode(stored, dialect)
-        except DecodeError as error:
-            raise StorageError(
-                f"What this validator has promised to others cannot be read ({error}); run `ophion storage check`."
-            ) from error

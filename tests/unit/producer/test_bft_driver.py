@@ -15,7 +15,6 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import ExtraForm
-from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.messages import (
     BftMessage,
     Commit,
@@ -29,12 +28,12 @@ from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.scribe import KeyScribe
 from ophion.consensus.bft.status import Phase
 from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
-from ophion.errors import DecodeError, InvalidHeader, StorageError
+from ophion.errors import DecodeError, InvalidHeader
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
-from ophion.producer.bft_driver import MEMORY_KEY, BftDriver, BftTuning
+from ophion.producer.bft_driver import BftDriver, BftTuning
 from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
@@ -150,7 +149,7 @@ def test_i_01_a_lone_validator_makes_a_block_every_period(tmp_path: Path, engine
         assert blocks(node)[0].header.gas_used == 21_000
         assert node.queries.head_state.balance(KEYS[0].address) == 21_000 * GWEI
         assert len(node.pool) == 0
-        assert node.chain.store.meta(MEMORY_KEY) is None, "who is alone promises nothing"
+        assert driver_of(node)._promises.is_blank, "who is alone promises nothing"
 
     told(tmp_path, engine, story)
 
@@ -242,7 +241,7 @@ def test_promises_are_on_disk_before_the_message_that_makes_them_leaves(tmp_path
                 node: TestCore = node,
                 said: Callable[..., None] = said,
             ) -> None:
-                memory = driver_of(node)._recall(driver_of(node)._dialect)
+                memory = driver_of(node)._promises.recall(driver_of(node)._dialect)
                 assert memory is not None
                 assert (memory.height, memory.round) == (message.height, message.round)
                 if isinstance(message, Commit):
@@ -568,22 +567,6 @@ def test_messages_of_later_heights_are_a_reason_to_catch_up(tmp_path: Path, engi
         assert nodes[3].queries.head_number == 0
 
     told(tmp_path, engine, story, nodes=4)
-
-
-@BOTH
-def test_promises_that_cannot_be_read_stop_the_node(tmp_path: Path, engine: str) -> None:
-    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
-        (node,) = nodes
-        driver = driver_of(node)
-        node.chain.store.put_meta(MEMORY_KEY, b"other\0" + Memory(5).encode())
-        assert driver._recall(driver._dialect) is None
-        node.chain.store.put_meta(MEMORY_KEY, driver._dialect.name.encode() + b"\0" + Memory(5).encode())
-        assert driver._recall(driver._dialect) == Memory(5)
-        node.chain.store.put_meta(MEMORY_KEY, driver._dialect.name.encode() + b"\0junk")
-        with pytest.raises(StorageError, match="has promised to others cannot be read"):
-            driver._recall(driver._dialect)
-
-    told(tmp_path, engine, story)
 
 
 def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
