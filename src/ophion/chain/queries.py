@@ -56,11 +56,6 @@ class BlockView:
         self._free_env: BlockEnv | None = None
 
     @property
-    def is_pending(self) -> bool:
-        """Whether this is the block being built."""
-        return self._pending is not None
-
-    @property
     def state(self) -> State:
         """The world after the block; `MissingStateError` when it is not kept."""
         if self._state is None:

@@ -225,12 +225,11 @@ class Permissions:
         if not set(map(listener, self._fixed)).isdisjoint(map(listener, nodes)):
             raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 
-    def reload(self) -> None:
-        """Read the files anew, both before either counts; on any error the lists stay as they are."""
-        self.reloading()()
-
     def reloading(self) -> Callable[[], None]:
-        """As `reload`, in two steps (`AllowList.prepare`)."""
+        """Read the files anew, both before either counts; on any error the lists stay as they are.
+
+        In two steps (`AllowList.prepare`).
+        """
         if self._accounts is None and self._nodes is None:
             raise RulesError("Node/Account whitelisting has not been enabled")
         try:

@@ -1,9 +1,9 @@
 """Hexadecimal text at the edges of the node.
 
 Two forms go out: DATA keeps its length (`0x`, `0x00ff`), QUANTITY has no leading zeros (`0x0`, `0xff`). What comes
-in is read by one of four functions that differ in how much they forgive: `parse_data` and `parse_quantity` take the
-exact forms, `parse_data_lenient` what people write into files, `parse_number` every number form of the original's
-decoder (hex, decimal, octal). Nothing here guesses: text that fits no form raises `HexError` with the text in it.
+in from people and files is read by one of two functions: `parse_data_lenient` takes data with or without a prefix,
+`parse_number` every number form of the original's decoder (hex, decimal, octal); requests are read more strictly, by
+their schemas. Nothing here guesses: text that fits no form raises `HexError` with the text in it.
 """
 
 from __future__ import annotations
@@ -38,28 +38,9 @@ def quantity(value: int) -> str:
     return hex(value)
 
 
-def parse_data(text: str, size: int | None = None) -> bytes:
-    """Exact DATA: `0x`, an even number of digits and, when `size` is given, exactly that many bytes."""
-    if not text.startswith("0x"):
-        raise HexError("hex data must start with 0x", text)
-    return _sized(_from_digits(text[2:], text), size, text)
-
-
 def parse_data_lenient(text: str, size: int | None = None) -> bytes:
     """DATA as files hold it: the prefix is optional and may be upper case, the digits are of either case."""
     return _sized(_from_digits(strip_prefix(text), text), size, text)
-
-
-def parse_quantity(text: str, bits: int = 256) -> int:
-    """Exact QUANTITY: `0x`, at least one digit, no leading zeros, at most `bits` wide."""
-    if not text.startswith("0x"):
-        raise HexError("a quantity must start with 0x", text)
-    digits = text[2:]
-    if not digits:
-        raise HexError("a quantity needs at least one digit", text)
-    if len(digits) > 1 and digits[0] == "0":
-        raise HexError("a quantity must not have leading zeros", text)
-    return _bounded(_hex_int(digits, text), bits, text)
 
 
 def parse_number(text: str, bits: int = 256) -> int:

@@ -156,8 +156,3 @@ def set_level(level: LogLevel, loggers: Iterable[str] | None = None) -> None:
         if isinstance(logger, logging.Logger) and name.startswith(_ROOT + "."):
             logger.setLevel(logging.NOTSET)
     logging.getLogger(_ROOT).setLevel(level.value)
-
-
-def current_level() -> LogLevel:
-    """The level that applies where no logger has its own."""
-    return LogLevel(logging.getLogger(_ROOT).level or logging.INFO)

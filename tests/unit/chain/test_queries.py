@@ -143,7 +143,6 @@ def test_the_pending_block_is_built_from_the_pool_and_kept_until_something_chang
         queries = core.queries
         empty = await queries.pending()
         assert (empty.header.number, empty.hash, empty.body.transaction_count) == (1, None, 0)
-        assert empty.is_pending
         assert await queries.pending() is empty
         assert queries.pending_now is empty
         await core.send(legacy_transaction(B, 0, to=SOMEBODY, value=3))

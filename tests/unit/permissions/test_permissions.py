@@ -35,7 +35,7 @@ def test_without_rules_everybody_may() -> None:
     with pytest.raises(RulesError, match="Account whitelisting has not been enabled"):
         _ = permissions.accounts
     with pytest.raises(RulesError, match="Node/Account whitelisting has not been enabled"):
-        permissions.reload()
+        permissions.reloading()()
 
 
 def test_a_refusal_names_account_and_file(permissions: Permissions, path: Path) -> None:
@@ -63,14 +63,14 @@ def test_a_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
 
 def test_reload_reads_the_file_anew(permissions: Permissions, path: Path) -> None:
     path.write_text(f'accounts-whitelist=["0x{B.hex()}"]')
-    permissions.reload()
+    permissions.reloading()()
     assert list(permissions.accounts) == [B]
 
 
 def test_a_reload_that_fails_keeps_the_old_rules(permissions: Permissions, path: Path) -> None:
     path.write_text("accounts-whitelist=[")
     with pytest.raises(RulesError) as raised:
-        permissions.reload()
+        permissions.reloading()()
     assert raised.value.message == RELOAD_FAILED
     assert raised.value.detail is not None
     assert "Unable to read permissioning TOML config file" in raised.value.detail
@@ -116,10 +116,10 @@ def test_a_reload_swaps_both_lists_or_none(path: Path, tmp_path: Path) -> None:
     path.write_text(f'accounts-whitelist=["0x{B.hex()}"]')
     nodes_file.write_text('nodes-whitelist=["enode://no"]')
     with pytest.raises(RulesError):
-        permissions.reload()
+        permissions.reloading()()
     assert (list(permissions.accounts), list(permissions.nodes)) == ([A], [ENODE])
     nodes_file.write_text(f'nodes-whitelist=["{OTHER.url}"]')
-    permissions.reload()
+    permissions.reloading()()
     assert (list(permissions.accounts), list(permissions.nodes)) == ([B], [OTHER])
 
 

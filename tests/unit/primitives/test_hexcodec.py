@@ -21,32 +21,26 @@ def test_data_keeps_its_length_and_quantity_drops_leading_zeros() -> None:
 
 @given(st.binary(max_size=64))
 def test_data_survives_a_round_trip(value: bytes) -> None:
-    assert hexcodec.parse_data(hexcodec.data(value)) == value
+    assert hexcodec.parse_data_lenient(hexcodec.data(value)) == value
     assert hexcodec.parse_data_lenient(value.hex().upper()) == value
 
 
 @given(st.integers(0, 2**256 - 1))
 def test_quantities_survive_a_round_trip(value: int) -> None:
-    assert hexcodec.parse_quantity(hexcodec.quantity(value)) == value
+    assert hexcodec.parse_number(hexcodec.quantity(value)) == value
     assert hexcodec.parse_number(str(value)) == value
 
 
-@pytest.mark.parametrize("text", ["", "ff", "0x0", "0xfff", "0xgg", "0x f", "0x00 00", "0Xff", "0x-1"])
+@pytest.mark.parametrize("text", ["0x0", "0xfff", "0xgg", "0x f", "0x00 00", "0x-1", "0x0x00"])
 def test_data_in_another_form_is_refused(text: str) -> None:
     with pytest.raises(HexError):
-        hexcodec.parse_data(text)
+        hexcodec.parse_data_lenient(text)
 
 
 def test_data_of_another_size_is_refused() -> None:
-    assert hexcodec.parse_data("0x" + "00" * 20, 20) == bytes(20)
+    assert hexcodec.parse_data_lenient("0x" + "00" * 20, 20) == bytes(20)
     with pytest.raises(HexError, match="must have 20 bytes and has 2"):
-        hexcodec.parse_data("0x0000", 20)
-
-
-@pytest.mark.parametrize("text", ["", "0x", "0x00", "0x01", "12", "0x1_0", "0x 1", "0x+1", "0x" + "f" * 65])
-def test_quantities_in_another_form_are_refused(text: str) -> None:
-    with pytest.raises(HexError):
-        hexcodec.parse_quantity(text)
+        hexcodec.parse_data_lenient("0x0000", 20)
 
 
 @pytest.mark.parametrize(("text", "value"), [("0x10", 16), ("0X10", 16), ("#10", 16), ("10", 10), ("010", 8), ("0", 0)])
@@ -54,7 +48,9 @@ def test_numbers_may_be_hex_decimal_or_octal(text: str, value: int) -> None:
     assert hexcodec.parse_number(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "-1", "+1", "1e3", "089", "0x", "#", "x", "\u0661", "9" * 5000, " 1"])
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", "1e3", "089", "0x", "#", "x", "\u0661", "9" * 5000, " 1", "0x1_0", "0x 1", "0x" + "f" * 65]
+)
 def test_text_that_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(HexError):
         hexcodec.parse_number(text)
@@ -64,5 +60,5 @@ def test_a_number_wider_than_asked_is_refused_and_long_text_is_cut_in_the_messag
     with pytest.raises(HexError, match="wider than 64 bits"):
         hexcodec.parse_number("18446744073709551616", 64)
     with pytest.raises(HexError) as caught:
-        hexcodec.parse_data("0x" + "g" * 10_000)
+        hexcodec.parse_data_lenient("0x" + "g" * 10_000)
     assert len(str(caught.value)) < 300

@@ -94,7 +94,7 @@ def test_one_logger_can_have_a_level_of_its_own_until_all_are_set() -> None:
     logs.set_level(LogLevel.ERROR)
     logging.getLogger("ophion.pool").debug("three")
     assert [line.rpartition("| ")[2] for line in stream.getvalue().splitlines()] == ["one"]
-    assert logs.current_level() is LogLevel.ERROR
+    assert logging.getLogger("ophion").level == LogLevel.ERROR.value
 
 
 def test_a_logging_configuration_that_cannot_be_read_is_one_error(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ophion.peers.peer import Peer
 from ophion.peers.rlpx.capability import Capability, negotiate
 from ophion.peers.rlpx.hello import Hello
-from ophion.runtime.logs import LogLevel, current_level, set_level
+from ophion.runtime.logs import LogLevel, set_level
 from ophion.testing.signing import DEV_KEYS
 from tests.unit.rpc.interface import Interface
 
@@ -19,9 +19,8 @@ NODE_ID = "ab" * 64
 
 @pytest.fixture(autouse=True)
 def level() -> Iterator[None]:
-    before = current_level()
     yield
-    set_level(before)
+    set_level(LogLevel.INFO)
 
 
 def test_the_node_describes_itself_and_its_chain(dev: Interface) -> None:
@@ -98,7 +97,7 @@ def test_exactly_one_peer_at_a_time(dev: Interface) -> None:
 
 def test_the_log_level_changes_while_the_node_runs(dev: Interface) -> None:
     assert dev.ask("admin_changeLogLevel", "debug") == "Success"
-    assert current_level() is LogLevel.DEBUG
+    assert logging.getLogger("ophion").level == logging.DEBUG
     assert dev.ask("admin_changeLogLevel", "ERROR", ["ophion.rpc"]) == "Success"
     assert logging.getLogger("ophion.rpc").getEffectiveLevel() == logging.ERROR
     set_level(LogLevel.INFO, ["ophion.rpc"])
