@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 _RETRY_S: Final = 1.0
 _GROUPS_KEPT: Final = 4096
+_RECIPIENTS: Final = 10
+"""Their place among the items of a private transaction; instead of them stands the id of a group."""
 HANDED: Final = "handed"
 """The table of what was handed over: key of a payload to sender, recipients and payload."""
 
@@ -89,7 +91,7 @@ class Payloads:
     async def prepared(self, place: MarkerPlace, found: Read) -> Payload:
         """What the extension needs to run a payload."""
         recipients = found.recipients
-        members = list(recipients) if recipients is not None else await self._members_of(found.sealed_for)
+        members = list(recipients) if recipients is not None else await self._members_for(found)
         key, group = place.payload_key, found.group
         return (place.hash, place.index, key, group, found.sender, found.transaction, members, found.version)
 
@@ -116,6 +118,15 @@ class Payloads:
                 sender, sealed_for = received.sender, received.group_id
                 return Read(received.payload, transaction, group, sender, sealed_for, version, recipients)
         return Read(received.payload, received.payload, received.group_id, received.sender, received.group_id)
+
+    async def _members_for(self, found: Read) -> list[bytes] | None:
+        """Who may have sent a payload to its group; None where its group is not known, or has nothing to say."""
+        if self._enclave.tells_late or found.version is not None:
+            return await self._members_of(found.sealed_for)
+        if _names_recipients(found.transaction):
+            return None  # its group follows from them, and the recipient's enclave outside does not even know it
+        # it forgets the members of a deleted group, but opens what was sent before, for all of them alike
+        return await self._members_of(found.sealed_for) or [found.sender]
 
     async def _members_of(self, group_id: bytes) -> list[bytes] | None:
         known = self._members.get(group_id)
@@ -144,6 +155,13 @@ class Payloads:
                 log.info("the enclave answers again")
                 self.is_waiting = False
             return answer
+
+
+def _names_recipients(transaction: bytes) -> bool:
+    try:
+        return isinstance(rlp.decode_list(transaction)[_RECIPIENTS], list)
+    except (DecodeError, IndexError):
+        return False
 
 
 def read_handed(row: bytes) -> tuple[bytes, tuple[bytes, ...], bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,20 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
         with private.serving(port):
             assert private.ask("priv_getTransactionReceipt", marker)["status"] == "0x1"
             assert private.ask("priv_status")["waitsForEnclave"] is False
+
+
+def test_what_was_sent_to_a_group_before_it_was_deleted_is_executed_by_whoever_follows_later(tmp_path: Path) -> None:
+    """An enclave outside forgets a deleted group: a node that follows later must not judge by that."""
+    (port,) = free_ports(1)
+    with open_private(tmp_path, outside=port) as private, private.serving(port):
+        group: str = private.ask("priv_createPrivacyGroup", {"addresses": [text(FROM), text(FOR)]})
+        marker = private.send(privacy_group_id=b64decode(group))
+        expected = private.ask("priv_getTransactionReceipt", marker)
+        assert expected["status"] == "0x1"
+        private.ask("priv_deletePrivacyGroup", group)
+        private.privacy.ledger.clear()
+    with open_private(tmp_path, outside=port) as private, private.serving(port):
+        assert private.ask("priv_getTransactionReceipt", marker) == expected
 
 
 def test_blocks_without_markers_cost_no_write(tmp_path: Path) -> None:

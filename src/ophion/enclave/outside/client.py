@@ -24,6 +24,8 @@ _ORION: Final = "application/vnd.orion.v1+json"
 _NOT_OURS: Final = frozenset({"EnclavePayloadNotFound", "EnclaveKeysCannotDecryptPayload"})
 _AWAY: Final = frozenset({502, 503, 504})
 _LOOK_S: Final = 10.0
+_READ_AT_ONCE: Final = 6
+"""Payloads asked for at a time. Others ask too: a long list leaves them connections, and none waits past its limit."""
 _MISSING: Final = 404
 _PRIVATE_FROM: Final = 9
 """Its place among the items of a private transaction."""
@@ -41,6 +43,7 @@ class OuterEnclave:
         self.is_up: bool | None = None
         """Whether it answered when it was last asked; None before."""
         self._client = client
+        self._reads = asyncio.Semaphore(_READ_AT_ONCE)
 
     async def send(
         self, payload: bytes, sender: bytes, to: Sequence[bytes] | None = None, group_id: bytes | None = None
@@ -89,12 +92,8 @@ class OuterEnclave:
 
     async def group(self, group_id: bytes) -> Group | None:
         """None also for a deleted one: an enclave outside does not tell them apart."""
-        try:
-            return _group(await self._asked("/retrievePrivacyGroup", {"privacyGroupId": base64_text(group_id)}))
-        except EnclaveError as error:
-            if error.code == "PrivacyGroupNotFound":
-                return None
-            raise
+        answer = await self._exchange("/retrievePrivacyGroup", {"privacyGroupId": base64_text(group_id)}, _JSON)
+        return None if answer.status == _MISSING else _group(_success(answer))
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
         """Whatever it misses is for it to get."""
@@ -162,7 +161,8 @@ class OuterEnclave:
 
     async def _opened(self, key: bytes) -> Received | None:
         form = {"key": base64_text(key), "to": base64_text(self.keys[0])}
-        answer = await self._exchange("/receive", form, _ORION)
+        async with self._reads:
+            answer = await self._exchange("/receive", form, _ORION)
         if answer.status == _MISSING:
             return None
         if answer.status != 200:
@@ -171,20 +171,17 @@ class OuterEnclave:
                 return None
             raise error
         content = _content(answer)
+        text, sender = _member(content, "payload"), content.get("senderKey")
         try:
-            payload = read_base64(read_base64(_member(content, "payload")).decode("ascii"))
+            payload = read_base64(read_base64(text).decode("ascii"))
+            group = read_key(content.get("privacyGroupId"))
+            return Received(payload, group, read_key(sender) if sender else _named_sender(payload))
         except ValueError:
-            return None  # no transaction of ours: nobody but another tool stores such a thing
-        sender = content.get("senderKey")
-        return Received(
-            payload, _key(_member(content, "privacyGroupId")), _key(sender) if sender else _named_sender(payload)
-        )
+            # no transaction of ours, for any member: nobody but another tool stores such a thing, or one of no group
+            return None
 
     async def _asked(self, path: str, form: dict[str, Any]) -> Any:
-        answer = await self._exchange(path, form, _JSON)
-        if answer.status != 200:
-            raise refusal(answer.status, bytes(answer.body))
-        return _content(answer)
+        return _success(await self._exchange(path, form, _JSON))
 
     async def _exchange(self, path: str, form: dict[str, Any], content_type: str) -> Answer:
         try:
@@ -195,6 +192,12 @@ class OuterEnclave:
         if answer.status in _AWAY:
             raise EnclaveAway(f"the enclave at {self._client.url} answers with status {answer.status}")
         return answer
+
+
+def _success(answer: Answer) -> Any:
+    if answer.status != 200:
+        raise refusal(answer.status, bytes(answer.body))
+    return _content(answer)
 
 
 def _content(answer: Answer) -> Any:

@@ -14,10 +14,15 @@ import orjson
 from ophion.enclave.words import WORDS
 from ophion.errors import EnclaveError
 
-_SAME: Final = {"Privacy group not found": "PrivacyGroupNotFound"}
+_SAME: Final = {
+    "Privacy group not found": "PrivacyGroupNotFound",
+    "No suitable recipient keys found to decrypt payload for :": "EnclaveKeysCannotDecryptPayload",
+}
 """Sentences of Tessera, without the keys in them, that Orion has a word for."""
 
 _BASE64: Final = re.compile(r"(?<![\w+/])[\w+/-]{20,}={0,2}(?![\w+/=])", re.ASCII)
+_EMPTIED: Final = re.compile(r"\b\w+\[\]", re.ASCII)
+"""What stood around a key: `Id[...]`."""
 _MOST_SHOWN: Final = 200
 
 
@@ -27,7 +32,7 @@ def refusal(status: int, body: bytes) -> EnclaveError:
     if word in WORDS:
         return EnclaveError(f"the enclave says {word}", word)
     # without the keys, and without whatever else a stranger may have put there
-    sentence = " ".join(_BASE64.sub("", word[:4096]).split())
+    sentence = " ".join(_EMPTIED.sub("", _BASE64.sub("", word[:4096])).split())
     code = sentence if sentence in WORDS else _SAME.get(sentence)
     return EnclaveError(f"the enclave answers with status {status}: {sentence[:_MOST_SHOWN]!r}", code)
 

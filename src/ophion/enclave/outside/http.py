@@ -85,6 +85,10 @@ class HttpClient:
             *(f"{name}: {value}" for name, value in headers.items()),
         ]
         message = "\r\n".join((*lines, "", "")).encode() + body
+        # requests of clients begin outside of any task, where `asyncio.timeout` does not work
+        return await asyncio.get_running_loop().create_task(self._answer(message))
+
+    async def _answer(self, message: bytes) -> Answer:
         try:
             async with asyncio.timeout(self._timeout_s), self._places:
                 while self._idle:

@@ -20,6 +20,7 @@ from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.tls.certificates import TlsSettings, client_context, server_context
+from ophion.runtime.driven import driven
 from ophion.testing.enclaves import Member
 from ophion.testing.network import free_ports
 from tests.unit.rpc.endpoints.test_services import serving
@@ -104,9 +105,18 @@ def test_an_enclave_that_is_away_is_told_apart(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def _plain(status: int, body: str) -> bytes:
+    """As Tessera says it."""
+    return f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
 ANSWERS = [
     (b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot there", None),
     (b'HTTP/1.1 500 No\r\nContent-Length: 34\r\n\r\n{"error":"EnclavePayloadNotFound"}', None),
+    (_plain(500, "No suitable recipient keys found to decrypt payload for : %s" % ("A" * 43 + "=")), None),
+    (_plain(200, '{"payload":"Y21GdWVRPT0=","senderKey":"%s"}' % ("A" * 43 + "=")), None),
+    (_plain(200, '{"payload":"Y21GdWVRPT0=","privacyGroupId":"","senderKey":"AAAA"}'), None),
+    (_plain(200, '{"payload":"%%%","privacyGroupId":"x"}'), None),
     (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", EnclaveAway),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", EnclaveAway),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope", EnclaveAway),
@@ -134,6 +144,55 @@ def test_whatever_a_server_says_is_a_payload_none_or_no_answer(answer: bytes, ou
         else:
             with pytest.raises(outcome):
                 await outer.receive_many([bytes(32)])
+        server.close()
+
+    asyncio.run(main())
+
+
+def test_a_question_may_begin_outside_of_any_task(tmp_path: Path) -> None:
+    """As those of clients do: a handler runs in the turn of the loop that its request came in."""
+    member = Member(tmp_path, 1)
+
+    async def story(outer: OuterEnclave) -> None:
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[asyncio.Task[object]] = loop.create_future()
+
+        def begin() -> None:
+            try:
+                begun.set_result(driven(outer.find_groups([member.key]), loop))
+            except RuntimeError as error:
+                begun.set_exception(error)
+
+        loop.call_soon(begin)
+        assert await (await begun) == []
+
+    told(member, story)
+
+
+def test_a_long_list_of_payloads_leaves_room_for_others() -> None:
+    """Whoever catches up asks for thousands: a client's transaction does not wait for all of them."""
+
+    async def main() -> None:
+        is_free, begun = asyncio.Event(), asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked = await reader.readuntil(b"\r\n\r\n")
+            if b"/receive" in asked:
+                begun.set()
+                await is_free.wait()
+            writer.write(_plain(404 if b"/receive" in asked else 200, "I'm up!"))
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        client = HttpClient(f"http://127.0.0.1:{port}", timeout_s=20)
+        reading = asyncio.create_task(OuterEnclave(client, b"\7" * 32).receive_many([bytes(32)] * 64))
+        await begun.wait()
+        assert (await client.get("/upcheck")).status == 200
+        is_free.set()
+        assert await reading == [None] * 64
+        client.close()
         server.close()
 
     asyncio.run(main())

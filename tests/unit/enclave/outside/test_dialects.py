@@ -24,6 +24,8 @@ def test_the_words_of_orion_are_passed_on(code: str) -> None:
             "The list of members in a privacy group should include self",
         ),
         (f"Privacy group {KEY} not found", "PrivacyGroupNotFound"),
+        (f"Privacy group Id[{KEY}] not found", "PrivacyGroupNotFound"),
+        (f"No suitable recipient keys found to decrypt payload for : {KEY}", "EnclaveKeysCannotDecryptPayload"),
         ("Something else", None),
         ('{"error":"Unheard"}', None),
         ('{"error":7}', None),
