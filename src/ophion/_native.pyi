@@ -185,8 +185,36 @@ class Transaction:
         """What admission asks about, in one crossing: hash, sender, type, chain id, nonce, gas limit, max fee, max tip
         (the last two the gas price of old transactions), cost, bytes in a block, intrinsic gas under the fork, is_low_s."""
 
+    def usual(self, bounds: Bounds, /) -> tuple[bytes, bytes, int, int, int, int, int, int] | None:
+        """Hash, sender, nonce, gas limit, max fee, max tip, bytes in a block and cost of a transaction within the bounds;
+        None for one outside of them."""
+
     def json(self, /) -> bytes:
         """The JSON-RPC transaction object of a pending transaction (block members null)."""
+
+@final
+class Bounds:
+    """What nearly every transaction keeps to, compared in one crossing; whoever does not is not refused by it."""
+
+    def __new__(
+        cls,
+        *,
+        fork: str,
+        chain_id: int,
+        last_type: int,
+        most_gas: int,
+        base_fee: int,
+        least_fee: int,
+        least_price: int,
+        least_tip: int,
+        most_paid: int | None,
+        most_init_code: int | None,
+    ) -> Bounds:
+        """`least_fee` is for a unit of gas in all, `least_price` what base fee and tip come to, `most_paid` for all gas;
+        types from 3 on are never usual."""
+
+def journal_lines(transactions: Sequence[Transaction], arrived_ms: int, /) -> bytes:
+    """Lines of the pool's journal."""
 
 def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
     """Decode, hash and recover many at once on all cores; a str says why that one is malformed.
@@ -940,6 +968,10 @@ class JsonOutline:
     def member(self, position: int, /) -> tuple[int, int, int]:
         """Begin, end and number of values of an element of a batch; of as many as were asked for. One by one, since a
         batch waits, and a list of them would take more memory than the text."""
+
+def submission(text: bytes, /) -> tuple[bytes, bytes] | None:
+    """The digits of its id, and the transaction of a JSON-RPC request that sends one; None for any other message, and for
+    one that is written in an unusual way."""
 
 def json_outline(text: bytes, most_members: int, /) -> JsonOutline | None:
     """None when the text is no JSON. Makes no objects and, for long texts, releases the interpreter."""

@@ -2,20 +2,24 @@
 
 from ophion._native import (
     Body,
+    Bounds,
     Decoder,
     Transaction,
     Withdrawal,
     decode_block,
     decode_transactions,
+    journal_lines,
     senders_recovered,
 )
 
 __all__ = [
     "Body",
+    "Bounds",
     "Decoder",
     "Transaction",
     "Withdrawal",
     "decode_block",
     "decode_transactions",
+    "journal_lines",
     "senders_recovered",
 ]

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ophion.chain.fees import FeeFloor
 from ophion.errors import PoolRejected
 from ophion.native.executor import State
-from ophion.native.transactions import Transaction
+from ophion.native.transactions import Bounds, Transaction
 from ophion.primitives.types import Address
 
 TRANSACTION_GAS_CAP = 2**24
@@ -24,6 +24,8 @@ TRANSACTION_GAS_CAP = 2**24
 BLOB_TYPE, _SET_CODE_TYPE = 3, 4
 _BLOB_VERSION = 1
 _LAST_NONCE = 2**64 - 1
+_TOO_DEAR = 2**127
+"""No price is compared in the extension that comes near to what it can hold."""
 _NO_SENDER = "signature: no public key"
 """How the extension begins to say that a signature in range gives no sender."""
 
@@ -81,13 +83,43 @@ class Gate(Struct, frozen=True):
     """Whether local transactions must name the chain they are for (EIP-155)."""
     rank: int
     """Position of the fork in the order of forks."""
+    bounds: Bounds | None
+    """What no check refuses who needs no account; None where it takes a closer look at each."""
+    least: tuple[int, int]
+    """The floor for which the bounds are."""
 
     @classmethod
     def at(cls, head: PoolHead, floor: FeeFloor, fee_cap: int, needs_chain_id: bool = False) -> Gate:
-        return cls(head, floor, fee_cap, needs_chain_id, _RANK[head.fork])
+        rank, least = _RANK[head.fork], (floor.min_gas_price, floor.min_priority_fee)
+        return cls(head, floor, fee_cap, needs_chain_id, rank, _bounds(head, rank, least, fee_cap), least)
+
+    def moved(self) -> Gate:
+        """As this, for the floor as it is now."""
+        return Gate.at(self.head, self.floor, self.fee_cap, self.needs_chain_id)
 
 
-class Applicant(Struct, eq=False):
+def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> Bounds | None:
+    """`CHECKS` as numbers, for transactions that are as nearly all are."""
+    if head.chain_id is None or head.state is None:
+        return None
+    if max(head.chain_id, head.gas_limit) > _LAST_NONCE or max(head.base_fee, *least) >= _TOO_DEAR:
+        return None
+    price, tip = least
+    return Bounds(
+        fork=head.fork,
+        chain_id=head.chain_id,
+        last_type=max(type for type, since in enumerate(_TYPE_FROM) if rank >= since),
+        most_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if rank >= _RANK["osaka"] else head.gas_limit,
+        base_fee=head.base_fee,
+        least_fee=max(price, head.base_fee) if head.has_still_base_fee else price,
+        least_price=price,
+        least_tip=tip,
+        most_paid=fee_cap or None,
+        most_init_code=head.init_code_limit,
+    )
+
+
+class Applicant(Struct, eq=False, gc=False):
     """A transaction at the gate: plain values, read from the extension in one crossing."""
 
     transaction: Transaction

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from ophion.runtime.decoding import Decoded, Decoding
+from ophion.runtime.prompt import Prompt
 
 A = TypeVar("A")
 
@@ -22,17 +23,7 @@ class Arrival(Struct, Generic[A]):
 
     raws: Sequence[bytes]
     is_local: bool
-    waiter: asyncio.Future[A]
-
-    def answer(self, answer: A) -> None:
-        """Answer, unless the caller has gone."""
-        if not self.waiter.done():
-            self.waiter.set_result(answer)
-
-    def fail(self, error: Exception) -> None:
-        """The answer is an error."""
-        if not self.waiter.done():
-            self.waiter.set_exception(error)
+    waiter: Prompt[A]
 
 
 class Intake(Generic[A]):
@@ -46,13 +37,13 @@ class Intake(Generic[A]):
         self._number = 0
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def submit(self, raws: Sequence[bytes], is_local: bool) -> asyncio.Future[A]:
+    def submit(self, raws: Sequence[bytes], is_local: bool) -> Prompt[A]:
         """Queue raw transactions; the future is the answer to them."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._decoding.listen(self._collect)
             self._loop = loop
-        waiter: asyncio.Future[A] = loop.create_future()
+        waiter: Prompt[A] = Prompt(loop=loop)
         arrival = Arrival(raws, is_local, waiter)
         self._number += 1
         self._waiting[self._number] = arrival
@@ -60,7 +51,7 @@ class Intake(Generic[A]):
             self._decoding.submit(self._number, raws)
         except Exception as error:  # noqa: BLE001  # the node is closing; the caller must hear of it
             del self._waiting[self._number]
-            arrival.fail(error)
+            arrival.waiter.fail(error)
         return waiter
 
     def _collect(self) -> None:
@@ -75,4 +66,4 @@ class Intake(Generic[A]):
             self._admit(arrivals, decoded)
         except Exception as error:  # noqa: BLE001  # handed to the callers, who would wait for ever otherwise
             for arrival in arrivals:
-                arrival.fail(error)
+                arrival.waiter.fail(error)

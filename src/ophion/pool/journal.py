@@ -36,6 +36,11 @@ class Entry(Struct, frozen=True):
         return b"%d %s\n" % (self.added_at * 1000, self.raw.hex().encode())
 
 
+def lines(entries: Iterable[Entry]) -> bytes:
+    """The form in which they stand in the file; `journal_lines` of the extension writes the same."""
+    return b"".join(entry.line() for entry in entries)
+
+
 class Journal:
     """An append-only file of local transactions."""
 
@@ -59,11 +64,10 @@ class Journal:
             raise StorageError(f"Cannot use {self._path}: {error.strerror}") from error
         return entries
 
-    def append(self, entries: Iterable[Entry]) -> None:
-        """Write transactions behind the others with one system call."""
+    def append(self, data: bytes) -> None:
+        """Write the lines of transactions behind the others with one system call."""
         if self._file is None:
             return
-        data = b"".join(entry.line() for entry in entries)
         try:
             _write(self._file, data)
         except OSError as error:
@@ -128,7 +132,7 @@ class Journal:
 
     def _replace(self, entries: Sequence[Entry]) -> None:
         """Go on in a new file, which holds these."""
-        data = b"".join(entry.line() for entry in entries)
+        data = lines(entries)
         file = os.open(self._beside, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             _write(file, data)

@@ -10,7 +10,7 @@ from functools import partial
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.fees import FeeFloor
 from ophion.errors import PoolRejected, StorageError
-from ophion.native.transactions import Transaction, decode_transactions
+from ophion.native.transactions import Transaction, decode_transactions, journal_lines
 from ophion.pool.admission import BLOB_TYPE, Account, Applicant, Gate, PoolHead, blobs_are_there, judge, undecodable
 from ophion.pool.blobs import Blobs
 from ophion.pool.departures import Departures
@@ -34,6 +34,7 @@ from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.decoding import Decoded
 from ophion.runtime.lanes import Lanes
+from ophion.runtime.prompt import Prompt
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)
@@ -89,54 +90,88 @@ class TxPool:
         """Decode, check and queue raw transactions; one answer each, in order."""
         return await self.submit(raws, origin)
 
-    def submit(self, raws: Sequence[bytes], origin: Origin) -> asyncio.Future[list[Admission]]:
+    def submit(self, raws: Sequence[bytes], origin: Origin) -> Prompt[list[Admission]]:
         """As `add`, for callers that wait by callback instead of a coroutine."""
         return self._intake.submit(raws, origin is Origin.LOCAL)
 
     def _admit_all(self, arrivals: list[Arrival[list[Admission]]], transactions: Decoded) -> None:
-        decoded = iter(transactions)
+        decoded, now = iter(transactions), self._clock.now()
         entered: list[PooledTransaction] = []
         outcomes: list[tuple[Arrival[list[Admission]], list[Admission], PooledTransaction | None]] = []
         for arrival in arrivals:
             before = len(entered)
-            answer = [self._admit(next(decoded), raw, arrival.is_local, entered) for raw in arrival.raws]
+            answer = [self._admit(next(decoded), raw, arrival.is_local, now, entered) for raw in arrival.raws]
             outcomes.append((arrival, answer, entered[-1] if len(entered) > before else None))
-        self._enter(entered)
+        self._enter(entered, now)
         for arrival, answer, last in outcomes:
             hold = None if last is None or self.hold_answer is None else self.hold_answer(last)
             if hold is None:
-                arrival.answer(answer)
+                arrival.waiter.answer(answer)
             else:
                 hold.add_done_callback(partial(_answer_held, arrival, answer))
 
     def _admit(
-        self, decoded: Transaction | str, raw: bytes, is_local: bool, entered: list[PooledTransaction]
+        self, decoded: Transaction | str, raw: bytes, is_local: bool, now: float, entered: list[PooledTransaction]
     ) -> Admission:
         if isinstance(decoded, str):
             return Rejected(undecodable(decoded))
+        if raw[0] != BLOB_TYPE:
+            return self._consider(decoded, is_local, now, entered)
         refusal = blobs_are_there(decoded, raw)
         if refusal is not None:
             return Rejected(refusal, decoded.hash)
-        admission = self._consider(decoded, is_local, self._clock.now(), entered)
-        if isinstance(admission, Admitted) and len(raw) > len(decoded.raw):
+        admission = self._consider(decoded, is_local, now, entered)
+        if isinstance(admission, Admitted):
             self._blobs.put(admission.hash, raw)
         return admission
 
     def _consider(
         self, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
     ) -> Admission:
-        applicant = Applicant.of(transaction, self._gate.head.fork, is_local)
-        if applicant.hash in self._queue.by_hash:
-            return Rejected(PoolRejected("known", "Known transaction"), applicant.hash)
-        refusal = judge(applicant, self._gate, self._account)
-        if refusal is not None:
-            return Rejected(refusal, applicant.hash)
-        rival = self._queue.find(applicant.sender, applicant.nonce)
-        if rival is not None and not self._may_replace(rival, applicant):
-            return Rejected(PoolRejected("underpriced", "Replacement transaction underpriced"), applicant.hash)
+        item = self._usual(transaction, is_local, added_at)
+        if item is None:
+            applicant = Applicant.of(transaction, self._gate.head.fork, is_local)
+            if applicant.hash in self._queue.by_hash:
+                return Rejected(PoolRejected("known", "Known transaction"), applicant.hash)
+            refusal = judge(applicant, self._gate, self._account)
+            if refusal is not None:
+                return Rejected(refusal, applicant.hash)
+            item = self._pooled(applicant, added_at)
+        elif item.hash in self._queue.by_hash:
+            return Rejected(PoolRejected("known", "Known transaction"), item.hash)
+        rival = self._queue.find(item.sender, item.nonce)
+        if rival is not None and not self._may_replace(rival, item):
+            return Rejected(PoolRejected("underpriced", "Replacement transaction underpriced"), item.hash)
+        self._queue.put(item, self._account(item.sender)[0])
+        self.version += 1
+        if rival is not None:
+            if rival in entered:
+                entered.remove(rival)
+            self.events.publish(Dropped((rival,), DropReason.REPLACED))
+        entered.append(item)
+        return Admitted(item.hash)
+
+    def _usual(self, transaction: Transaction, is_local: bool, added_at: float) -> PooledTransaction | None:
+        """A transaction that no rule refuses, as nearly all are; None for one that takes a closer look."""
+        gate, floor = self._gate, self._floor
+        if gate.least != (floor.min_gas_price, floor.min_priority_fee):
+            gate = self._gate = gate.moved()
+        terms = None if gate.bounds is None else transaction.usual(gate.bounds)
+        if terms is None:
+            return None
+        hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = terms
+        account = self._accounts.get(sender) or self._account(sender)
+        if nonce < account[0] or cost > account[1] or account[2] is not None:
+            return None
         self._sequence += 1
-        item = PooledTransaction(
-            transaction,
+        return PooledTransaction(
+            transaction, hash, sender, nonce, gas_limit, max_fee, max_tip, size, is_local, added_at, self._sequence
+        )
+
+    def _pooled(self, applicant: Applicant, added_at: float) -> PooledTransaction:
+        self._sequence += 1
+        return PooledTransaction(
+            applicant.transaction,
             applicant.hash,
             applicant.sender,
             applicant.nonce,
@@ -144,35 +179,27 @@ class TxPool:
             applicant.max_fee,
             applicant.max_tip,
             applicant.size,
-            is_local,
+            applicant.is_local,
             added_at,
             self._sequence,
         )
-        self._queue.put(item, self._account(applicant.sender)[0])
-        self.version += 1
-        if rival is not None:
-            if rival in entered:
-                entered.remove(rival)
-            self.events.publish(Dropped((rival,), DropReason.REPLACED))
-        entered.append(item)
-        return Admitted(applicant.hash)
 
-    def _may_replace(self, old: PooledTransaction, new: Applicant) -> bool:
+    def _may_replace(self, old: PooledTransaction, new: PooledTransaction) -> bool:
         """Both prices must rise; by how much is an option, and any raise does where gas may be free."""
         bump = self.config.price_bump
         if bump is None:
             bump = _DEFAULT_PRICE_BUMP if self._floor.min_gas_price else 0
         return _is_raised(old.max_fee, new.max_fee, bump) and _is_raised(old.max_tip, new.max_tip, bump)
 
-    def _enter(self, entered: list[PooledTransaction]) -> None:
-        """Make a batch known: on disk first, then to listeners."""
+    def _enter(self, entered: list[PooledTransaction], now: float) -> None:
+        """Make a batch known that has come now: on disk first, then to listeners."""
         if not entered:
             return
         if self._journal is not None:
-            local = [Entry(item.transaction.raw, item.added_at) for item in entered if item.is_local]
+            local = [item.transaction for item in entered if item.is_local]
             if local:
                 try:
-                    self._journal.append(local)
+                    self._journal.append(journal_lines(local, int(now * 1000)))
                 except StorageError:
                     # what cannot be kept must not be acknowledged
                     for item in entered:
@@ -275,40 +302,36 @@ class TxPool:
         self._gate = Gate.at(head, self._floor, config.fee_cap, config.needs_chain_id)
         self._accounts.clear()
         added = event.added if isinstance(event, Reorged) else event.blocks
-        by_hash = self._queue.by_hash
-        mined: set[Hash32] = set()
         senders: set[Address] = set()
         for block in added:
             if block.body.transaction_count:
                 hashes, its_senders = block.body.parties()
-                mined.update(hashes)
+                self._queue.take_mined(hashes)
                 senders.update(its_senders)
         if isinstance(event, Reorged):
             for block in event.removed:
                 senders.update(block.body.parties()[1])
         stale: list[PooledTransaction] = []
         for sender in senders:
-            stale.extend(item for item in self._queue.move(sender, self._account(sender)[0]) if item.hash not in mined)
-        # a mined transaction whose sender's nonce did not pass it cannot be; removing it by hash costs nothing
-        for hash in mined.intersection(by_hash):
-            self._queue.remove(by_hash[hash])
+            stale.extend(self._queue.move(sender, self._account(sender)[0]))
         self.version += 1
         if stale:
             self.events.publish(Dropped(tuple(stale), DropReason.STALE))
         if isinstance(event, Reorged):
-            self._return(event, mined)
+            self._return(event)
         self._forget_blobs()
         self._compact()
 
-    def _return(self, event: Reorged, mined: set[Hash32]) -> None:
+    def _return(self, event: Reorged) -> None:
         """Transactions of abandoned blocks that the new branch does not hold come back, oldest first, as remote."""
+        mined = {hash for block in event.added for hash in block.body.parties()[0]}
         entered: list[PooledTransaction] = []
         now = self._clock.now()
         for block in reversed(event.removed):
             for transaction in block.body.transactions:
                 if transaction.hash not in mined:
                     self._consider(transaction, False, now, entered)
-        self._enter(entered)
+        self._enter(entered, now)
 
     def drop(self, hashes: Sequence[Hash32], reason: DropReason, details: Mapping[Hash32, str] | None = None) -> None:
         """Take out transactions that no block can hold as things stand; `details` says more about some."""
@@ -383,7 +406,7 @@ class TxPool:
 
 
 def _answer_held(arrival: Arrival[list[Admission]], answer: list[Admission], held: asyncio.Future[None]) -> None:
-    arrival.answer(answer)
+    arrival.waiter.answer(answer)
 
 
 def _is_raised(old: int, new: int, bump_percent: int) -> bool:

@@ -13,7 +13,7 @@ found, because taking one from the middle would strand all that follow it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
 from msgspec import Struct, field
@@ -26,8 +26,11 @@ _SHRUNK = 0.9
 """Below this share of the limit the eviction order is forgotten, so that a pool with room pays nothing for it."""
 
 
-class PooledTransaction(Struct, eq=False):
-    """A transaction in the pool. Not frozen, because making a frozen one costs three times as much; none is changed."""
+class PooledTransaction(Struct, eq=False, gc=False):
+    """A transaction in the pool. Not frozen, because making a frozen one costs three times as much; none is changed.
+
+    It knows nobody who could know it, so that no search for cycles has to look at a pool of thousands.
+    """
 
     transaction: Transaction
     hash: Hash32
@@ -87,7 +90,8 @@ class SenderQueue(Struct, eq=False):
         for item in stale:
             del self.by_nonce[item.nonce]
             self.bytes -= item.size
-        if start < self.start or start > self.end:
+        # what was mined is gone already; nothing may be built where the account's own nonce is missing
+        if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
         self._grow()
@@ -152,6 +156,18 @@ class Queue:
         queue.take(item.nonce)
         if not queue.by_nonce:
             del self.senders[item.sender]
+
+    def take_mined(self, hashes: Sequence[Hash32]) -> None:
+        """Take out what stands in a block; whoever calls this moves the senders to their nonces afterwards."""
+        by_hash, senders = self.by_hash, self.senders
+        for hash in hashes:
+            item = by_hash.pop(hash, None)
+            if item is not None:
+                queue = senders[item.sender]
+                del queue.by_nonce[item.nonce]
+                queue.bytes -= item.size
+                self.bytes -= item.size
+                self.local_count -= item.is_local
 
     def move(self, sender: Address, account_nonce: int) -> list[PooledTransaction]:
         """The account's nonce is this now: the transactions that are too old with it, which are taken out."""

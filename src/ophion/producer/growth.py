@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -51,6 +52,10 @@ _BATCH: Final = 1024
 """Most transactions in one go: so long does the end of the block wait for those before it."""
 _SETTLED: Final = 1024
 """After so many transactions the state is hashed. More often, and what many of them touch is hashed over and over."""
+_CLOSING_S: Final = 0.1
+"""So shortly before the block is due the state is hashed however little has come: then little is left to hash."""
+_CLOSED_S: Final = 0.03
+"""Nothing is begun from here on, so that the end waits for nothing; what comes now is run at the end."""
 _LAST_S: Final = 0.05
 """Time for what has arrived last, when the block is due; the rest waits for the next block."""
 _MOST_BEGINNINGS: Final = 3
@@ -203,7 +208,7 @@ class GrowingBlock:
             self._timer.cancel()
             self._timer = None
         left_s = self.plan.due - self._clock.monotonic()
-        if self.is_closed or self._is_due or self._job is not None or left_s <= 0:
+        if self.is_closed or self._is_due or self._job is not None or left_s <= _CLOSED_S:
             return
         batch = self._next(_BATCH)
         if self._beginnings < _MOST_BEGINNINGS and (self._is_spoiled or self._is_outbid()):
@@ -212,7 +217,8 @@ class GrowingBlock:
         if self._is_spoiled or not batch:
             return
         self._running = {item.hash for item in batch}
-        self._job = self._lane.submit(partial(self._run, batch, min(left_s, self.plan.whole_s)))
+        settled = _SETTLED if left_s > _CLOSING_S else 1
+        self._job = self._lane.submit(partial(self._run, batch, min(left_s, self.plan.whole_s), settled))
         self._job.add_done_callback(partial(self._on_fed, left_s >= self.plan.whole_s))
 
     def _next(self, most: int) -> list[PooledTransaction]:
@@ -265,8 +271,8 @@ class GrowingBlock:
         """There is no room for it."""
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
-    def _run(self, batch: Sequence[PooledTransaction], deadline_s: float) -> _Step:
-        """In the lane: everything that takes time."""
+    def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _Step:
+        """In the lane: everything that takes time. The state is hashed when so many transactions have changed it."""
         plan = self.plan
         if self._block is None:
             hashes = None if self._is_published else _ancestors(self._chain, plan.parent)
@@ -276,7 +282,7 @@ class GrowingBlock:
         chosen = permitted(transactions, refusals)
         taken = self._block.take([transactions[position] for position in chosen], deadline_s)
         self._unsettled += len(taken.included)
-        if self._unsettled >= _SETTLED:
+        if self._unsettled >= settled:
             self._unsettled = 0
             self._block.settle()
         offered = batch if len(chosen) == len(batch) else [batch[position] for position in chosen]
@@ -377,7 +383,8 @@ class GrowingBlock:
         """In the lane: the last transactions, then the end, unless there is something to be thought about first."""
         assert self._block is not None, "something has been run already"
         if batch:
-            self._note(self._run(batch, _LAST_S), False)
+            # the end hashes all there is
+            self._note(self._run(batch, _LAST_S, sys.maxsize), False)
         return None if self._is_contested else self._block.complete(draft)
 
 

@@ -42,9 +42,12 @@ class SubscriptionLagged(OphionError):
 class Subscription(Generic[T]):
     """A bounded queue of events; read it with `async for`, end it with `close`."""
 
-    __slots__ = ("_closed", "_events", "_lagged", "_limit", "_name", "_topic", "_waiter", "_when_full")
+    __slots__ = ("_closed", "_concerns", "_events", "_lagged", "_limit", "_name", "_topic", "_waiter", "_when_full")
 
-    def __init__(self, topic: Topic[T], name: str, limit: int, when_full: WhenFull) -> None:
+    def __init__(
+        self, topic: Topic[T], name: str, limit: int, when_full: WhenFull, concerns: Callable[[T], object] | None
+    ) -> None:
+        self._concerns = concerns
         self._topic = topic
         self._name = name
         self._limit = limit
@@ -78,6 +81,8 @@ class Subscription(Generic[T]):
 
     def offer(self, event: T) -> None:
         """Queue an event; for the topic only."""
+        if self._concerns is not None and not self._concerns(event):
+            return
         if len(self._events) >= self._limit:
             if self._when_full is WhenFull.DISCONNECT:
                 self._events.clear()
@@ -119,9 +124,11 @@ class Topic(Generic[T]):
 
         return stop
 
-    def subscribe(self, name: str, limit: int, when_full: WhenFull) -> Subscription[T]:
-        """A bounded queue of the events from now on."""
-        subscription = Subscription(self, name, limit, when_full)
+    def subscribe(
+        self, name: str, limit: int, when_full: WhenFull, concerns: Callable[[T], object] | None = None
+    ) -> Subscription[T]:
+        """A bounded queue of the events from now on; what does not concern the reader does not wake it."""
+        subscription = Subscription(self, name, limit, when_full, concerns)
         self._subscriptions.append(subscription)
         return subscription
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wsproto.events import BytesMessage, Message, Ping, TextMessage
 from wsproto.frame_protocol import FrameProtocol
 
-from ophion.native.messages import FrameReader, json_outline
+from ophion.native.messages import FrameReader, json_outline, submission
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -159,3 +159,36 @@ def test_no_bytes_make_a_reader_fail(data: bytes, size: int) -> None:
 def test_a_close_tells_its_code(code: int) -> None:
     protocol = FrameProtocol(client=True, extensions=[])
     assert FrameReader(10, 10).read(bytes(protocol.close(code, "bye")), 0, 5)[1] == [(8, code.to_bytes(2, "big"))]
+
+
+SENT = {"jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": ["0x02ff"]}
+
+
+def test_a_transaction_is_found_in_the_usual_request() -> None:
+    for text in (json.dumps(SENT), json.dumps(SENT, separators=(",", ":")), json.dumps(dict(reversed(SENT.items())))):
+        assert submission(text.encode()) == (b"1", b"\x02\xff")
+    assert submission(json.dumps(SENT | {"method": "eth_blockNumber"}).encode()) is None
+
+
+@given(
+    st.dictionaries(st.sampled_from(["jsonrpc", "id", "method", "params", "other"]), JSON, max_size=2),
+    st.sampled_from([None, 0, 1]),
+    st.binary(max_size=2),
+    st.integers(0, 120),
+    st.integers(0, 3),
+)
+def test_whatever_is_found_is_what_everybody_reads(
+    changes: dict[str, Any], indent: int | None, noise: bytes, position: int, cut: int
+) -> None:
+    text = json.dumps(SENT | changes, indent=indent).encode()
+    text = text[:position] + noise + text[position + cut :]
+    found = submission(text)
+    if found is None:
+        return
+    message = orjson.loads(text)
+    assert message["method"] == "eth_sendRawTransaction"
+    assert type(message["id"]) is int
+    assert b"%d" % message["id"] == found[0]
+    [parameter] = message["params"]
+    assert parameter[:2] == "0x"
+    assert bytes.fromhex(parameter[2:]) == found[1]

@@ -55,7 +55,16 @@ def verdict(
         nonce, balance = (head.state.account(sender) or (0, 0))[:2]
         return nonce, balance, refusal_of(sender)
 
-    refusal = judge(Applicant.of(decoded(raw), head.fork, is_local), gate, account)
+    transaction = decoded(raw)
+    applicant = Applicant.of(transaction, head.fork, is_local)
+    refusal = judge(applicant, gate, account)
+    usual = None if gate.bounds is None else transaction.usual(gate.bounds)
+    if usual is not None:
+        # whatever the extension calls usual is refused by no rule but those about the sender's account
+        assert refusal is None or refusal.reason in ("upfront-cost", "nonce-too-low", "not-authorized")
+        hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = usual
+        terms = (hash, sender, applicant.type, applicant.chain_id, nonce, gas_limit, max_fee, max_tip, cost, size)
+        assert terms == transaction.terms(head.fork)[:10]
     return None if refusal is None else (refusal.reason, refusal.message)
 
 
@@ -215,3 +224,39 @@ def test_the_first_broken_rule_answers(head: PoolHead) -> None:
     refusal = verdict(raw, head)
     assert refusal is not None
     assert refusal[0] == "gas-price-too-low"
+
+
+@pytest.mark.parametrize("fork", ["spurious", "london", "shanghai", "osaka"])
+def test_what_nearly_everybody_sends_is_usual(head: PoolHead, fork: str) -> None:
+    gate = Gate.at(replace(head, fork=fork), FeeFloor(), 10**18)
+    assert gate.bounds is not None
+    raws = [legacy_transaction(KEY, 0, chain_id=2018), legacy_transaction(KEY, 5, to=None, gas=60_000, chain_id=2018)]
+    if fork != "spurious":
+        raws.append(fee_transaction(KEY, 1, chain_id=2018))
+    for raw in raws:
+        assert decoded(raw).usual(gate.bounds) is not None
+
+
+def test_a_closer_look_is_taken_where_numbers_are_beyond_those_of_the_extension(head: PoolHead) -> None:
+    for odd in (
+        replace(head, state=None),
+        replace(head, chain_id=None),
+        replace(head, chain_id=2**64),
+        replace(head, gas_limit=2**64),
+        replace(head, base_fee=2**127),
+    ):
+        assert Gate.at(odd, FeeFloor(), 0).bounds is None
+    assert Gate.at(head, FeeFloor(2**200), 0).bounds is None
+    assert Gate.at(head, FeeFloor(), 2**255).bounds is not None
+
+
+def test_the_bounds_are_those_of_the_floor_as_it_is(head: PoolHead) -> None:
+    floor = FeeFloor(1000)
+    gate = Gate.at(head, floor, 0)
+    transaction = decoded(legacy_transaction(KEY, 0, gas_price=1500, chain_id=2018))
+    assert gate.bounds is not None
+    assert transaction.usual(gate.bounds) is not None
+    floor.min_gas_price = 2000
+    moved = gate.moved()
+    assert moved.bounds is not None
+    assert transaction.usual(moved.bounds) is None

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ophion.errors import StorageError
-from ophion.pool.journal import Entry, Journal
+from ophion.native.transactions import decode_transactions, journal_lines
+from ophion.pool.journal import Entry, Journal, lines
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 
 def opened(path: Path) -> tuple[Journal, list[Entry]]:
@@ -20,7 +22,7 @@ def opened(path: Path) -> tuple[Journal, list[Entry]]:
 def test_what_was_appended_is_there_without_closing(tmp_path: Path) -> None:
     journal, found = opened(tmp_path / "journal")
     assert found == []
-    journal.append([Entry(b"\x01\x02", 1000.5), Entry(b"\xff", 1001.0)])
+    journal.append(lines([Entry(b"\x01\x02", 1000.5), Entry(b"\xff", 1001.0)]))
     _, again = opened(tmp_path / "journal")
     assert again == [Entry(b"\x01\x02", 1000.5), Entry(b"\xff", 1001.0)]
 
@@ -30,15 +32,15 @@ def test_a_torn_last_line_is_left_out_and_the_next_entry_starts_clean(tmp_path: 
     path.write_bytes(b"1000 0102\n2000 0")
     journal, found = opened(path)
     assert found == [Entry(b"\x01\x02", 1.0)]
-    journal.append([Entry(b"\x03", 3.0)])
+    journal.append(lines([Entry(b"\x03", 3.0)]))
     assert opened(path)[1] == [Entry(b"\x01\x02", 1.0), Entry(b"\x03", 3.0)]
 
 
 def test_rewriting_keeps_only_what_is_given(tmp_path: Path) -> None:
     journal, _ = opened(tmp_path / "journal")
-    journal.append([Entry(b"\x01", 1.0), Entry(b"\x02", 2.0)])
+    journal.append(lines([Entry(b"\x01", 1.0), Entry(b"\x02", 2.0)]))
     journal.rewrite([Entry(b"\x02", 2.0)])
-    journal.append([Entry(b"\x03", 3.0)])
+    journal.append(lines([Entry(b"\x03", 3.0)]))
     journal.close()
     assert opened(tmp_path / "journal")[1] == [Entry(b"\x02", 2.0), Entry(b"\x03", 3.0)]
     assert [file.name for file in tmp_path.iterdir()] == ["journal"]
@@ -47,7 +49,7 @@ def test_rewriting_keeps_only_what_is_given(tmp_path: Path) -> None:
 def test_a_journal_is_wasteful_when_most_of_it_is_dead(tmp_path: Path) -> None:
     journal, _ = opened(tmp_path / "journal")
     assert not journal.is_wasteful(0)
-    journal.append([Entry(bytes(1000), 1.0)] * 600)
+    journal.append(lines([Entry(bytes(1000), 1.0)] * 600))
     assert journal.is_wasteful(0)
     assert not journal.is_wasteful(600_000)
 
@@ -55,7 +57,7 @@ def test_a_journal_is_wasteful_when_most_of_it_is_dead(tmp_path: Path) -> None:
 def test_there_is_nothing_to_sync_twice(tmp_path: Path) -> None:
     journal, _ = opened(tmp_path / "journal")
     assert journal.sync_job() is None
-    journal.append([Entry(b"\x01", 1.0)])
+    journal.append(lines([Entry(b"\x01", 1.0)]))
     job = journal.sync_job()
     assert job is not None
     journal.rewrite([])
@@ -69,9 +71,9 @@ def test_there_is_nothing_to_sync_twice(tmp_path: Path) -> None:
 def test_what_is_acknowledged_while_the_file_is_written_anew_outlives_a_kill(tmp_path: Path) -> None:
     path, beside = tmp_path / "journal", tmp_path / "journal.new"
     journal, _ = opened(path)
-    journal.append([Entry(b"\x01", 1.0), Entry(b"\x02", 2.0)])
+    journal.append(lines([Entry(b"\x01", 1.0), Entry(b"\x02", 2.0)]))
     journal.rewrite([Entry(b"\x02", 2.0)])
-    journal.append([Entry(b"\x03", 3.0)])
+    journal.append(lines([Entry(b"\x03", 3.0)]))
     with path.open("ab") as old:
         old.write(b"4000 0")  # torn
     assert beside.exists()
@@ -82,9 +84,9 @@ def test_what_is_acknowledged_while_the_file_is_written_anew_outlives_a_kill(tmp
 def test_one_new_file_at_a_time_and_the_disk_is_left_to_the_job(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal, _ = opened(path)
-    journal.append([Entry(bytes(1000), 1.0)] * 600)
+    journal.append(lines([Entry(bytes(1000), 1.0)] * 600))
     journal.rewrite([])
-    journal.append([Entry(bytes(1000), 1.0)] * 600)
+    journal.append(lines([Entry(bytes(1000), 1.0)] * 600))
     assert not journal.is_wasteful(0)
     assert path.stat().st_size > 1_000_000
     job = journal.sync_job()
@@ -103,7 +105,7 @@ def test_a_journal_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> 
 def test_a_closed_journal_takes_nothing(tmp_path: Path) -> None:
     journal, _ = opened(tmp_path / "journal")
     journal.close()
-    journal.append([Entry(b"\x01", 1.0)])
+    journal.append(lines([Entry(b"\x01", 1.0)]))
     journal.rewrite([])
     journal.close()
     assert opened(tmp_path / "journal")[1] == []
@@ -126,7 +128,7 @@ def test_a_cut_journal_gives_back_a_beginning_of_what_was_written(
 ) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal"
     journal, _ = opened(path)
-    journal.append([Entry(raw, 1.0) for raw in raws])
+    journal.append(lines([Entry(raw, 1.0) for raw in raws]))
     whole = path.read_bytes()
     path.write_bytes(whole[: min(cut, len(whole))])
     found = [entry.raw for entry in opened(path)[1]]
@@ -134,3 +136,10 @@ def test_a_cut_journal_gives_back_a_beginning_of_what_was_written(
     # the last line may have been cut inside its hex digits: the pool will not be able to decode that one
     assert found[: complete - 1] == raws[: max(complete - 1, 0)]
     journal.close()
+
+
+def test_the_extension_writes_the_same_lines() -> None:
+    raws = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(3)]
+    transactions = [one for one in decode_transactions(raws) if not isinstance(one, str)]
+    assert journal_lines(transactions, 1000_500) == lines(Entry(raw, 1000.5) for raw in raws)
+    assert journal_lines([], 5) == b""

@@ -193,3 +193,39 @@ def test_counts_and_runs_stay_true_whatever_happens(story: list[tuple[str, int, 
             assert sender_queue.by_nonce
             assert all(nonce in sender_queue.by_nonce for nonce in range(sender_queue.start, sender_queue.end))
             assert sender_queue.end not in sender_queue.by_nonce
+
+
+def test_what_was_mined_leaves_and_the_run_goes_on() -> None:
+    items = [pooled(A, nonce) for nonce in range(5)]
+    queue = Queue(100)
+    for item in [*items, pooled(B, 0)]:
+        queue.put(item, 0)
+    queue.take_mined([items[0].hash, b"unknown", items[1].hash])
+    assert queue.move(A, 2) == []
+    assert [item.nonce for item in queue.best(0) if item.sender == A] == [2, 3, 4]
+    assert (len(queue), queue.bytes) == (4, sum(item.size for item in queue.by_hash.values()))
+    queue.take_mined([item.hash for item in items[2:]])
+    assert queue.move(A, 5) == []
+    assert list(queue.senders) == [B]
+
+
+def test_another_one_with_the_same_nonce_is_stale() -> None:
+    mined, rival, behind = pooled(A, 0), pooled(A, 1), pooled(A, 2)
+    queue = Queue(100)
+    for item in (mined, rival, behind):
+        queue.put(item, 0)
+    queue.take_mined([mined.hash, b"the one that stands in the block"])
+    assert queue.move(A, 2) == [rival]
+    assert list(queue.best(0)) == [behind]
+
+
+def test_nothing_is_built_where_the_next_nonce_has_gone() -> None:
+    items = [pooled(A, nonce) for nonce in range(3)]
+    queue = Queue(100)
+    for item in items:
+        queue.put(item, 0)
+    queue.take_mined([items[0].hash])
+    assert queue.move(A, 0) == []
+    assert list(queue.best(0)) == []
+    queue.put(pooled(A, 0), 0)
+    assert [item.nonce for item in queue.best(0)] == [0, 1, 2]

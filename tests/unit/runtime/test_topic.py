@@ -100,3 +100,19 @@ def test_a_topic_knows_whether_anybody_listens() -> None:
     assert topic.has_listeners
     stop()
     assert not topic.has_listeners
+
+
+def test_what_does_not_concern_the_reader_does_not_wake_it() -> None:
+    async def story() -> None:
+        topic: Topic[int] = Topic()
+        subscription = topic.subscribe("reader", 1, WhenFull.DISCONNECT, lambda event: event > 5)
+        reading = asyncio.ensure_future(anext(subscription))
+        await asyncio.sleep(0)
+        for event in (1, 2, 3):
+            topic.publish(event)
+        await asyncio.sleep(0)
+        assert not reading.done()
+        topic.publish(6)
+        assert await reading == 6
+
+    asyncio.run(story())

@@ -1,5 +1,6 @@
 //! Blocks: run, grown, begun at genesis.
 
+pub mod bounds;
 mod dao;
 pub mod genesis;
 pub mod growth;

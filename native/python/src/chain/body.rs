@@ -1,11 +1,13 @@
 //! Transactions and bodies as Python sees them.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use alloy_consensus::transaction::Transaction as _;
 use alloy_eips::eip4895::Withdrawal as WithdrawalData;
 use alloy_primitives::map::AddressSet;
-use alloy_primitives::{Bytes, TxKind};
+use alloy_primitives::{Bytes, TxKind, U256, hex};
+use ophion_execution::block::bounds;
 use ophion_execution::block::rules;
 use ophion_execution::evm::env::Fork;
 use ophion_primitives::errors::{Error, Result};
@@ -13,11 +15,12 @@ use ophion_rendering::objects;
 use ophion_storage::chain::body::{self, BodyData, Known, Tx};
 use ophion_storage::chain::decoder::{self, Decoded};
 use ophion_storage::chain::senders;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::values::convert::{Addr, Raw, to_bytes, to_int};
+use crate::values::convert::{Addr, Raw, Wide, to_bytes, to_int};
 use crate::values::errors::Answer;
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -154,6 +157,23 @@ impl Transaction {
         ))
     }
 
+    /// What the pool keeps of a transaction within the bounds, and its cost; None for one outside of them.
+    #[pyo3(signature = (bounds, /))]
+    fn usual<'py>(&self, py: Python<'py>, bounds: &Bounds) -> Answer<Option<Usual<'py>>> {
+        if !bounds.data.hold(&self.tx) {
+            return Ok(None);
+        }
+        let max_fee = self.tx.envelope.max_fee_per_gas();
+        let fee = price(py, max_fee)?;
+        let tip = match self.tx.envelope.max_priority_fee_per_gas() {
+            Some(tip) if tip != max_fee => price(py, tip)?,
+            _ => fee.clone(),
+        };
+        let size = self.tx.raw.len();
+        let cost = self.cost(py)?;
+        Ok(Some((self.hash(py), self.sender(py), self.nonce(), self.gas_limit(), fee, tip, size, cost)))
+    }
+
     fn json<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let mut out = Vec::with_capacity(800);
         objects::write_transaction(&mut out, &self.tx.envelope, &self.known, None);
@@ -164,6 +184,78 @@ impl Transaction {
     fn intrinsic_gas(&self, fork: &str) -> Answer<u64> {
         Ok(rules::intrinsic_gas(&(&self.tx.envelope).into(), Fork::parse(fork)?))
     }
+}
+
+/// Hash, sender, nonce, gas limit, most for a unit of gas, most of it as tip, bytes, cost.
+type Usual<'py> = (
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    u64,
+    u64,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    usize,
+    Bound<'py, PyAny>,
+);
+
+fn price(py: Python<'_>, price: u128) -> PyResult<Bound<'_, PyAny>> {
+    match u64::try_from(price) {
+        Ok(small) => small.into_bound_py_any(py),
+        Err(_) => price.into_bound_py_any(py),
+    }
+}
+
+/// What nearly every transaction keeps to.
+#[pyclass(frozen, module = "ophion._native")]
+pub struct Bounds {
+    data: bounds::Bounds,
+}
+
+#[pymethods]
+impl Bounds {
+    #[new]
+    #[pyo3(signature = (*, fork, chain_id, last_type, most_gas, base_fee, least_fee, least_price, least_tip, most_paid, most_init_code))]
+    #[expect(clippy::too_many_arguments)]
+    fn new(
+        fork: &str,
+        chain_id: u64,
+        last_type: u8,
+        most_gas: u64,
+        base_fee: u128,
+        least_fee: u128,
+        least_price: u128,
+        least_tip: u128,
+        most_paid: Option<Wide>,
+        most_init_code: Option<usize>,
+    ) -> Answer<Self> {
+        Ok(Bounds {
+            data: bounds::Bounds {
+                fork: Fork::parse(fork)?,
+                chain_id,
+                last_type,
+                most_gas,
+                base_fee,
+                least_fee,
+                least_price,
+                least_tip,
+                most_paid: most_paid.map_or(U256::MAX, |most| most.0),
+                most_init_code: most_init_code.unwrap_or(usize::MAX),
+            },
+        })
+    }
+}
+
+/// Lines of the pool's journal: when each came, in milliseconds, and its bytes.
+#[pyfunction]
+#[pyo3(signature = (transactions, arrived_ms, /))]
+fn journal_lines<'py>(py: Python<'py>, transactions: Vec<Py<Transaction>>, arrived_ms: u64) -> Bound<'py, PyBytes> {
+    let mut out = Vec::with_capacity(transactions.iter().map(|one| 2 * one.get().tx.raw.len() + 24).sum());
+    for transaction in &transactions {
+        write!(out, "{arrived_ms} ").expect("a vector takes everything");
+        out.extend_from_slice(hex::encode(&transaction.get().tx.raw).as_bytes());
+        out.push(b'\n');
+    }
+    PyBytes::new(py, &out)
 }
 
 #[pyfunction]
@@ -360,6 +452,8 @@ fn decode_block<'py>(py: Python<'py>, block: PyBackedBytes) -> Answer<(Bound<'py
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transaction>()?;
+    module.add_class::<Bounds>()?;
+    module.add_function(wrap_pyfunction!(journal_lines, module)?)?;
     module.add_class::<Withdrawal>()?;
     module.add_class::<Body>()?;
     module.add_class::<Decoder>()?;

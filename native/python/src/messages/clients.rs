@@ -88,6 +88,15 @@ fn json_outline(py: Python<'_>, text: &[u8], most_members: usize) -> Option<Json
     })
 }
 
+/// The digits of a request's id, and the transaction it sends.
+type Submitted<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+fn submission<'py>(py: Python<'py>, text: &[u8]) -> Option<Submitted<'py>> {
+    ophion_messages::submission::submission(text).map(|found| (to_bytes(py, found.id), to_bytes(py, found.raw)))
+}
+
 #[pyclass(frozen, module = "ophion._native")]
 pub struct FrameReader {
     reader: Mutex<Reader>,
@@ -135,5 +144,6 @@ impl FrameReader {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<JsonOutline>()?;
     module.add_class::<FrameReader>()?;
+    module.add_function(wrap_pyfunction!(submission, module)?)?;
     module.add_function(wrap_pyfunction!(json_outline, module)?)
 }

@@ -69,5 +69,8 @@ pub fn to_int<'py>(py: Python<'py>, value: &U256) -> Answer<Bound<'py, PyAny>> {
     if let Ok(small) = u64::try_from(*value) {
         return Ok(small.into_bound_py_any(py)?);
     }
+    if let Ok(wide) = u128::try_from(*value) {
+        return Ok(wide.into_bound_py_any(py)?);
+    }
     Ok(py.get_type::<PyInt>().call_method1("from_bytes", (to_bytes(py, value.to_be_bytes::<32>()), "big"))?)
 }

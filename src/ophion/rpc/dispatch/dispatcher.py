@@ -1,7 +1,8 @@
 """Bytes in, bytes out: JSON-RPC 2.0 without any knowledge of HTTP or WebSocket.
 
     body -> parse -> envelope -> method table -> decode params -> handler -> encode -> envelope -> bytes
-      \\-> outline (long ones) -^
+      \\-> outline (long ones) -^                                 /
+       \\-> a transaction that is sent, read by the extension ---^
 
 `Dispatcher.handle` answers a request in the turn of the loop in which it arrived whenever the handler does not wait:
 no task is made, nothing is scheduled, and the reply comes back as plain `bytes`. A coroutine is driven to its first
@@ -28,7 +29,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from ophion.native.messages import JsonOutline, json_outline
+from ophion.native.messages import JsonOutline, json_outline, submission
 from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.limits import DispatchLimits
@@ -55,9 +56,11 @@ from ophion.rpc.transport.replies import BAD_REQUEST, LARGE, OK, UNAUTHORIZED_ST
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer
 from ophion.runtime.driven import driven
 from ophion.runtime.lanes import LaneFull
+from ophion.runtime.prompt import Prompt
 
 logger = logging.getLogger(__name__)
 
+_SUBMIT: Final = "eth_sendRawTransaction"
 _NO_PARAMS: Final[Sequence[Any]] = ()
 _NOT_JSON: Final = Answer(BAD_REQUEST, (failure(NULL, PARSE_ERROR()),))
 _INVALID: Final = Answer(BAD_REQUEST, (failure(NULL, INVALID_REQUEST()),))
@@ -87,11 +90,16 @@ class Dispatcher:
         self._limits = limits or DispatchLimits()
         self._error_status = self._limits.error_status
         self._deadlines = Deadlines(loop, self._limits.timeout_s)
+        self._submit_known: Bound | None = None
+        self._submit_prepared: Bound
 
     def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
         """Answer one message: a request, a notification (an empty answer) or a batch."""
         if len(body) > _SHORT:
             return self._long(body, caller)
+        sent = submission(body)
+        if sent is not None:
+            return self._submit(*sent, caller)
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -105,6 +113,21 @@ class Dispatcher:
         if type(request_id) is not int or type(params) is not list:
             return self._unusual(message, body, caller)
         reply = self._call(bound, params, caller, b"%d" % request_id)
+        if type(reply) is Pending:
+            self._deadlines.watch(reply)
+        return reply
+
+    def _submit(self, id_text: bytes, raw: bytes, caller: Caller | None) -> Reply:
+        """One transaction, whose bytes the extension has found in the message already: nothing is left to decode."""
+        try:
+            bound = self._table[_SUBMIT]
+        except KeyError:
+            return self._failed(METHOD_NOT_FOUND(), _SUBMIT, id_text)
+        if bound.decode is not None:
+            if bound is not self._submit_known:
+                self._submit_known, self._submit_prepared = bound, bound._replace(invoke=bound.call)
+            bound = self._submit_prepared
+        reply = self._call(bound, (raw,), caller, id_text)
         if type(reply) is Pending:
             self._deadlines.watch(reply)
         return reply
@@ -284,7 +307,10 @@ class Dispatcher:
                     else self._large(id_text, result)
                 )
 
-        future.add_done_callback(finish)
+        if type(future) is Prompt:
+            future.tell(finish)
+        else:
+            future.add_done_callback(finish)
         return pending
 
     def _failed(self, error: BaseException, name: str, id_text: bytes) -> Complete:

@@ -116,10 +116,17 @@ class Subscribed(Protocol):
         """The connection is gone."""
 
 
-async def follow(topic: Topic[T], subscribed: Subscribed, handle: Callable[[T], Awaitable[None]]) -> None:
-    """Tell subscribers of what happens, until cancelled; when this falls behind, they are disconnected."""
+async def follow(
+    topic: Topic[T],
+    subscribed: Subscribed,
+    handle: Callable[[T], Awaitable[None]],
+    concerns: Callable[[T], bool] = lambda event: True,
+) -> None:
+    """Tell subscribers of what concerns any, until cancelled; when this falls behind, they are disconnected."""
     while True:
-        events = topic.subscribe(subscribed.name, _QUEUE, WhenFull.DISCONNECT)
+        events = topic.subscribe(
+            subscribed.name, _QUEUE, WhenFull.DISCONNECT, lambda event: len(subscribed) and concerns(event)
+        )
         try:
             async for event in events:
                 if len(subscribed):
@@ -166,6 +173,8 @@ class Subscriptions:
         self.subscribed = dict.fromkeys(Kind, 0)
         """How often each kind was asked for so far."""
         self.unsubscribed = dict.fromkeys(Kind, 0)
+        self._present = dict.fromkeys(Kind, 0)
+        """How many there are of each kind."""
         self._last_id = 0
 
     def __len__(self) -> int:
@@ -195,6 +204,7 @@ class Subscriptions:
         self.subscribed[wanted] += 1
         self._last_id = one.id
         self._by_id[one.id] = one
+        self._present[wanted] += 1
         return one.id
 
     def unsubscribe(self, caller: Caller, subscription_id: int) -> bool:
@@ -220,6 +230,7 @@ class Subscriptions:
 
     def _remove(self, found: _Subscription) -> None:
         del self._by_id[found.id]
+        self._present[found.kind] -= 1
         self._allowances.drop(found.client, found.weight)
 
     # --- what happens ----------------------------------------------------------------------------
@@ -228,8 +239,14 @@ class Subscriptions:
         """Follow chain and pool until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(follow(self._chain_events, self, self._on_chain_event), name="subscriptions-chain")
-            group.create_task(follow(self._pool_events, self, self._on_pool_event), name="subscriptions-pool")
+            group.create_task(
+                follow(self._pool_events, self, self._on_pool_event, self._concerns), name="subscriptions-pool"
+            )
             ready()
+
+    def _concerns(self, event: PoolEvent) -> bool:
+        """Whether somebody wants to hear of it: there are thousands a second."""
+        return self._present[Kind.NEW_PENDING if isinstance(event, Added) else Kind.DROPPED_PENDING] > 0
 
     async def _on_chain_event(self, event: ChainEvent) -> None:
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)

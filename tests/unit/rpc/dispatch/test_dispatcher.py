@@ -244,3 +244,55 @@ def test_no_envelope_makes_the_dispatcher_fail(id: Any, name: Any, params: Any) 
     assert status in (200, 400)
     assert answer is None or "error" in answer or "result" in answer
     assert answer is None or answer.get("error", {}).get("code") != -32603
+
+
+def test_a_transaction_that_is_sent_takes_the_same_way_as_any_request() -> None:
+    sent = []
+
+    async def send(values: Sequence[Any], caller: Any) -> str:
+        sent.append(bytes(values[0]))
+        if not values[0]:
+            raise RpcError(-32000, "there is nothing in it")
+        await asyncio.sleep(0)
+        return "0x01"
+
+    def decode(params: Sequence[Any]) -> Sequence[Any]:
+        return [bytes.fromhex(params[0][2:])]
+
+    bound = Bound(
+        lambda params, caller: send(decode(params), caller),
+        lambda value: json.dumps(value).encode(),
+        True,
+        "eth_sendRawTransaction",
+        decode,
+        send,
+    )
+
+    async def answer(dispatch: Dispatcher, body: str) -> bytes:
+        reply = dispatch.handle(body.encode())
+        if isinstance(reply, Pending):
+            found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            reply.deliver = found.set_result
+            reply = await found
+        assert isinstance(reply, bytes)
+        return reply
+
+    async def main() -> None:
+        dispatch = Dispatcher({"eth_sendRawTransaction": bound}, asyncio.get_running_loop())
+        nobody = Dispatcher({}, asyncio.get_running_loop())
+        off = Dispatcher({"eth_sendRawTransaction": Bound(_off, bytes, False, "")}, asyncio.get_running_loop())
+        usual = '{"jsonrpc":"2.0","id":3,"method":"eth_sendRawTransaction","params":["0x%s"]}'
+        unusual = usual.replace("Raw", "\\u0052aw")
+        for raw in ("02ff", ""):
+            for one in (dispatch, nobody, off):
+                assert await answer(one, usual % raw) == await answer(one, unusual % raw)
+        assert await answer(dispatch, usual % "02ff") == b'{"jsonrpc":"2.0","id":3,"result":"0x01"}'
+        assert b"Method not found" in await answer(nobody, usual % "02ff")
+        assert b"switched off" in await answer(off, usual % "02ff")
+
+    asyncio.run(main())
+    assert sent == [b"\x02\xff", b"\x02\xff", b"", b"", b"\x02\xff"]
+
+
+def _off(params: Sequence[Any], caller: Any) -> Any:
+    raise RpcError(-32604, "switched off")

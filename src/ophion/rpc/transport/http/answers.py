@@ -14,7 +14,17 @@ from typing import Final, cast
 
 from ophion.rpc.transport.http.compression import WORTH_BYTES, Compressed, CompressedAnswer, Made, Whole, is_encoded
 from ophion.rpc.transport.http.policy import Result
-from ophion.rpc.transport.http.wire import GZIP, JSON, Piece, Response, chunked_head, json_head, response_head
+from ophion.rpc.transport.http.wire import (
+    GZIP,
+    JSON,
+    JSON_HEADS,
+    KEPT_HEADS,
+    Piece,
+    Response,
+    chunked_head,
+    json_head,
+    response_head,
+)
 from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
 from ophion.rpc.transport.streaming import Flow, Pump, StreamedAnswer, chunk
 from ophion.runtime.lanes import Lane
@@ -22,7 +32,7 @@ from ophion.runtime.lanes import Lane
 _MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
 """Requests at work on one connection and answers that wait for their turn; large ones go one by one."""
-_WEIGHT_OF_A_BYTE: Final = 8
+WEIGHT_OF_A_BYTE: Final = 8
 """What a request takes while it is at work, for each byte of its text; those who count better say so (`Pending`)."""
 
 
@@ -32,10 +42,15 @@ class _Slot:
     __slots__ = ("extra", "is_old", "keep_alive", "kept", "parts", "pending", "size", "stream", "takes_gzip")
 
     @property
+    def is_plain(self) -> bool:
+        """Whether nothing but its length has to be said before a short answer."""
+        return self.keep_alive and not self.is_old and not self.extra
+
+    @property
     def weight(self) -> int:
         """Bytes that are kept for this answer."""
         if self.pending is not None:
-            return self.pending.weight or self.size * _WEIGHT_OF_A_BYTE
+            return self.pending.weight or self.size * WEIGHT_OF_A_BYTE
         size = 0 if self.stream is None else self.stream.body.weight
         return size + sum(map(len, self.parts or ())) + (0 if self.kept is None else self.kept.weight)
 
@@ -57,7 +72,7 @@ class _Slot:
             response = result
         elif type(result) is bytes:
             is_short = not self.takes_gzip or len(result) < WORTH_BYTES
-            if is_short and self.keep_alive and not self.is_old and not self.extra and result:
+            if is_short and self.is_plain and result:
                 self.parts = (json_head(len(result)), result)
                 return
             response = Response(200, (result,), JSON if result else None)
@@ -168,6 +183,8 @@ class Answers:
     def flush(self) -> bool:
         """Write what is there; whether there was something."""
         queue, out = self._queue, self._out
+        if not queue and not out:
+            return False
         while queue and queue[0].parts is not None and queue[0].stream is None:
             out.extend(queue.popleft().parts or ())
         stream = None
@@ -214,6 +231,13 @@ class Answers:
             one.deliver = partial(self._receive, slot)
             return
         slot.pending = None
+        if type(reply) is bytes and len(self._queue) == 1 and not self._out and slot.is_plain:
+            size = len(reply)
+            if 0 < size < WORTH_BYTES:  # as nearly always: short, and nobody waits before or behind it
+                self._queue.clear()
+                self._transport.write((JSON_HEADS[size] if size < KEPT_HEADS else json_head(size)) + reply)
+                self._ready()
+                return
         slot.fill(reply, self._lane)
         self._ready()
 

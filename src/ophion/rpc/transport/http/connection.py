@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Final, cast
 
 from ophion.rpc.transport.budget import WORTH_NOTING
-from ophion.rpc.transport.http.answers import Answers
+from ophion.rpc.transport.http.answers import WEIGHT_OF_A_BYTE, Answers
 from ophion.rpc.transport.http.compression import WORTH_BYTES
 from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
 from ophion.rpc.transport.http.reader import RequestReader
@@ -31,6 +31,7 @@ from ophion.rpc.transport.http.wire import (
 )
 from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
+from ophion.rpc.transport.replies import Pending
 from ophion.rpc.transport.turns import Share
 
 _NO_PLACE_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many connections"}}'
@@ -43,6 +44,8 @@ _UNTAKEN_S: Final = 1.0
 """A client that does not take its answers gives way before one that has just asked for something."""
 _STALLED_S: Final = 5.0
 """A request that has not moved for so long counts as no request when somebody else needs the place."""
+_LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
+"""A single request of less than this is not worth noting while it is at work."""
 _UNSENT_BYTES: Final = 8 * 1024
 """From here on what the socket does not take at once is noted; below it is hardly worth it."""
 
@@ -118,7 +121,10 @@ class HttpConnection(asyncio.Protocol):
                     self._transport.write((JSON_HEADS[size] if size < KEPT_HEADS else json_head(size)) + reply)
                 else:
                     self._answers.add(reply, size=len(data) - end, takes_gzip=self._last_takes_gzip)
-                    self._flush()
+                    if type(reply) is Pending and len(data) - end < _LIGHT_BYTES and not reply.weight:
+                        self._is_plain = False  # nothing else changes while it is at work
+                    else:
+                        self._flush()
                 return
         if self.is_ending:
             if self._lingering is not None:
@@ -346,6 +352,10 @@ class HttpConnection(asyncio.Protocol):
     def _settle(self) -> None:
         """Decide what may happen next on this connection."""
         answers = self._answers
+        is_at_rest = not (answers or self._rest or self.is_ending or self._is_paused or self._is_noted)
+        if is_at_rest and self._is_reading and not self._in_message:
+            self._is_plain = self._session is not None  # as nearly always
+            return
         if not self.is_ending:
             if self._rest:
                 self._put_aside()
