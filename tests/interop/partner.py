@@ -1,4 +1,4 @@
-"""A member of a network that is another client: geth, or one that comes of it, as a process asked over JSON-RPC."""
+"""A member of a network that is another client, as a process asked over JSON-RPC: any, and those that come of geth."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,46 +26,46 @@ def mixed_network(network: TestNetwork) -> TestNetwork:
     return network
 
 
-class Partner:
+class Partner(ABC):
     """One process; its node key is that of its place in the network."""
 
     def __init__(self, program: str, network: TestNetwork, index: int, **environment: str) -> None:
         self.path = network.path / f"partner{index}"
+        self.path.mkdir()
+        self.port = network.ports[index]
+        (self.rpc_port,) = free_ports(1)
         self._program = program
         self._environment = {**os.environ, **environment}
-        self._port = network.ports[index]
-        (self._rpc,) = free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
-        (self.path / "geth").mkdir(parents=True)
-        (self.path / "geth" / "nodekey").write_text(network.keys[index].secret().hex())
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it, the first time or again."""
+
+    @abstractmethod
+    def propose(self, candidate: str, adds: bool) -> None:
+        """Let it vote for a validator or signer, or against one."""
 
     def command(self, *words: object) -> None:
-        """Run something on its data path and wait for it."""
-        made = [self._program, "--datadir", str(self.path), *map(str, words)]
+        """Run something else that its program can do, and wait for it."""
+        made = [self._program, *map(str, words)]
         subprocess.run(made, env=self._environment, check=True, capture_output=True, timeout=60)
 
-    def launch(self, options: Mapping[str, object], *switches: str) -> None:
-        """Start it with these options beside those that all have."""
-        options = {
-            "--datadir": self.path,
-            "--syncmode": "full",
-            "--networkid": CHAIN_ID,
-            "--port": self._port,
-            "--http.port": self._rpc,
-            "--nat": "none",
-            "--miner.gaslimit": GAS_LIMIT,
-            **options,
-        }
-        flags = [word for pair in options.items() for word in map(str, pair)]
-        command = [self._program, *flags, "--mine", "--http", "--nodiscover", "--ipcdisable", *switches]
+    def launch(self, *words: object) -> None:
+        """Start it; what it says goes to `log` in its data path."""
+        command = [self._program, *map(str, words)]
         with (self.path / "log").open("ab") as log:
             self._process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
 
     def rpc(self, method: str, *params: Any) -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self._rpc, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.rpc_port, timeout=10)
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         connection.request("POST", "/", body, {"Content-Type": "application/json"})
         return json.loads(connection.getresponse().read()).get("result")
+
+    @property
+    def height(self) -> int:
+        return int(self.rpc("eth_blockNumber"), 16)
 
     def kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -72,10 +73,37 @@ class Partner:
             self._process.wait(15)
 
 
+class GethPartner(Partner):
+    """geth, or a client that comes of it."""
+
+    def __init__(self, program: str, network: TestNetwork, index: int, **environment: str) -> None:
+        super().__init__(program, network, index, **environment)
+        (self.path / "geth").mkdir()
+        (self.path / "geth" / "nodekey").write_text(network.keys[index].secret().hex())
+
+    def command(self, *words: object) -> None:
+        super().command("--datadir", self.path, *words)
+
+    def mine(self, options: Mapping[str, object], *switches: str) -> None:
+        """Start it with these options beside those that all have."""
+        options = {
+            "--datadir": self.path,
+            "--syncmode": "full",
+            "--networkid": CHAIN_ID,
+            "--port": self.port,
+            "--http.port": self.rpc_port,
+            "--nat": "none",
+            "--miner.gaslimit": GAS_LIMIT,
+            **options,
+        }
+        flags = [word for pair in options.items() for word in pair]
+        self.launch(*flags, "--mine", "--http", "--nodiscover", "--ipcdisable", *switches)
+
+
 def check_agreement(network: TestNetwork, ours: Sequence[int], theirs: Sequence[Partner], number: int) -> None:
     """All nodes of both clients have, or soon have, the same block at a height."""
     for one in theirs:
-        wait_for(lambda one=one: int(one.rpc("eth_blockNumber"), 16) >= number, 60, f"block {number}")  # type: ignore[misc]
+        wait_for(lambda one=one: one.height >= number, 60, f"block {number}")  # type: ignore[misc]
     hashes = {network.block_hash(index, number) for index in ours}
     hashes |= {one.rpc("eth_getBlockByNumber", hex(number), False)["hash"] for one in theirs}
     assert len(hashes) == 1

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.network import TestNetwork, free_ports, member_key
-from tests.interop.partner import BLOCKS, Partner, check_agreement, end_all, mixed_network
+from tests.interop.partner import BLOCKS, GethPartner, check_agreement, end_all, mixed_network
 
 GETH = os.environ.get("GETH", "")
 
 pytestmark = pytest.mark.skipif(not shutil.which(GETH), reason="GETH does not name a geth binary")
 
 
-class GethSigner(Partner):
+class GethSigner(GethPartner):
     """One geth signer; its account is the key of its place in the network."""
 
     def __init__(self, network: TestNetwork, index: int) -> None:
@@ -44,7 +44,10 @@ class GethSigner(Partner):
             "--password": self._password,
             "--miner.etherbase": self._address,
         }
-        self.launch(options, "--allow-insecure-unlock")
+        self.mine(options, "--allow-insecure-unlock")
+
+    def propose(self, candidate: str, adds: bool) -> None:
+        self.rpc("clique_propose", candidate, adds)
 
 
 def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
@@ -68,7 +71,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
             for index in ours:
                 nodes[index].rpc("clique_propose", fifth, adds)
             for one in theirs:
-                one.rpc("clique_propose", fifth, adds)
+                one.propose(fifth, adds)
             network.wait(lambda: (fifth in nodes[0].rpc("clique_getSigners")) is adds, 120, f"the vote ({adds})")  # noqa: B023
         network.grow(6, 60, ours)
         check_agreement(network, ours, theirs, min(network.heights(ours)) - 4)

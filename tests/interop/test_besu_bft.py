@@ -1,0 +1,144 @@
+"""IBFT 2.0 and QBFT with Besu: two validators of each client on one chain. Needs BESU=path/to/its/start/script.
+
+They take turns, carry each other's transactions, one of each side is killed and comes back, votes of both sides count,
+a validator that never comes costs little, and the nodes of Besu are replaced one by one.
+`OPHION_FAULTS=long` lets the network make 200 blocks.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ophion.testing.network import CHAIN_ID, TestNetwork
+from ophion.testing.process import COMMAND, environment
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import wait_for
+from tests.interop.besu import Besu, needs_besu
+from tests.interop.mixed import OURS, Mixed, address_between
+from tests.interop.partner import BLOCKS
+
+pytestmark = needs_besu
+ENGINES = ("ibft2", "qbft")
+REPLACEMENT = 4
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
+    with Mixed(tmp_path, engine, Besu) as mixed:
+        network, theirs = mixed.network, mixed.theirs
+        first, began = network.height(0), time.monotonic()
+        network.grow(BLOCKS, 90 + 3 * BLOCKS, OURS)
+        made = mixed.makers(first, BLOCKS)
+        print(f"{engine}: {BLOCKS} blocks in {time.monotonic() - began:.1f} s, made by {sorted(made.values())}")
+        assert len(made) == 4
+        assert max(made.values()) - min(made.values()) <= max(2, BLOCKS // 20), made
+        check_transactions(mixed)
+        check_statuses(mixed)
+        # one of each side is killed and comes back
+        network.kill(1)
+        network.grow(5, 90, (0,))
+        network.nodes[1].start()
+        network.grow(3, 90, OURS)
+        theirs[0].kill()
+        network.grow(5, 90, OURS)
+        theirs[0].start()
+        wait_for(lambda: has_joined(network, theirs[0]), 180, "the return of Besu")
+        # votes of both sides count: they add the node that has followed so far, and remove it again
+        fifth = "0x" + network.keys[REPLACEMENT].address.hex()
+        mixed.vote(fifth, True)
+        mixed.vote(fifth, False)
+        mixed.check_agreement()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
+def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: str, successor: int, whose: str) -> None:
+    """All four that are there are needed from then on, and every fifth turn falls to whoever comes next."""
+    with Mixed(tmp_path, engine, Besu) as mixed:
+        network = mixed.network
+        absent = "0x" + address_between(network.keys[successor - 1].address, network.keys[successor].address).hex()
+        mixed.vote(absent, True)
+        first, began = network.height(0), time.monotonic()
+        network.grow(BLOCKS, 60 + 6 * BLOCKS, OURS)
+        took = time.monotonic() - began
+        made = mixed.makers(first + 1, BLOCKS)
+        print(f"{engine}: {BLOCKS} blocks with an absent validator in {took:.1f} s, made by {sorted(made.values())}")
+        assert len(made) == 4
+        assert mixed.later_rounds(first + 1, BLOCKS)["0x" + network.keys[successor].address.hex()] > 0, whose
+        mixed.vote(absent, False)
+        network.grow(4, 60, OURS)
+        mixed.check_agreement()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_its_nodes_are_replaced_one_by_one(tmp_path: Path, engine: str) -> None:
+    """Once with a vote for a new address, once with the address of the old node."""
+    with Mixed(tmp_path, engine, Besu) as mixed:
+        network, (first, second) = mixed.network, mixed.theirs
+        mixed.vote("0x" + network.keys[REPLACEMENT].address.hex(), True)
+        mixed.vote("0x" + network.keys[2].address.hex(), False)
+        first.kill()
+        network.grow(4, 60, OURS)
+        second.kill()
+        heir = network.nodes[3]
+        heir.start()
+        try:
+            wait_for(lambda: heir.height >= network.height(0) > 0, 60, "the chain at the heir")
+            network.grow(8, 90, (*OURS, 3))
+            made = mixed.makers(network.height(0) - 4, 4)
+            assert set(made) == {"0x" + network.keys[index].address.hex() for index in (*OURS, 3)}
+        finally:
+            heir.kill()
+
+
+def check_transactions(mixed: Mixed) -> None:
+    """What is sent to one client is mined by the other one as well."""
+    nodes, theirs = mixed.network.nodes, mixed.theirs
+    sent: dict[str, bool] = {}
+    for nonce in range(20):
+        for to_us, member, key in ((True, nodes[0], DEV_KEYS[0]), (False, theirs[0], DEV_KEYS[1])):
+            raw = legacy_transaction(key, nonce, chain_id=CHAIN_ID, gas_price=1)
+            sent[member.rpc("eth_sendRawTransaction", "0x" + raw.hex())] = to_us
+        time.sleep(0.3)
+    own = {"0x" + mixed.network.keys[index].address.hex() for index in OURS}
+    ways: Counter[tuple[bool, bool]] = Counter()
+    for hash, to_us in sent.items():
+        receipt = nodes[4].receipt(hash, 30)
+        wait_for(lambda hash=hash: theirs[1].rpc("eth_getTransactionReceipt", hash), 30, "the receipt")  # type: ignore[misc]
+        block = nodes[4].rpc("eth_getBlockByHash", receipt["blockHash"], False)
+        ways[to_us, block["miner"] in own] += 1
+    print(f"transactions (sent to us, mined by us): {dict(ways)}")
+    assert len(ways) == 4, ways
+
+
+def check_statuses(mixed: Mixed) -> None:
+    """Peers, status and doctor tell who is there and which client it is."""
+    nodes, keys = mixed.network.nodes, mixed.network.keys
+    peers = {peer["name"].split("/")[0].lower() for peer in nodes[0].rpc("admin_peers")}
+    assert peers == {"besu", "ophion"}
+    prefix = "qbft" if mixed.network.engine == "qbft" else "ibft"
+    members = {one["address"]: one for one in nodes[0].rpc(f"{prefix}_getStatus")["members"]}
+    for index in (2, 3):
+        member = members["0x" + keys[index].address.hex()]
+        assert member["isConnected"], member
+        assert not member["isPassedOver"], member
+        assert member["client"].startswith("besu/"), member
+    urls = [f"http://127.0.0.1:{nodes[index].ports['json-rpc']}" for index in OURS]
+    urls += [f"http://127.0.0.1:{one.rpc_port}" for one in mixed.theirs]
+    asked = [*COMMAND, "doctor", f"--rpc={','.join(urls)}"]
+    said = subprocess.run(asked, env=environment(), capture_output=True, text=True, timeout=60)
+    print(said.stdout)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+def has_joined(network: TestNetwork, besu: Besu) -> bool:
+    """Whether a node that was started again has all blocks but the last."""
+    try:
+        return besu.height >= network.height(0) - 1
+    except (OSError, ValueError, TypeError):
+        return False
