@@ -65,8 +65,8 @@ seeds: build ## Play 10,000 seeds of each BFT network in the simulator (some min
 faults: build ## Kill, freeze, divide and wipe validators for a long time (about half an hour)
 	@OPHION_FAULTS=long $(BIN)/python -m pytest -q -x tests/faults
 
-abuse: build ## Attack nodes in every way we know, and print how long honest clients had to wait (half an hour)
-	@$(BIN)/python -m tests.abuse.abuse
+abuse: build ## Attack nodes in every way we know, and print how long honest clients had to wait (a quarter of an hour; ATTACKS="name ..." for some)
+	@$(BIN)/python -m tests.abuse.abuse $(ATTACKS)
 
 fuzz: build ## Send a node bytes, frames and bodies that are almost right, ten minutes each (SECONDS=600)
 	@$(BIN)/python -m tests.fuzz.running_node --seconds=$(or $(SECONDS),600)

@@ -1,13 +1,17 @@
-"""Everything hostile that a client can do to a node, and whether honest clients notice: make abuse
+"""Everything hostile that a client or a stranger can do to a node, and whether honest clients notice: make abuse
 
-    python -m tests.abuse.abuse [--only=NAME ...] [--scale=1] [--rest=10]
-    python -m tests.abuse.abuse --http=127.0.0.1:8545 --ws=127.0.0.1:8546 --pid=PID
+    python -m tests.abuse.abuse [NAME ...] [--scale=1] [--rest=10]
+    python -m tests.abuse.abuse [NAME ...] --http=127.0.0.1:8545 --ws=127.0.0.1:8546 --pid=PID
 
 Starts nodes of its own, with default options, and runs each attack against them; or attacks a running node, of which it
-knows only what it is told. Beside each attack an honest client (watch.py) asks for the block number all the time. One
-row for each: how long the honest client had to wait at the 99th percentile and at worst, the most memory the node held,
-and what it held some seconds later. Exits with 1 when a row is beyond its limits, when something was not answered or
-cut off as it should be, or when a node has left a traceback. Milliseconds mean something on an idle machine only.
+knows only what it is told. A NAME is that of an attack or of what is attacked (open, tokens, tls, gateway, peers);
+`--list` shows them. Beside each attack an honest client (watch.py) asks for the block number all the time. One row for
+each: how long the honest client had to wait at the 99th percentile and at worst, the most memory the node held, and
+what it held once it was back, within ten seconds.
+
+The last lines are the verdict: which attacks broke which promise. Exits with 1 when a row is beyond its limits, when
+something was not answered or cut off as it should be, or when a node has ended or left a traceback. Milliseconds mean
+something on an idle machine only. All of it takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -23,11 +27,18 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import bcrypt
-
-from ophion.testing.process import MINING, NodeProcess
-from tests.abuse import attacks_bodies, attacks_connections, attacks_requests, attacks_tokens, attacks_websocket
+from tests.abuse import (
+    attacks_bodies,
+    attacks_connections,
+    attacks_peers,
+    attacks_requests,
+    attacks_tls,
+    attacks_tokens,
+    attacks_websocket,
+)
+from tests.abuse.scenes import GATEWAY, OPEN, PEERS, SCENES, TLS, TOKENS, Scene, watched
 from tests.abuse.target import (
+    Place,
     Target,
     Unanswered,
     allow_many_sockets,
@@ -41,37 +52,59 @@ from tests.abuse.target import (
     send,
     websocket,
 )
-from tests.abuse.watch import Seen, Watcher, memory_mb
+from tests.abuse.watch import Seen, memory_mb
 
 P99_S = 0.1
 WORST_S = 1.0
 PEAK_MB = 512
 REST_SHARE = 1.2
+BACK_SHARE = 1.03
+"""Memory is back: nothing is gained by waiting for the rest of the ten seconds."""
 ATTACK_LIMIT_S = 120.0
 REST_S = 10.0
-HOST = "127.0.0.1"
-SECRET = b"a shared secret of the abuse tests"
+LEAST_REST_S = 1.0
+LOOK_S = 0.25
 
-Attack = Callable[[Target], Awaitable[None]]
-ATTACKS: tuple[Attack, ...] = (
-    *attacks_connections.ATTACKS,
-    *attacks_bodies.ATTACKS,
-    *attacks_websocket.ATTACKS,
-    *attacks_requests.ATTACKS,
-    *attacks_tokens.ATTACKS,
-)
 
-OPTIONS = (
-    *MINING,
-    "--rpc-http-api=ETH,NET,WEB3,TRACE",
-    "--rpc-ws-enabled",
-    "--rpc-ws-port=0",
-    "--graphql-http-enabled",
-    "--graphql-http-port=0",
-    "--metrics-enabled",
-    "--metrics-port=0",
-    "--durable-commits=false",
+@dataclass(frozen=True)
+class Attack:
+    """One row of the table."""
+
+    scene: str
+    run: Callable[[Target], Awaitable[None]]
+
+    @property
+    def name(self) -> str:
+        name = self.run.__name__
+        return name if self.scene in (OPEN, TOKENS) else f"{self.scene}.{name}"
+
+    def is_one_of(self, names: list[str]) -> bool:
+        return not names or self.name in names or self.scene in names
+
+
+THROUGH_A_GATEWAY = (
+    attacks_connections.new_connections,
+    attacks_connections.silent_subscribers,
+    attacks_connections.unread_answers,
+    attacks_connections.wide_heads,
+    attacks_connections.pipelined_upgrades,
+    attacks_bodies.half_bodies,
+    attacks_websocket.many_pings,
+    attacks_websocket.half_messages,
 )
+TABLE = {
+    OPEN: (
+        *attacks_connections.ATTACKS,
+        *attacks_bodies.ATTACKS,
+        *attacks_websocket.ATTACKS,
+        *attacks_requests.ATTACKS,
+    ),
+    TOKENS: attacks_tokens.ATTACKS,
+    TLS: attacks_tls.ATTACKS,
+    GATEWAY: THROUGH_A_GATEWAY,
+    PEERS: attacks_peers.ATTACKS,
+}
+ATTACKS = tuple(Attack(scene, run) for scene, runs in TABLE.items() for run in runs)
 
 
 @dataclass
@@ -83,16 +116,17 @@ class Row:
     seen: Seen
     idle_mb: float
     rest_mb: float
+    rested_s: float
     failures: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         seen = self.seen
         return (
-            f"{self.name:20} {self.took_s:6.1f} s   honest {seen.requests:5} asked {seen.lost:3} lost"
+            f"{self.name:25} {self.took_s:6.1f} s   honest {seen.requests:5} asked {seen.lost:3} lost"
             f"  p99 {seen.p99_s * 1000:5.0f} ms  worst {seen.worst_s * 1000:5.0f} ms"
-            f" (node at work {seen.busy_p99_s * 1000:4.0f}, {seen.busy_worst_s * 1000:4.0f})"
-            f"   memory peak {seen.peak_mb:6.0f} MB  then {self.rest_mb:5.0f} MB (before {self.idle_mb:4.0f})"
-            f"   {'; '.join(self.failures) or 'ok'}"
+            f" (at work {seen.busy_p99_s * 1000:4.0f}, {seen.busy_worst_s * 1000:4.0f})"
+            f"   memory peak {seen.peak_mb:4.0f} MB  then {self.rest_mb:4.0f} after {self.rested_s:4.1f} s"
+            f" (before {self.idle_mb:4.0f})   {'; '.join(self.failures) or 'ok'}"
         )
 
 
@@ -107,35 +141,44 @@ class Limits:
 
     def broken_by(self, row: Row) -> Iterator[str]:
         if row.seen.p99_s > self.p99_s:
-            yield "honest clients wait"
+            yield f"honest clients wait ({row.seen.p99_s * 1000:.0f} ms)"
         if row.seen.worst_s > self.worst_s:
-            yield "an honest client waits too long"
+            yield f"an honest client waits too long ({row.seen.worst_s * 1000:.0f} ms)"
         if row.seen.lost:
-            yield "honest requests without an answer"
+            yield f"{row.seen.lost} honest requests without an answer"
         if row.seen.peak_mb > self.peak_mb:
-            yield "too much memory"
+            yield f"too much memory ({row.seen.peak_mb:.0f} MB)"
         if row.rest_mb > row.idle_mb * self.rest_share:
-            yield "memory is kept"
+            yield f"memory is kept ({row.rest_mb:.0f} MB, {row.idle_mb:.0f} before)"
 
 
-async def attacked(attack: Attack, target: Target, watcher: Watcher, pid: int | None, rest_s: float) -> Row:
+async def attacked(attack: Attack, scene: Scene, rest_s: float) -> Row:
     """One attack, from quiet to quiet."""
-    idle = memory_mb(pid)
-    watcher.report()
+    idle = memory_mb(scene.pid)
+    scene.watcher.report()
     began, failures = time.perf_counter(), []
     try:
         async with asyncio.timeout(ATTACK_LIMIT_S):
-            await attack(target)
+            await attack.run(scene.target)
     except (Unanswered, OSError, TimeoutError) as error:
         failures.append(f"{type(error).__name__}: {error}")
-    took, seen = time.perf_counter() - began, watcher.report()
-    await asyncio.sleep(rest_s)
-    return Row(attack.__name__, took, seen, idle, memory_mb(pid), failures)
+    took, seen = time.perf_counter() - began, scene.watcher.report()
+    rested_s = await rested(scene.pid, idle, rest_s)
+    return Row(attack.name, took, seen, idle, memory_mb(scene.pid), rested_s, failures)
+
+
+async def rested(pid: int | None, idle_mb: float, most_s: float) -> float:
+    """Wait until memory is back, or for so long; how long it took."""
+    began = time.perf_counter()
+    while (gone_s := time.perf_counter() - began) < most_s:
+        await asyncio.sleep(LOOK_S)
+        if gone_s > LEAST_REST_S and memory_mb(pid) <= idle_mb * BACK_SHARE:
+            break
+    return time.perf_counter() - began
 
 
 async def used(target: Target) -> None:
     """A while of ordinary use: at rest is a node that has been used, and not one that has just been started."""
-    await make_blocks(target, 3)
     names = ("eth_chainId", "eth_gasPrice", "net_version", "web3_clientVersion", "eth_syncing", "eth_accounts")
     usual = [call(name) for name in names]
     usual += [call("eth_getBlockByNumber", "latest", full) for full in (False, True)]
@@ -150,113 +193,130 @@ async def used(target: Target) -> None:
         call("eth_pendingTransactions"),
     ]
     batch = b"[" + b",".join(usual * 10) + b"]"
-    for _ in range(5):
-        for body in (*usual, batch):
-            await post(target.http, body)
-        async with websocket(target) as (reader, writer):
-            await send(writer, frame(batch))
-            await asyncio.wait_for(reader.read(2), ATTACK_LIMIT_S)
+    if target.secret:
+        honest = attacks_tokens.token(target, time.time() + 60)
+        for body in (*usual, batch) * 5:
+            await post(target.http, body, honest)
+    else:
+        await make_blocks(target, 3)
+        for _ in range(5):
+            for body in (*usual, batch):
+                await post(target.http, body)
+            async with websocket(target) as (reader, writer):
+                await send(writer, frame(batch))
+                await asyncio.wait_for(reader.read(2), ATTACK_LIMIT_S)
     if target.graphql is not None:
         async with opened(target.graphql) as (reader, writer):
-            await send(writer, request(b'{"query":"{block{number hash}}"}').replace(b"POST / ", b"POST /graphql "))
+            await send(writer, request(b'{"query":"{block{number hash}}"}', path=b"/graphql"))
             await answer(reader)
-    if target.guarded is not None:
-        honest = attacks_tokens.token(target, time.time() + 60)
-        for body in (*usual, batch):
-            await post(target.guarded, body, honest)
     await asyncio.sleep(REST_S)
 
 
-async def run(
-    target: Target, pid: int | None, names: list[str], rest_s: float, limits: Limits, guarded: int | None = None
-) -> list[str]:
-    """Every attack in turn; the failures. `guarded` is the process of the node that asks for tokens."""
+class Stage:
+    """The scenes that are open; each is opened for its first attack, and anew when it has not stood an attack."""
+
+    def __init__(self, folder: Path, scale: float, *options: str) -> None:
+        self._folder = folder
+        self._scale = scale
+        self._options = options
+        self._open: dict[str, tuple[Scene, contextlib.ExitStack]] = {}
+        self._opened = 0
+
+    async def scene(self, name: str, is_used: bool) -> Scene:
+        if name not in self._open:
+            self._opened += 1
+            folder = self._folder / f"{self._opened} {name}"
+            folder.mkdir()
+            stack = contextlib.ExitStack()
+            scene = stack.enter_context(SCENES[name](folder, self._scale, *self._options))
+            self._open[name] = (scene, stack)
+            await (used(scene.target) if is_used else asyncio.sleep(1))
+        return self._open[name][0]
+
+    def leave(self, name: str) -> None:
+        if name in self._open:
+            self._open.pop(name)[1].close()
+
+    def close(self) -> None:
+        for name in tuple(self._open):
+            self.leave(name)
+
+
+async def run(stage: Stage, names: list[str], rest_s: float, limits: Limits) -> list[Row]:
+    """Every attack in turn; their rows. What is attacked stays open only while there are more attacks on it."""
+    prepare()
+    rows = []
+    wanted = [attack for attack in ATTACKS if attack.is_one_of(names)]
+    for number, attack in enumerate(wanted):
+        scene = await stage.scene(attack.scene, rest_s > 0)
+        rows.append(await row_of(attack, scene, rest_s, limits))
+        is_last = number + 1 == len(wanted) or wanted[number + 1].scene != attack.scene
+        if rest_s and (is_last or not all(process.is_running for process in scene.processes)):
+            stage.leave(attack.scene)
+    return rows
+
+
+def prepare() -> None:
     allow_many_sockets()
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # what becomes of the sockets of an attacker is no news
-    failures: list[str] = []
-    with contextlib.ExitStack() as watchers:
-        watcher = watchers.enter_context(contextlib.closing(Watcher(target.http, pid)))
-        beside = (watcher, pid)
-        if target.guarded is not None:
-            honest = attacks_tokens.token(target, time.time() + 86_400)
-            beside = (watchers.enter_context(contextlib.closing(Watcher(target.guarded, guarded, honest))), guarded)
-        await (used(target) if rest_s else asyncio.sleep(1))
-        for attack in ATTACKS:
-            if names and attack.__name__ not in names:
-                continue
-            # each attack is watched on the node that it is made on
-            seen_by, of = beside if attack in attacks_tokens.ATTACKS else (watcher, pid)
-            row = await attacked(attack, target, seen_by, of, rest_s)
-            row.failures += limits.broken_by(row)
-            print(row, flush=True)
-            failures += [f"{row.name}: {failure}" for failure in row.failures]
-    return failures
 
 
-@contextlib.contextmanager
-def nodes(folder: Path, *options: str) -> Iterator[tuple[NodeProcess, NodeProcess]]:
-    """An open node with everything on, and one that asks for tokens."""
-    secret, users = folder / "secret", folder / "users.toml"
-    secret.write_bytes(SECRET)
-    hashed = bcrypt.hashpw(attacks_tokens.PASSWORD.encode(), bcrypt.gensalt(10)).decode()
-    users.write_text(f'[Users.{attacks_tokens.USER}]\npassword = "{hashed}"\npermissions = ["*:*"]\n')
-    asking = (
-        "--network=dev",
-        "--rpc-http-authentication-enabled",
-        f"--rpc-http-authentication-jwt-public-key-file={secret}",
-        "--rpc-http-authentication-jwt-algorithm=HS256",
-        "--rpc-ws-enabled",
-        "--rpc-ws-port=0",
-        "--rpc-ws-authentication-enabled",
-        f"--rpc-ws-authentication-credentials-file={users}",
-    )
-    with NodeProcess(folder / "open", *OPTIONS, *options) as one, NodeProcess(folder / "guarded", *asking) as other:
-        yield one, other
+async def row_of(attack: Attack, scene: Scene, rest_s: float, limits: Limits) -> Row:
+    row = await attacked(attack, scene, rest_s)
+    row.failures += limits.broken_by(row)
+    if trouble := scene.trouble():
+        row.failures.append(trouble)
+    print(row, flush=True)
+    return row
 
 
-def target_of(node: NodeProcess, guarded: NodeProcess, scale: float) -> Target:
-    ports = {name: (HOST, port) for name, port in node.ports.items()}
-    return Target(
-        ports["json-rpc"],
-        ports["ws-rpc"],
-        ports["graphql-http"],
-        ports["metrics"],
-        (HOST, guarded.ports["json-rpc"]),
-        SECRET,
-        (HOST, guarded.ports["ws-rpc"]),
-        scale,
-    )
+async def run_on(scene: Scene, names: list[str], rest_s: float) -> list[Row]:
+    """The attacks that can be made on any node, on one that runs already."""
+    prepare()
+    await asyncio.sleep(1)
+    wanted = [attack for attack in ATTACKS if attack.scene == OPEN and attack.is_one_of(names)]
+    return [await row_of(attack, scene, rest_s, Limits()) for attack in wanted]
 
 
-def place(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host or HOST, int(port)
+def verdict(rows: list[Row], took_s: float) -> int:
+    """The last lines, and the exit code."""
+    broken = [row for row in rows if row.failures]
+    print(f"{len(rows)} attacks in {took_s / 60:.1f} minutes: ", end="")
+    print(f"{len(broken)} BROKE A PROMISE" if broken else "all promises kept")
+    for row in broken:
+        for failure in row.failures:
+            print(f"  {row.name}: {failure}")
+    return 1 if broken or not rows else 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--http", type=place, help="attack a running node instead")
-    parser.add_argument("--ws", type=place, default=(HOST, 8546))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="an attack, or what is attacked; all unless given")
+    parser.add_argument("--list", action="store_true", help="show the attacks")
+    parser.add_argument("--http", type=Place.parse, help="attack a running node instead")
+    parser.add_argument("--ws", type=Place.parse, default=Place("127.0.0.1", 8546))
     parser.add_argument("--pid", type=int)
     parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--rest", type=float, default=REST_S, help="seconds after which memory is looked at again")
-    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--rest", type=float, default=REST_S, help="seconds after which memory must be back")
     chosen = parser.parse_args()
+    known = {attack.name for attack in ATTACKS} | SCENES.keys()
+    if unknown := [name for name in chosen.names if name not in known]:
+        parser.error(f"there is no {unknown[0]}: --list shows what there is")
+    if chosen.list:
+        for attack in ATTACKS:
+            print(f"{attack.scene:8} {attack.name:28} {attack.run.__doc__}")
+        return 0
+    began = time.monotonic()
     if chosen.http is not None:
-        target = Target(chosen.http, chosen.ws, scale=chosen.scale)
-        return 1 if asyncio.run(run(target, chosen.pid, chosen.only, chosen.rest, Limits())) else 0
-    with tempfile.TemporaryDirectory() as name, nodes(Path(name)) as (node, guarded):
-        target = target_of(node, guarded, chosen.scale)
-        failures = asyncio.run(run(target, node.pid, chosen.only, chosen.rest, Limits(), guarded.pid))
-        for one in (node, guarded):
-            log = one.output()
-            at = log.find("Traceback")
-            if at >= 0 or not one.is_running:
-                told = log[-3000:] if at < 0 else log[max(0, at - 1000) : at + 4000]
-                failures.append(f"the node has not got over it:\n{told}")
-                print(failures[-1])
-    print(f"{len(failures)} of the promises broken" if failures else "all promises kept")
-    return 1 if failures else 0
+        with watched(Target(chosen.http, chosen.ws, scale=chosen.scale), chosen.pid) as scene:
+            rows = asyncio.run(run_on(scene, chosen.names, chosen.rest))
+    else:
+        with (
+            tempfile.TemporaryDirectory() as name,
+            contextlib.closing(Stage(Path(name), chosen.scale)) as stage,
+        ):
+            rows = asyncio.run(run(stage, chosen.names, chosen.rest, Limits()))
+    return verdict(rows, time.monotonic() - began)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ async def kept_bodies(target: Target) -> None:
         for _ in range(target.count(60, 6)):
             with contextlib.suppress(OSError):
                 reader, writer = await held.enter_async_context(opened(target.http))
-                sending = asyncio.create_task(send(writer, request(body)))
+                sending = asyncio.create_task(send(writer, request(body, path=target.http.path)))
                 status, _ = await answer(reader)
                 expect(status in (200, 503, 0), f"status {status} for 16 MB")
                 sending.cancel()

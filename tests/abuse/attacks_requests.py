@@ -35,7 +35,7 @@ async def abandoned_calls(target: Target) -> None:
     """Clients that ask for the heaviest things and hang up."""
     for _ in range(target.count(500, 20)):
         async with opened(target.http) as (_, writer):
-            await send(writer, request(call("eth_call", {"data": ENDLESS}, "latest")))
+            await send(writer, request(call("eth_call", {"data": ENDLESS}, "latest"), path=target.http.path))
 
 
 async def endless_ranges(target: Target) -> None:
@@ -79,7 +79,7 @@ async def many_filters(target: Target) -> None:
     refused = 0
     async with opened(target.http) as (reader, writer):
         for _ in range(target.count(1000, 12)):
-            writer.write(request(batch))
+            writer.write(request(batch, path=target.http.path))
             status, body = await answer(reader)
             expect(status == 200, f"status {status}")
             refused += body.count(b"-32005")

@@ -22,10 +22,8 @@ def token(target: Target, expires_at: float) -> bytes:
 
 async def expiring_tokens(target: Target) -> None:
     """1,500 connections that ask 40 milliseconds before their token ends, and go on asking."""
-    if target.guarded is None:
-        return
     async with contextlib.AsyncExitStack() as held:
-        streams = [await held.enter_async_context(opened(target.guarded)) for _ in range(target.count(1500, 100))]
+        streams = [await held.enter_async_context(opened(target.http)) for _ in range(target.count(1500, 100))]
         expires_at = time.time() + 1.0
         asked = request(call("eth_blockNumber"), token(target, expires_at))
         await asyncio.sleep(expires_at - time.time() - 0.04)
@@ -42,9 +40,7 @@ async def expiring_tokens(target: Target) -> None:
 
 async def forged_tokens(target: Target) -> None:
     """4,000 connections with forged tokens, which learn nothing."""
-    if target.guarded is None:
-        return
-    place = target.guarded
+    place = target.http
     forged = b"Authorization: Bearer e30.e30.AAAA\r\n"
     bodies = {name: await post(place, call(name), forged) for name in ("eth_blockNumber", "eth_nothing", "admin_peers")}
     expect(len(set(bodies.values())) == 1, f"methods are told apart: {bodies}")
@@ -62,12 +58,10 @@ async def forged_tokens(target: Target) -> None:
 
 async def forged_json(target: Target) -> None:
     """The same with a forged token, and without any: nobody parses that."""
-    if target.guarded is None:
-        return
     body = dear_bodies()["numbers"]
     for extra in (b"", b"Authorization: Bearer e30.e30.AAAA\r\n"):
         results = await asyncio.gather(
-            *(post(target.guarded, body, extra) for _ in range(target.count(8, 2))), return_exceptions=True
+            *(post(target.http, body, extra) for _ in range(target.count(8, 2))), return_exceptions=True
         )
         for found in results:
             if not isinstance(found, OSError | Unanswered):
@@ -77,9 +71,7 @@ async def forged_json(target: Target) -> None:
 
 async def guessed_passwords(target: Target) -> None:
     """500 connections that guess passwords, under one name and under many; the owner of the name still gets in."""
-    place = target.login
-    if place is None:
-        return
+    place = target.ws
     end = time.monotonic() + max(2.0, 10 * target.scale)
     statuses: dict[int, int] = {}
 

@@ -72,7 +72,7 @@ async def many_pings(target: Target) -> None:
     async def one() -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             async with opened(target.ws) as (reader, writer):
-                await send(writer, handshake() + pings)
+                await send(writer, handshake(path=target.ws.path) + pings)
                 async with asyncio.timeout(10):
                     await reader.read(4096)
                     await asyncio.sleep(1)

@@ -27,7 +27,6 @@ from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.testing.signing import legacy_transaction
-from tests.abuse.abuse import place
 from tests.abuse.peer_target import (
     Target,
     expect,
@@ -41,7 +40,7 @@ from tests.abuse.peer_target import (
     served,
 )
 from tests.abuse.raw_peer import ETH, HELLO, PATIENCE_S, dialled, greeted, hello, is_closed, joined, new_key, shaken
-from tests.abuse.target import Unanswered
+from tests.abuse.target import Place, Unanswered
 
 MEMORY_LIMIT_MB = 200
 LATE_LIMIT_S = 1
@@ -475,7 +474,7 @@ def flat(group: BaseExceptionGroup[Exception]) -> list[BaseException]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--enode", type=Enode.parse, required=True)
-    parser.add_argument("--http", type=place, default=("127.0.0.1", 8545))
+    parser.add_argument("--http", type=Place.parse, default=Place("127.0.0.1", 8545))
     parser.add_argument("--pid", type=int)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--period", type=int, default=1)

@@ -16,8 +16,8 @@ from ophion.native import wire
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from tests.abuse.raw_peer import ETH, RawPeer, joined
+from tests.abuse.target import Place, answer, ask, expect, opened
 from tests.abuse.target import Target as Ports
-from tests.abuse.target import Unanswered, answer, ask, opened
 
 SERVED_LIMIT_S = 1.0
 CUT_OFF_LIMIT_S = 90.0
@@ -29,7 +29,7 @@ class Target:
     """A node under attack."""
 
     enode: Enode
-    http: tuple[str, int]
+    http: Place
     pid: int | None = None
     scale: float = 1.0
     period_s: int = 1
@@ -46,11 +46,6 @@ class Target:
             return 0.0
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
-
-def expect(truth: bool, what: str) -> None:
-    if not truth:
-        raise Unanswered(what)
 
 
 # --- honest peers --------------------------------------------------------------------------------

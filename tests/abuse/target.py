@@ -7,12 +7,16 @@ import base64
 import contextlib
 import json
 import resource
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
+
+from ophion.primitives.enode import Enode
 
 ANSWER_LIMIT_S = 40.0
-HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
+HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
 DEV_CHAIN = "0x7e2"
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -22,19 +26,38 @@ class Unanswered(Exception):
     """An attack was neither answered nor cut off as it should be."""
 
 
+class Place(NamedTuple):
+    """Where a service listens."""
+
+    host: str
+    port: int
+    path: bytes = b"/"
+    """Where it takes requests; a gateway has it elsewhere."""
+    is_encrypted: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """HOST:PORT"""
+        host, _, port = text.rpartition(":")
+        return cls(host or "127.0.0.1", int(port))
+
+    @property
+    def url(self) -> str:
+        return f"http{'s' if self.is_encrypted else ''}://{self.host}:{self.port}{self.path.decode()}"
+
+
 @dataclass
 class Target:
     """Where the services of a node are. Attacks on services that are not there are left out."""
 
-    http: tuple[str, int]
-    ws: tuple[str, int]
-    graphql: tuple[str, int] | None = None
-    metrics: tuple[str, int] | None = None
-    guarded: tuple[str, int] | None = None
-    """JSON-RPC of a second node, which asks for tokens signed with `secret`."""
+    http: Place
+    ws: Place
+    graphql: Place | None = None
+    metrics: Place | None = None
     secret: bytes = b""
-    login: tuple[str, int] | None = None
-    """Where users of that node log in."""
+    """What tokens are signed with, where the node asks for them."""
+    enode: Enode | None = None
+    """Where its peers come to."""
     scale: float = 1.0
 
     def count(self, full: int, least: int = 4) -> int:
@@ -56,9 +79,19 @@ def allow_many_sockets() -> None:
 # --- HTTP ----------------------------------------------------------------------------------------
 
 
+@cache
+def careless() -> ssl.SSLContext:
+    """TLS with whoever is there: attackers do not look at certificates."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
 @contextlib.asynccontextmanager
-async def opened(place: tuple[str, int]) -> AsyncIterator[Streams]:
-    reader, writer = await asyncio.wait_for(asyncio.open_connection(*place, limit=2**26), ANSWER_LIMIT_S)
+async def opened(place: Place) -> AsyncIterator[Streams]:
+    encrypted = careless() if place.is_encrypted else None
+    opening = asyncio.open_connection(place.host, place.port, limit=2**26, ssl=encrypted)
+    reader, writer = await asyncio.wait_for(opening, ANSWER_LIMIT_S)
     try:
         yield reader, writer
     finally:
@@ -93,8 +126,8 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     return b"".join(parts)
 
 
-def request(body: bytes, extra: bytes = b"") -> bytes:
-    return HEAD % (extra, len(body)) + body
+def request(body: bytes, extra: bytes = b"", path: bytes = b"/") -> bytes:
+    return HEAD % (path, extra, len(body)) + body
 
 
 async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
@@ -104,9 +137,9 @@ async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
         await writer.drain()
 
 
-async def post(place: tuple[str, int], body: bytes, extra: bytes = b"") -> tuple[int, bytes]:
+async def post(place: Place, body: bytes, extra: bytes = b"") -> tuple[int, bytes]:
     async with opened(place) as (reader, writer):
-        sending = asyncio.create_task(send(writer, request(body, extra)))
+        sending = asyncio.create_task(send(writer, request(body, extra, place.path)))
         try:
             return await answer(reader)
         finally:
@@ -130,10 +163,10 @@ def code(body: bytes) -> int | None:
 # --- WebSocket -----------------------------------------------------------------------------------
 
 
-def handshake(extra: bytes = b"") -> bytes:
+def handshake(extra: bytes = b"", path: bytes = b"/") -> bytes:
     key = base64.b64encode(bytes(16))
     return (
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Key: " + key + b"\r\nSec-WebSocket-Version: 13\r\n" + extra + b"\r\n"
     )
 
@@ -141,7 +174,7 @@ def handshake(extra: bytes = b"") -> bytes:
 @contextlib.asynccontextmanager
 async def websocket(target: Target) -> AsyncIterator[Streams]:
     async with opened(target.ws) as (reader, writer):
-        writer.write(handshake())
+        writer.write(handshake(path=target.ws.path))
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), ANSWER_LIMIT_S)
         expect(b" 101 " in head, f"no WebSocket: {head[:60]!r}")
         yield reader, writer

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Iterator
 
 import pytest
 
-from ophion.testing.process import NodeProcess
 from tests.abuse import abuse
-from tests.abuse.target import Target
 
 SCALE = 0.02
 LIMITS = abuse.Limits(p99_s=math.inf, worst_s=math.inf, rest_share=math.inf)
+FEW = ("--rpc-http-max-active-connections=80", "--rpc-ws-max-active-connections=60")
+"""Low enough to be reached at a small scale."""
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NodeProcess, NodeProcess]]:
-    # low enough to be reached at a small scale
-    few = ("--rpc-http-max-active-connections=80", "--rpc-ws-max-active-connections=60")
-    with abuse.nodes(tmp_path_factory.mktemp("abuse"), *few) as running:
-        yield running
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[abuse.Stage]:
+    with contextlib.closing(abuse.Stage(tmp_path_factory.mktemp("abuse"), SCALE, *FEW)) as opened:
+        yield opened
 
 
-@pytest.fixture(scope="module")
-def target(nodes: tuple[NodeProcess, NodeProcess]) -> Target:
-    return abuse.target_of(*nodes, SCALE)
+ELSEWHERE = {
+    f"peers.{name}" for name in ("wrong_handshakes", "half_open", "large_frames", "flooded_door", "packet_flood")
+}
+"""In their short form: test_hostile_peers.py."""
+NAMES = [attack.name for attack in abuse.ATTACKS if attack.name not in ELSEWHERE]
 
 
-@pytest.mark.parametrize("name", [attack.__name__ for attack in abuse.ATTACKS])
-def test_a_node_stands(name: str, nodes: tuple[NodeProcess, NodeProcess], target: Target) -> None:
-    assert asyncio.run(abuse.run(target, nodes[0].pid, [name], 0.0, LIMITS, nodes[1].pid)) == []
-    assert all(node.is_running for node in nodes)
-
-
-def test_the_nodes_have_said_what_they_did(nodes: tuple[NodeProcess, NodeProcess]) -> None:
-    for node in nodes:
-        assert "Traceback" not in node.output()
-        assert node.stop() == 0
+@pytest.mark.parametrize("name", NAMES)
+def test_a_node_stands(name: str, stage: abuse.Stage) -> None:
+    (row,) = asyncio.run(abuse.run(stage, [name], 0.0, LIMITS))
+    assert row.failures == []

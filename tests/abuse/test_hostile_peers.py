@@ -10,6 +10,7 @@ import pytest
 from ophion.primitives.enode import Enode
 from ophion.testing.process import NodeProcess
 from tests.abuse import hostile_peers, peer_target
+from tests.abuse.target import Place
 from tests.conftest import ROOT
 
 EXAMPLE = ROOT / "examples" / "ibft2"
@@ -42,7 +43,7 @@ def test_a_node_stands(name: str, node: NodeProcess, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(peer_target, "SERVED_LIMIT_S", 20.0)
     monkeypatch.setattr(hostile_peers, "LATE_LIMIT_S", 20)
     enode = Enode.parse(node.rpc("net_enode"))
-    target = hostile_peers.Target(enode, ("127.0.0.1", node.ports["json-rpc"]), node.pid, scale=0.01)
+    target = hostile_peers.Target(enode, Place("127.0.0.1", node.ports["json-rpc"]), node.pid, scale=0.01)
     assert asyncio.run(hostile_peers.run(target, [name])) == []
     assert node.is_running
 

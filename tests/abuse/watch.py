@@ -1,4 +1,4 @@
-"""An honest client beside an attack, and the memory of the node: python -m tests.abuse.watch HOST PORT PID [HEADER]
+"""An honest client beside an attack, and the memory of the node: python -m tests.abuse.watch URL PID [HEADER]
 
 A process of its own, so that what the attacker is busy with does not count as the node's time. It asks for the block
 number every few milliseconds, in turns over a connection that it keeps and over a new one, and looks at the memory of
@@ -15,15 +15,17 @@ import contextlib
 import json
 import select
 import socket
+import ssl
 import sys
 import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from subprocess import PIPE, Popen
+from urllib.parse import urlsplit
 
 BODY = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
-HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
+HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
 PAUSE_S = 0.01
 LIMIT_S = 20.0
 MEMORY_PAUSE_S = 0.02
@@ -63,9 +65,9 @@ def loop_seconds(pid: int) -> float:
 class Watcher:
     """The honest client, from the side of the attacker."""
 
-    def __init__(self, place: tuple[str, int], pid: int | None, header: bytes = b"") -> None:
+    def __init__(self, url: str, pid: int | None, header: bytes = b"") -> None:
         """`header`: a further line of its requests."""
-        command = [sys.executable, "-m", "tests.abuse.watch", place[0], str(place[1]), str(pid or 0), header.decode()]
+        command = [sys.executable, "-m", "tests.abuse.watch", url, str(pid or 0), header.decode()]
         self._process = Popen(command, stdin=PIPE, stdout=PIPE, text=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -87,9 +89,14 @@ class Watcher:
 
 
 class _Client:
-    def __init__(self, place: tuple[str, int], header: bytes) -> None:
-        self._place = place
-        self._request = HEAD % (header, len(BODY)) + BODY
+    def __init__(self, url: str, header: bytes) -> None:
+        parts = urlsplit(url)
+        self._place = (parts.hostname or "", parts.port or 0)
+        self._tls: ssl.SSLContext | None = None
+        if parts.scheme == "https":
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+        self._request = HEAD % (parts.path.encode(), header, len(BODY)) + BODY
         self._kept: socket.socket | None = None
         self._turn = 0
 
@@ -114,11 +121,17 @@ class _Client:
     def _connected(self) -> socket.socket:
         connection = socket.create_connection(self._place, LIMIT_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
+        return connection if self._tls is None else self._tls.wrap_socket(connection)
 
     def _answered(self, connection: socket.socket) -> bool:
         connection.sendall(self._request)
-        return b'"result"' in connection.recv(4096)
+        answer = b""
+        while more := connection.recv(4096):
+            answer += more
+            head, end, body = answer.partition(b"\r\n\r\n")
+            if end and len(body) >= int(head.lower().partition(b"content-length: ")[2].split(b"\r")[0] or 0):
+                return b'"result"' in body
+        return False
 
 
 def _watch_memory(pid: int, peak: list[float]) -> None:
@@ -134,8 +147,8 @@ def _percentile(times: list[float]) -> tuple[float, float]:
     return (times[int(len(times) * 0.99)], times[-1]) if times else (LIMIT_S, LIMIT_S)
 
 
-def main(host: str, port: int, pid: int, header: str = "") -> None:
-    client, lost, peak = _Client((host, port), header.encode()), 0, [0.0]
+def main(url: str, pid: int, header: str = "") -> None:
+    client, lost, peak = _Client(url, header.encode()), 0, [0.0]
     times, busy = list[float](), list[float]()
     if pid:
         threading.Thread(target=_watch_memory, args=(pid, peak), daemon=True).start()
@@ -155,4 +168,4 @@ def main(host: str, port: int, pid: int, header: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])
+    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -2,11 +2,11 @@
 
     python -m tests.fuzz.running_node [--seconds=600] [--seed=1] [--only=http_bytes ...]
 
-Starts a node with every method and every service, and sends it for so long each: bytes that are almost HTTP, frames
-that are almost WebSocket, bodies that are almost requests of methods there are. Nothing of it may end in an internal
-error, in a traceback or an error line of the log, in a turn of the event loop above 100 ms, or in a node that does not
-stop in order. What a turn takes is seen from outside: an honest client asks all the time (tests/abuse/watch.py), and
-for how long the loop was at work until it was answered is noted.
+Starts nodes with every method and every service, and sends each for so long: bytes that are almost HTTP, frames that
+are almost WebSocket, bodies that are almost requests of methods there are. Nothing of it may end in an internal error,
+in a traceback or an error line of the log, in a turn of the event loop above 100 ms, or in a node that does not stop in
+order. A turn is what the thread of the loop had of the processor in it (loop_turns.py); what ran in the longest one is
+printed. How long an honest client waits beside it, by the clock (tests/abuse/watch.py), says how busy the machine was.
 
 Each case follows from a seed and its number. What was sent last is printed when something is found.
 """
@@ -26,9 +26,9 @@ from pathlib import Path
 from random import Random
 
 from ophion.testing.process import NodeProcess
-from tests.abuse.target import Target, allow_many_sockets
-from tests.abuse.watch import Watcher, memory_mb
-from tests.fuzz import http_bytes, json_bodies, websocket_frames
+from tests.abuse.target import Place, Target, allow_many_sockets
+from tests.abuse.watch import Watcher
+from tests.fuzz import http_bytes, json_bodies, loop_turns, websocket_frames
 from tests.fuzz.finding import Finding
 
 CLIENTS = 6
@@ -62,9 +62,11 @@ class Report:
     cases: int = 0
     findings: list[str] = field(default_factory=list)
     turn_s: float = 0.0
-    """The longest time the loop was at work before an honest client had its answer."""
+    """The longest turn of the loop, in time of its thread."""
+    doing: list[str] = field(default_factory=list)
+    """What ran in it, if it was long."""
     wait_s: float = 0.0
-    """The longest time it had to wait, by the clock."""
+    """The longest time an honest client had to wait, by the clock."""
     peak_mb: float = 0.0
     recent: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=24))
 
@@ -80,11 +82,12 @@ class Report:
             f"{self.kind:18} {self.cases:9,} cases   longest turn {self.turn_s * 1000:4.0f} ms"
             f"   longest wait {self.wait_s * 1000:5.0f} ms   memory peak {self.peak_mb:4.0f} MB"
             f"   {'; '.join(self.findings) or 'nothing found'}"
-        )
+        ) + "".join(f"\n    in the longest turn: {one}" for one in self.doing)
 
 
-async def fuzzed(kind: str, target: Target, node: NodeProcess, seconds: float, seed: int, times: bool) -> Report:
-    """One kind of input for so long; `times`: whether the length of turns is judged."""
+async def fuzzed(kind: str, node: NodeProcess, seconds: float, seed: int, longest_s: float = LONGEST_TURN_S) -> Report:
+    """One kind of input for so long, and no turn longer than `longest_s`."""
+    target = target_of(node)
     report, end = Report(kind), time.monotonic() + seconds
     numbers = iter(range(sys.maxsize))
 
@@ -107,19 +110,20 @@ async def fuzzed(kind: str, target: Target, node: NodeProcess, seconds: float, s
         while True:
             await asyncio.sleep(LOOK_S)
             seen = watcher.report()
-            report.turn_s, report.wait_s = max(report.turn_s, seen.busy_worst_s), max(report.wait_s, seen.worst_s)
+            report.turn_s, report.doing = loop_turns.longest(turns_of(node))
+            report.wait_s = max(report.wait_s, seen.worst_s)
             report.peak_mb = max(report.peak_mb, seen.peak_mb)
             if seen.lost:
                 report.find("an honest client had no answer")
-            if times and seen.busy_worst_s > LONGEST_TURN_S:
-                report.find(f"the loop was at work for {seen.busy_worst_s * 1000:.0f} ms")
+            if report.turn_s > longest_s:
+                report.find(f"a turn of the loop took {report.turn_s * 1000:.0f} ms: {report.doing}")
             if seen.peak_mb > PEAK_MB:
                 report.find(f"{seen.peak_mb:.0f} MB")
             new, seen_of_log = node.output()[seen_of_log:], len(node.output())
             if any(word in new for word in TROUBLE):
                 report.find("the log:\n" + new[-3000:])
 
-    with contextlib.closing(Watcher(target.http, node.pid)) as watcher:
+    with contextlib.closing(Watcher(target.http.url, node.pid)) as watcher:
         looking = asyncio.create_task(look(watcher))
         await asyncio.gather(*(client() for _ in range(CLIENTS)))
         await asyncio.sleep(2 * LOOK_S)
@@ -132,8 +136,19 @@ async def fuzzed(kind: str, target: Target, node: NodeProcess, seconds: float, s
 
 
 def target_of(node: NodeProcess) -> Target:
-    places = {name: (HOST, port) for name, port in node.ports.items()}
+    places = {name: Place(HOST, port) for name, port in node.ports.items()}
     return Target(places["json-rpc"], places["ws-rpc"], places.get("graphql-http"), places.get("metrics"))
+
+
+def watched_node(folder: Path) -> NodeProcess:
+    """A node that notes the turns of its loop."""
+    path = folder / "node"
+    launcher = (sys.executable, "-m", "tests.fuzz.loop_turns", str(path.with_name("turns")))
+    return NodeProcess(path, *NODE, command=("dev",), launcher=launcher)
+
+
+def turns_of(node: NodeProcess) -> Path:
+    return node.data_path.with_name("turns")
 
 
 def main() -> int:
@@ -145,18 +160,16 @@ def main() -> int:
     allow_many_sockets()
     reports = []
     print(f"seed {chosen.seed}", flush=True)
-    with tempfile.TemporaryDirectory() as folder, NodeProcess(Path(folder) / "node", *NODE, command=("dev",)) as node:
-        idle = memory_mb(node.pid)
-        for kind in chosen.only or CASES:
-            report = asyncio.run(fuzzed(kind, target_of(node), node, chosen.seconds, chosen.seed, True))
+    for kind in chosen.only or CASES:
+        with tempfile.TemporaryDirectory() as folder, watched_node(Path(folder)) as node:
+            report = asyncio.run(fuzzed(kind, node, chosen.seconds, chosen.seed))
+            if node.is_running and node.stop():
+                report.find("the node did not stop in order:\n" + node.output()[-3000:])
             print(report, flush=True)
             reports.append(report)
-        if node.is_running:
-            time.sleep(10)
-            print(f"memory {memory_mb(node.pid):.0f} MB after ten seconds, {idle:.0f} MB before it all")
-            if node.stop():
-                reports[-1].find("the node did not stop in order:\n" + node.output()[-3000:])
-    return 1 if any(report.findings for report in reports) else 0
+    found = [report.kind for report in reports if report.findings]
+    print(f"FOUND SOMETHING: {', '.join(found)}" if found else "nothing found")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

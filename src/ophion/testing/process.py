@@ -66,9 +66,11 @@ class NodeProcess:
         command: Sequence[str] = (),
         has_http: bool = True,
         clock_ahead_s: float = 0.0,
+        launcher: Sequence[str] = COMMAND,
     ) -> None:
+        """`launcher` runs the command in place of the usual one, and knows more about it then."""
         self.data_path = data_path
-        self._launcher = COMMAND if not clock_ahead_s else (sys.executable, "-c", _WRONG_CLOCK % clock_ahead_s)
+        self._launcher = launcher if not clock_ahead_s else (sys.executable, "-c", _WRONG_CLOCK % clock_ahead_s)
         self.log = data_path.with_name(data_path.name + ".log")
         self._arguments = [
             *command,

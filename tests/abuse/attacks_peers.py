@@ -1,0 +1,77 @@
+"""Attacks on the port for peers, of whom most need not even have a key; the honest client beside them asks over HTTP.
+
+What peers can do once they are let in is tried by hostile_peers.py, on blocks and honest peers. Here it is those who
+knock: they must not cost clients anything either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+
+from ophion.native import wire
+from tests.abuse import hostile_peers, peer_target
+from tests.abuse.raw_peer import dialled, is_closed, new_key
+from tests.abuse.target import Target, Unanswered, expect
+
+PeerAttack = Callable[[peer_target.Target], Awaitable[None]]
+
+
+async def slow_handshakes(target: peer_target.Target) -> None:
+    """500 handshakes by the book, byte by byte."""
+
+    async def one(_: int) -> None:
+        auth = wire.Handshake.initiate(
+            new_key().secret(), target.enode.node_id, os.urandom(wire.HANDSHAKE_ENTROPY)
+        ).auth
+        async with dialled(target.enode) as (reader, writer):
+            dripping = asyncio.create_task(drip(writer, auth))
+            try:
+                expect(await is_closed(reader), "still open")
+            finally:
+                dripping.cancel()
+
+    await peer_target.in_turns(target.count(500, 20), one, width=target.count(500, 20))
+
+
+async def drip(writer: asyncio.StreamWriter, data: bytes) -> None:
+    with contextlib.suppress(ConnectionError):
+        for place in range(len(data)):
+            writer.write(data[place : place + 1])
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+
+def watched(attack: PeerAttack) -> Callable[[Target], Awaitable[None]]:
+    """An attack of peers as one of this table."""
+
+    async def run(target: Target) -> None:
+        assert target.enode is not None
+        peers = peer_target.Target(target.enode, target.http, None, target.scale)
+        try:
+            await attack(peers)
+        except* (Unanswered, OSError, EOFError, TimeoutError) as group:
+            peers.failures += [f"{type(error).__name__}: {error}" for error in hostile_peers.flat(group)]
+        if peers.failures:
+            raise Unanswered("; ".join(peers.failures[:3]))
+
+    run.__name__ = attack.__name__
+    run.__doc__ = attack.__doc__
+    return run
+
+
+ATTACKS = tuple(
+    map(
+        watched,
+        (
+            hostile_peers.wrong_handshakes,
+            hostile_peers.half_open,
+            slow_handshakes,
+            hostile_peers.large_frames,
+            hostile_peers.flooded_door,
+            hostile_peers.packet_flood,
+        ),
+    )
+)

@@ -1,0 +1,131 @@
+"""Attacks on handshakes of TLS; the honest client beside them makes new ones all the time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+from collections.abc import AsyncIterator
+
+from tests.abuse.target import ANSWER_LIMIT_S, Place, Streams, Target, answer, call, careless, expect, opened, post
+
+HOLD_S = 3.0
+
+
+def hello() -> bytes:
+    """The first message of an honest client."""
+    arriving, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = careless().wrap_bio(arriving, leaving)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return leaving.read()
+
+
+def bare(place: Place) -> contextlib.AbstractAsyncContextManager[Streams]:
+    """A connection to a port where TLS is spoken, which does not speak it."""
+    return opened(place._replace(is_encrypted=False))
+
+
+@contextlib.asynccontextmanager
+async def crowd(target: Target, count: int) -> AsyncIterator[list[Streams]]:
+    """Many of them, at both services; who is not let in any more has been refused."""
+    async with contextlib.AsyncExitStack() as held:
+        found = []
+        for number in range(count):
+            with contextlib.suppress(OSError):
+                found.append(await held.enter_async_context(bare(target.ws if number % 4 == 3 else target.http)))
+        yield found
+
+
+async def silent_handshakes(target: Target) -> None:
+    """2,000 connections that say nothing where a handshake should begin."""
+    async with crowd(target, target.count(2000, 20)):
+        await asyncio.sleep(HOLD_S)
+
+
+async def half_handshakes(target: Target) -> None:
+    """2,000 connections that send a part of their first message, or all of it, and do not go on."""
+    first = hello()
+    async with crowd(target, target.count(2000, 20)) as streams:
+        for number, (_, writer) in enumerate(streams):
+            writer.write(first[: (3, 60, len(first) - 1, len(first))[number % 4]])
+        await asyncio.sleep(HOLD_S)
+        status, _ = await post(target.http, call("eth_blockNumber"))
+        expect(status == 200, f"status {status} for an honest newcomer")
+
+
+async def slow_handshakes(target: Target) -> None:
+    """500 connections whose first message comes byte by byte."""
+    first = hello()
+    async with crowd(target, target.count(500, 10)) as streams:
+        for place in range(target.count(200, 40)):
+            for _, writer in streams:
+                if not writer.is_closing():
+                    writer.write(first[place : place + 1])
+            await asyncio.sleep(0.02)
+
+
+async def no_handshakes(target: Target) -> None:
+    """2,000 connections that speak HTTP, noise, or records that lie; each is closed."""
+    records = (
+        b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01\xff\xff" + os.urandom(20_000),
+        b"\x16\x03\x01\x00\x00" * 5000,
+        b"\x17\x03\x03\x40\x00" + bytes(16_384),
+        hello() + b"\x15\x03\x03\x00\x02\x01\x00" * 2000,
+        hello() + os.urandom(5000),
+        os.urandom(3000),
+    )
+
+    async def one(number: int) -> None:
+        with contextlib.suppress(OSError):
+            async with bare(target.ws if number % 4 == 3 else target.http) as (reader, writer):
+                writer.write(records[number % len(records)])
+                async with asyncio.timeout(ANSWER_LIMIT_S):
+                    while await reader.read(1 << 16):
+                        pass
+
+    todo = iter(range(target.count(2000, 28)))
+
+    async def some() -> None:
+        for number in todo:
+            await one(number)
+
+    await asyncio.gather(*(some() for _ in range(100)))
+
+
+async def many_handshakes(target: Target) -> None:
+    """2,000 whole handshakes by 100 clients, each with a request."""
+    todo = iter(range(target.count(2000, 40)))
+
+    async def newcomers() -> None:
+        for _ in todo:
+            with contextlib.suppress(OSError):
+                status, _ = await post(target.http, call("eth_blockNumber"))
+                expect(status in (200, 503, 0), f"status {status} for an honest newcomer")
+
+    await asyncio.gather(*(newcomers() for _ in range(100)))
+
+
+async def unread_secrets(target: Target) -> None:
+    """500 encrypted connections that ask for large answers and take nothing."""
+    asked = b"[" + b",".join([call("eth_getBlockByNumber", "0x0", True)] * 1000) + b"]"
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(asked)
+
+    async def one() -> None:
+        with contextlib.suppress(OSError):
+            async with opened(target.http) as (_, writer):
+                writer.transport.pause_reading()  # type: ignore[attr-defined]
+                for _ in range(8):
+                    writer.write(head + asked)
+                await asyncio.sleep(HOLD_S)
+
+    await asyncio.gather(*(one() for _ in range(target.count(500, 10))))
+    async with opened(target.http) as (reader, writer):
+        writer.write(head + asked)
+        status, _ = await answer(reader)
+        expect(status in (200, 503, 0), f"status {status} after it")
+
+
+ATTACKS = (silent_handshakes, half_handshakes, slow_handshakes, no_handshakes, many_handshakes, unread_secrets)

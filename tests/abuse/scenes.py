@@ -1,0 +1,228 @@
+"""What is attacked: nodes with everything on, with tokens, with TLS, with peers, and a gateway in front of a node.
+
+Each is started when the first attack on it comes, with default options, and has an honest client beside it (watch.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import bcrypt
+
+from ophion.gateway.site import Kind, Site, SiteNode
+from ophion.gateway.site import Place as Upstream
+from ophion.primitives.enode import Enode
+from ophion.testing.network import free_ports
+from ophion.testing.process import COMMAND, MINING, NodeProcess, environment
+from tests.abuse.attacks_tokens import PASSWORD, USER, token
+from tests.abuse.target import Place, Target
+from tests.abuse.watch import Watcher
+from tests.conftest import ROOT
+from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
+
+HOST = "127.0.0.1"
+SECRET = b"a shared secret of the abuse tests"
+DAY_S = 86_400
+PROXY_LIMIT_S = 20.0
+SERVICES = (
+    "--rpc-http-api=ETH,NET,WEB3,TRACE",
+    "--rpc-ws-enabled",
+    "--rpc-ws-port=0",
+    "--graphql-http-enabled",
+    "--graphql-http-port=0",
+    "--metrics-enabled",
+    "--metrics-port=0",
+    "--durable-commits=false",
+)
+VALIDATOR = ROOT / "examples" / "ibft2"
+
+
+class Process(Protocol):
+    """Something that runs and writes a log."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def is_running(self) -> bool: ...
+
+    def output(self) -> str: ...
+
+
+@dataclass
+class Scene:
+    """One of them, while it runs."""
+
+    target: Target
+    watcher: Watcher
+    pid: int | None
+    """Whose memory is looked at."""
+    processes: tuple[Process, ...] = ()
+    """Whose logs are."""
+    read: dict[int, int] = field(default_factory=dict)
+
+    def trouble(self) -> str | None:
+        """What the processes have come to since somebody last asked: the end, or a traceback in a log."""
+        for process in self.processes:
+            log = process.output()
+            new = log[self.read.get(process.pid, 0) :]
+            self.read[process.pid] = len(log)
+            at = new.find("Traceback")
+            if at >= 0 or not process.is_running:
+                told = new[-3000:] if at < 0 else new[max(0, at - 1000) : at + 4000]
+                return f"the {'node is gone' if at < 0 else 'log has a traceback'}:\n{told}"
+        return None
+
+
+@contextlib.contextmanager
+def watched(target: Target, pid: int | None, *processes: Process, header: bytes = b"") -> Iterator[Scene]:
+    with contextlib.closing(Watcher(target.http.url, pid, header)) as watcher:
+        yield Scene(target, watcher, pid, processes)
+
+
+def target_of(node: NodeProcess, scale: float, secret: bytes = b"", is_encrypted: bool = False) -> Target:
+    """The services of a node."""
+    graphql, metrics = node.ports.get("graphql-http"), node.ports.get("metrics")
+    return Target(
+        Place(HOST, node.ports["json-rpc"], is_encrypted=is_encrypted),
+        Place(HOST, node.ports["ws-rpc"], is_encrypted=is_encrypted),
+        None if graphql is None else Place(HOST, graphql),
+        None if metrics is None else Place(HOST, metrics),
+        secret,
+        scale=scale,
+    )
+
+
+@contextlib.contextmanager
+def open_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
+    """Everything on, and everybody may ask."""
+    with (
+        NodeProcess(folder / "open", *MINING, *SERVICES, *options) as node,
+        watched(target_of(node, scale), node.pid, node) as scene,
+    ):
+        yield scene
+
+
+@contextlib.contextmanager
+def guarded_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
+    """A node that asks for tokens; the honest client has one."""
+    secret, users = folder / "secret", folder / "users.toml"
+    secret.write_bytes(SECRET)
+    hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(10)).decode()
+    users.write_text(f'[Users.{USER}]\npassword = "{hashed}"\npermissions = ["*:*"]\n')
+    asking = (
+        "--network=dev",
+        "--rpc-http-authentication-enabled",
+        f"--rpc-http-authentication-jwt-public-key-file={secret}",
+        "--rpc-http-authentication-jwt-algorithm=HS256",
+        "--rpc-ws-enabled",
+        "--rpc-ws-port=0",
+        "--rpc-ws-authentication-enabled",
+        f"--rpc-ws-authentication-credentials-file={users}",
+    )
+    with NodeProcess(folder / "guarded", *asking, *options) as node:
+        target = target_of(node, scale, SECRET)
+        with watched(target, node.pid, node, header=token(target, time.time() + DAY_S)) as scene:
+            yield scene
+
+
+@contextlib.contextmanager
+def encrypted_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
+    """TLS on both services; the honest client speaks it too."""
+    store = pem_file(folder / "node.pem", *identity("node"))
+    tls = (
+        "--rpc-http-tls-enabled",
+        f"--rpc-http-tls-keystore-file={store}",
+        "--rpc-ws-ssl-enabled",
+        f"--rpc-ws-ssl-keystore-file={store}",
+    )
+    with (
+        NodeProcess(folder / "encrypted", *MINING, *SERVICES, *tls, *options) as node,
+        watched(target_of(node, scale, is_encrypted=True), node.pid, node) as scene,
+    ):
+        yield scene
+
+
+class Proxy:
+    """The gateway of a quickstart network, as a process."""
+
+    def __init__(self, folder: Path, node: NodeProcess) -> None:
+        kinds = {Kind.JSON_RPC: "json-rpc", Kind.WEBSOCKET: "ws-rpc", Kind.GRAPHQL: "graphql-http"}
+        places = {kind: Upstream(HOST, node.ports[name]) for kind, name in kinds.items()}
+        Site("abuse", None, (SiteNode("node", "rpc", places),)).write(folder / "site.json")
+        self._log = folder / "proxy.log"
+        (self.port,) = free_ports(1)
+        command = [*COMMAND, "quickstart", "proxy", f"--site={folder / 'site.json'}", f"--port={self.port}"]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, env=environment(), stdout=log, stderr=subprocess.STDOUT)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def output(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def wait(self) -> None:
+        """Until it listens."""
+        end = time.monotonic() + PROXY_LIMIT_S
+        while "listening" not in self.output():
+            if not self.is_running or time.monotonic() > end:
+                raise AssertionError(f"the proxy did not start:\n{self.output()}")
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait(PROXY_LIMIT_S)
+
+
+@contextlib.contextmanager
+def gateway(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
+    """The proxy of a quickstart network in front of a node: it is the proxy that must stand."""
+    with (
+        NodeProcess(folder / "behind", *MINING, *SERVICES, *options) as node,
+        contextlib.closing(Proxy(folder, node)) as proxy,
+    ):
+        proxy.wait()
+        target = Target(Place(HOST, proxy.port, b"/jsonrpc"), Place(HOST, proxy.port, b"/jsonws"), scale=scale)
+        with watched(target, proxy.pid, proxy, node) as scene:
+            yield scene
+
+
+@contextlib.contextmanager
+def validator(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
+    """A validator with a port for peers."""
+    peers = (
+        f"--genesis-file={VALIDATOR / 'genesis.json'}",
+        f"--node-private-key-file={VALIDATOR / 'key.priv'}",
+        "--p2p-enabled",
+        f"--p2p-interface={HOST}",
+        "--p2p-port=0",
+        "--bootnodes",
+    )
+    with NodeProcess(folder / "validator", *peers, *SERVICES, *options) as node:
+        target = target_of(node, scale)
+        target.enode = Enode.parse(node.rpc("net_enode"))
+        with watched(target, node.pid, node) as scene:
+            yield scene
+
+
+Opening = Callable[..., contextlib.AbstractContextManager[Scene]]
+OPEN, TOKENS, TLS, GATEWAY, PEERS = "open", "tokens", "tls", "gateway", "peers"
+SCENES: dict[str, Opening] = {
+    OPEN: open_node,
+    TOKENS: guarded_node,
+    TLS: encrypted_node,
+    GATEWAY: gateway,
+    PEERS: validator,
+}
