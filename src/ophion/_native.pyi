@@ -40,7 +40,8 @@ def keep_freed(most_bytes: int, /) -> None:
     """Let each heap keep so much of what was freed; what is larger goes back at once."""
 
 def note_heap() -> None:
-    """Called by a thread that is there to stay: what is free at the end of its heap can be given back then."""
+    """Called by a thread that is there to stay: what is free at the end of its heap can be given back then, and objects
+    that it makes lie in that heap instead of among those of other threads."""
 
 def give_back() -> None:
     """Return to the system what the allocator keeps. Releases the interpreter."""
