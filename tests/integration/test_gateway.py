@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -393,6 +394,31 @@ def test_who_goes_away_stops_the_work_behind() -> None:
         asyncio.run_coroutine_threadsafe(asyncio.wait_for(gone.wait(), 10), node.loop).result(15)
 
 
+def test_who_breaks_off_while_nothing_is_read_stops_the_work_behind() -> None:
+    left = 0
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal left
+        await request_of(reader)
+        try:
+            await reader.read()
+        finally:
+            left += 1
+
+    with Upstream(wait) as node, Gateway(site(json_rpc=node.port)) as gateway:
+        client = gateway.socket()
+        client.sendall(b"POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}" * 20)
+        while node.connections < 8:
+            time.sleep(0.01)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        deadline = time.monotonic() + 20
+        while left < 8 and time.monotonic() < deadline:
+            gateway.loop.call_soon_threadsafe(lambda: [one.tick(0.0) for one in gateway.service.places])
+            time.sleep(0.05)
+        assert left == node.connections == 8, "requests that were not begun are not begun for nobody"
+
+
 # --- nothing else can be reached -----------------------------------------------------------------
 
 
@@ -490,13 +516,16 @@ def test_long_answers_that_nobody_reads_are_counted() -> None:
             client.close()
 
 
+HANDSHAKE = (
+    b"GET /jsonws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+
+
 def opened(gateway: Gateway) -> socket.socket:
     """A WebSocket without a library, which reads nothing by itself."""
     client = gateway.socket()
-    client.sendall(
-        b"GET /jsonws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-    )
+    client.sendall(HANDSHAKE)
     assert client.recv(13) == b"HTTP/1.1 101 "
     return client
 
@@ -568,3 +597,31 @@ def test_both_ends_of_a_socket_go_together() -> None:
         other.close()
         asyncio.run_coroutine_threadsafe(asyncio.wait_for(ended.wait(), 10), node.loop).result(15)
         assert len(gateway.service.places) == 0
+
+
+def test_a_crowd_that_wants_sockets_gets_them_a_few_at_a_time() -> None:
+    waiting = 0
+    go_on = asyncio.Event()
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal waiting
+        await request_of(reader)
+        waiting += 1
+        await go_on.wait()
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        await reader.read(10)
+
+    with Upstream(slow) as node, Gateway(site(websocket=node.port)) as gateway:
+        clients = [gateway.socket() for _ in range(100)]
+        for client in clients:
+            client.sendall(HANDSHAKE)
+        while waiting < 32:
+            time.sleep(0.01)
+        for gone in clients[20:30]:
+            gone.close()
+        assert gateway.ask("GET", "/")[0] == 200, "somebody with a usual request passes them"
+        assert waiting <= 42
+        node.loop.call_soon_threadsafe(go_on.set)
+        for client in clients[:20] + clients[30:]:
+            assert client.recv(13) == b"HTTP/1.1 101 "
+            client.close()

@@ -16,7 +16,7 @@ failures     the answers when that does not work: 404, 502, 503, 504, in the lan
 heads        heads of requests and answers as they are passed on
 upstream     kept connections to one service, requests that wait for one
 answer       an answer on its way from a service: whole, or piece by piece with back-pressure
-tunnel       one WebSocket, after its handshake
+tunnel       one WebSocket, after its handshake       flow         its bytes, one way, in turn
 connection   one client
 front        the files of the page
 service      the port                                 process      the same as a process of its own

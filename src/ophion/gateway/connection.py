@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from ophion.gateway.heads import handshake, target_of
 from ophion.gateway.paths import Passage, Paths
-from ophion.gateway.tunnel import Tunnel
+from ophion.gateway.tunnel import Openings, Tunnel
 from ophion.gateway.upstream import UpstreamConnection
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
@@ -23,14 +23,24 @@ from ophion.rpc.transport.http.reader import RequestReader
 from ophion.rpc.transport.places import BUSY
 
 _MOST_AT_WORK: Final = 8
+_PASSAGE_S: Final = 200e-6
+"""What a request that goes to a node costs beside its reading: it is sent on, and an answer comes back, when nobody
+measures it. It is counted where it begins, so that a crowd begins no more than it is given time for."""
 
 
 class GatewayConnection(HttpConnection):
     """One client."""
 
-    def __init__(self, policy: HttpPolicy, paths: Paths, hand_over: Callable[[HttpConnection, Tunnel], None]) -> None:
+    def __init__(
+        self,
+        policy: HttpPolicy,
+        paths: Paths,
+        hand_over: Callable[[HttpConnection, Tunnel], None],
+        openings: Openings,
+    ) -> None:
         """`hand_over` gives the place of this connection to a tunnel."""
         super().__init__(policy)
+        self._openings = openings
         self._paths = paths
         self._hand_over = hand_over
         self._is_handed_over = False
@@ -123,6 +133,8 @@ class GatewayConnection(HttpConnection):
             self._work_with(way)
             if reader.is_usual(target_of(request.path, request.query)):
                 self._learnable_size = len(request.body)
+        self._turns.spend(_PASSAGE_S)
+        self._share.note(_PASSAGE_S, perf_counter())
         return cast(Result, way.handle(request.body, self))
 
     def on_upgrade(self, rest: bytes) -> bool:
@@ -142,7 +154,8 @@ class GatewayConnection(HttpConnection):
             handshake(target_of(b"/", request.query), upstream.host, request.headers),
             rest,
             self._policy.closed,  # type: ignore[arg-type]  # whoever has the place leaves it
-            self._policy.commons.budget,
+            self._policy.commons,
+            self._openings,
             self._policy.limits.write_timeout_s,
         )
         self.is_ending, self._is_plain, self._is_handed_over = True, False, True

@@ -10,7 +10,7 @@ from typing import Final
 from ophion.gateway.connection import GatewayConnection
 from ophion.gateway.paths import Page, Paths
 from ophion.gateway.site import Site
-from ophion.gateway.tunnel import Tunnel
+from ophion.gateway.tunnel import Openings, Tunnel
 from ophion.rpc.transport.access import HostList
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.connection import HttpConnection
@@ -61,7 +61,8 @@ class GatewayService(Listener[HttpConnection | Tunnel]):
             self.places.leave,
             commons=self._commons,
         )
-        return paths, lambda: GatewayConnection(policy, paths, self._hand_over)
+        openings = Openings()
+        return paths, lambda: GatewayConnection(policy, paths, self._hand_over, openings)
 
     def _hand_over(self, connection: HttpConnection, tunnel: Tunnel) -> None:
         self.places.leave(connection)

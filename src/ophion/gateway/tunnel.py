@@ -2,10 +2,11 @@
 
     client <-> Tunnel <-> FarEnd <-> node
 
-The node speaks WebSocket with the client: it checks frames, pings, and closes. A tunnel sees to three things: only what
+The node speaks WebSocket with the client: it checks frames, pings, and closes. A tunnel sees to four things: only what
 the node has accepted with 101 becomes a tunnel, whatever else it answers is passed on and then the connection ends, so
 that nobody talks HTTP to the port behind; who does not read is not written to, and nothing is read for him at the other
-end; and when one end goes, so does the other.
+end; when one end goes, so does the other; and thousands of tunnels with much to say leave the loop to those who ask for
+little: bytes are passed on in turn (flow.py), and a few tunnels are opened at a time (`Openings`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from ophion.gateway.failures import failure
+from ophion.gateway.flow import Flow
 from ophion.gateway.upstream import CONNECT_S, Upstream, take_little
-from ophion.rpc.transport.budget import WORTH_NOTING, Budget
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.wire import Response, response_head
 from ophion.rpc.transport.places import BUSY
 
@@ -26,21 +28,51 @@ _MOST_HEAD_BYTES: Final = 16 * 1024
 _MOST_REFUSAL_BYTES: Final = 64 * 1024
 _HANDSHAKE_S: Final = 10.0
 _OPENED: Final = b"HTTP/1.1 101 "
+_MOST_OPENING: Final = 32
+"""A tunnel is as much work as some dozen usual requests until it stands."""
+
+
+class Openings:
+    """The tunnels that are being opened: some at a time, the others stand in line."""
+
+    def __init__(self, most: int = _MOST_OPENING) -> None:
+        self._most = most
+        self._under_way: set[Tunnel] = set()
+        self._line: dict[Tunnel, None] = {}
+
+    def begin(self, tunnel: Tunnel) -> None:
+        """One more, now or when its turn has come."""
+        if len(self._under_way) < self._most:
+            self._under_way.add(tunnel)
+            tunnel.open()
+        else:
+            self._line[tunnel] = None
+
+    def end(self, tunnel: Tunnel) -> None:
+        """It stands, or never will; saying so twice does no harm."""
+        self._line.pop(tunnel, None)
+        if tunnel in self._under_way:
+            self._under_way.remove(tunnel)
+            if self._line:
+                following = next(iter(self._line))
+                del self._line[following]
+                self.begin(following)
 
 
 class Tunnel(asyncio.Protocol):
     """The end of the client."""
 
     __slots__ = (
-        "_budget",
         "_closed",
+        "_commons",
         "_early",
         "_far",
+        "_flow",
         "_hello",
-        "_is_noted",
         "_is_over",
         "_is_paused",
         "_opening",
+        "_openings",
         "_transport",
         "_upstream",
         "_write_timeout_s",
@@ -55,7 +87,8 @@ class Tunnel(asyncio.Protocol):
         hello: bytes,
         early: bytes,
         closed: Callable[[Tunnel], None],
-        budget: Budget,
+        commons: Commons,
+        openings: Openings,
         write_timeout_s: float,
     ) -> None:
         """`hello` asks the node for a socket; `early` is what the client has sent behind its own."""
@@ -64,11 +97,13 @@ class Tunnel(asyncio.Protocol):
         self._hello = hello
         self._early = early
         self._closed = closed
-        self._budget = budget
+        self._commons = commons
+        self._openings = openings
         self._write_timeout_s = write_timeout_s
         self._far: FarEnd | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._is_paused = self._is_noted = self._is_over = False
+        self._flow = Flow(commons.turns, transport, self._to_the_node, self.weigh)
+        self._is_paused = self._is_over = False
         self.is_open = False
         """Whether the node has accepted."""
         self.quiet_s = 0.0
@@ -76,8 +111,12 @@ class Tunnel(asyncio.Protocol):
     def begin(self) -> None:
         """Ask the node; the client is not read from until it has answered."""
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
-        self._transport.pause_reading()
-        self._weigh()
+        self._flow.hold(True)
+        self.weigh()
+        self._openings.begin(self)
+
+    def open(self) -> None:
+        """The turn of this tunnel has come (`Openings`)."""
         self._opening = asyncio.get_running_loop().create_task(self._open(), name="open a tunnel")
 
     async def _open(self) -> None:
@@ -89,7 +128,7 @@ class Tunnel(asyncio.Protocol):
             self.refuse(502, self._upstream.problem(error))
 
     def _made(self) -> FarEnd:
-        self._far = FarEnd(self, self._hello)
+        self._far = FarEnd(self, self._hello, self._commons)
         self._hello = b""
         return self._far
 
@@ -99,11 +138,12 @@ class Tunnel(asyncio.Protocol):
         """The node has accepted: from here on bytes go both ways."""
         self.is_open, self.quiet_s = True, 0.0
         self._opening = None
+        self._openings.end(self)
         if self._early and self._far is not None:
             self._far.write(self._early)
         self._early = b""
-        self._set_reading(True)
-        self._weigh()
+        self._flow.hold(False)
+        self.weigh()
 
     def write(self, data: bytes) -> None:
         """Something for the client."""
@@ -121,20 +161,23 @@ class Tunnel(asyncio.Protocol):
 
     def hold(self, is_held: bool) -> None:
         """The node does not take what the client sends, or does again."""
-        self._set_reading(not is_held and self.is_open)
-        self._weigh()
+        self._flow.hold(is_held or not self.is_open)
+        self.weigh()
 
     def end(self) -> None:
         """The other end is gone; what has been written still leaves."""
         self._is_over = True
+        self._openings.end(self)
         self._transport.close()
 
     # --- called by the loop ----------------------------------------------------------------------
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_over = True
+        self._openings.end(self)
+        self._flow.end()
         self._closed(self)
-        self._budget.settle(self)
+        self._commons.budget.settle(self)
         self._early = b""
         if self._opening is not None:
             self._opening.cancel()
@@ -146,19 +189,23 @@ class Tunnel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._far is not None and self.is_open:
             self.quiet_s = 0.0
+            self._flow.receive(data)
+
+    def _to_the_node(self, data: bytes) -> None:
+        if self._far is not None:
             self._far.write(data)
 
     def pause_writing(self) -> None:
         self._is_paused, self.quiet_s = True, 0.0
         if self._far is not None:
             self._far.hold(True)
-        self._weigh()
+        self.weigh()
 
     def resume_writing(self) -> None:
         self._is_paused = False
         if self._far is not None:
             self._far.hold(False)
-        self._weigh()
+        self.weigh()
 
     # --- called by the service -------------------------------------------------------------------
 
@@ -186,35 +233,25 @@ class Tunnel(asyncio.Protocol):
         """The service stops."""
         self.end()
 
-    def _set_reading(self, wanted: bool) -> None:
-        if not self._transport.is_closing():
-            if wanted:
-                self._transport.resume_reading()
-            else:
-                self._transport.pause_reading()
-
-    def _weigh(self) -> None:
-        """Note what this tunnel holds; it is worth noting only where an end does not read."""
-        size = len(self._early) + len(self._hello)
+    def weigh(self) -> None:
+        """Note what this tunnel holds; it is worth noting only where an end does not read, or waits for its turn."""
+        size = len(self._early) + len(self._hello) + self._flow.held_bytes
         if not self._is_over:
-            size += self._transport.get_write_buffer_size() + (0 if self._far is None else self._far.unsent)
-        if size > WORTH_NOTING:
-            self._is_noted = True
-            self._budget.note(self, size)
-        elif self._is_noted:
-            self._is_noted = False
-            self._budget.settle(self)
+            size += self._transport.get_write_buffer_size() + (0 if self._far is None else self._far.held_bytes)
+        self._commons.budget.weigh(self, size)
 
 
 class FarEnd(asyncio.Protocol):
     """The end of the node."""
 
-    __slots__ = ("_head", "_hello", "_refused", "_transport", "_tunnel")
+    __slots__ = ("_commons", "_flow", "_head", "_hello", "_refused", "_transport", "_tunnel")
 
-    def __init__(self, tunnel: Tunnel, hello: bytes) -> None:
+    def __init__(self, tunnel: Tunnel, hello: bytes, commons: Commons) -> None:
         self._tunnel = tunnel
         self._hello = hello
+        self._commons = commons
         self._transport: asyncio.Transport | None = None
+        self._flow: Flow | None = None
         self._head = b""
         self._refused = 0
         """Bytes of an answer that was not the right one."""
@@ -223,10 +260,13 @@ class FarEnd(asyncio.Protocol):
         made = self._transport = cast(asyncio.Transport, transport)
         made.set_write_buffer_limits(_UNSENT_BYTES)
         take_little(made)
+        self._flow = Flow(self._commons.turns, made, self._tunnel.write, self._tunnel.weigh)
         made.write(self._hello)
         self._hello = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._flow is not None:
+            self._flow.flush()
         if self._tunnel.is_open or self._refused:
             self._tunnel.end()
         else:
@@ -234,8 +274,8 @@ class FarEnd(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         tunnel = self._tunnel
-        if tunnel.is_open:
-            tunnel.write(data)
+        if tunnel.is_open and self._flow is not None:
+            self._flow.receive(data)
             return
         if self._refused:
             self._pass_refusal(data)
@@ -263,22 +303,20 @@ class FarEnd(asyncio.Protocol):
             self._transport.write(data)
 
     @property
-    def unsent(self) -> int:
-        """Bytes that the node has not taken."""
-        transport = self._transport
-        return 0 if transport is None or transport.is_closing() else transport.get_write_buffer_size()
+    def held_bytes(self) -> int:
+        """What the node has not taken, and what it has sent and waits for its turn."""
+        transport, late = self._transport, 0 if self._flow is None else self._flow.held_bytes
+        return late if transport is None or transport.is_closing() else late + transport.get_write_buffer_size()
 
     def hold(self, is_held: bool) -> None:
         """The client does not take what the node sends, or does again."""
-        transport = self._transport
-        if transport is not None and not transport.is_closing():
-            if is_held:
-                transport.pause_reading()
-            else:
-                transport.resume_reading()
+        if self._flow is not None:
+            self._flow.hold(is_held)
 
     def end(self) -> None:
         """The client is gone."""
+        if self._flow is not None:
+            self._flow.end()
         if self._transport is not None:
             self._transport.abort()
 

@@ -46,6 +46,15 @@ class Budget:
         self.cut_off = 0
         """Connections that had to go so far."""
 
+    def weigh(self, holder: Holder, size: int, is_trusted: bool = True) -> bool:
+        """What a connection holds has changed: noted where it is worth it, and settled where it no longer is. Whether
+        something of it is noted now."""
+        if size > WORTH_NOTING:
+            self.note(holder, size, is_trusted)
+        elif holder in self._place:
+            self.settle(holder)
+        return size > WORTH_NOTING
+
     def note(self, holder: Holder, size: int, is_trusted: bool = True) -> None:
         """A connection holds so many bytes now. Somebody may have to go for it, this one only if nobody else can."""
         place = self._classes[(2 if size <= LITTLE else 0) + is_trusted]

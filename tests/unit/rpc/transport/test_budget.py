@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.rpc.transport.budget import LITTLE, Budget
+from ophion.rpc.transport.budget import LITTLE, WORTH_NOTING, Budget
 
 MUCH = 2 * LITTLE
 
@@ -50,6 +50,18 @@ def test_little_and_trusted_holders_go_last() -> None:
     budget.note(newcomer, 4 * MUCH + 1)
     assert newcomer.is_gone, "nobody else is left"
     assert budget.held == 0
+
+
+def test_a_few_bytes_are_not_worth_noting_and_settle_what_was() -> None:
+    budget, client = Budget(MUCH), Client()
+    assert not budget.weigh(client, WORTH_NOTING)
+    assert budget.held == 0
+    assert budget.weigh(client, WORTH_NOTING + 1)
+    assert budget.held == WORTH_NOTING + 1
+    budget.weigh(client, 1)
+    assert budget.held == 0
+    budget.weigh(client, MUCH + 1, is_trusted=False)
+    assert client.is_gone
 
 
 def test_a_client_that_holds_nothing_is_forgotten() -> None:

@@ -11,6 +11,7 @@ meanwhile. A client that does not read its answers is not read from either.
 from __future__ import annotations
 
 import asyncio
+import socket
 from time import perf_counter
 from typing import Final, cast
 
@@ -46,6 +47,8 @@ _STALLED_S: Final = 5.0
 """A request that has not moved for so long counts as no request when somebody else needs the place."""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
 """A single request of less than this is not worth noting while it is at work."""
+_TCP_INFO: Final = getattr(socket, "TCP_INFO", 0)
+_TCP_CLOSE: Final = 7
 _UNSENT_BYTES: Final = 8 * 1024
 """From here on what the socket does not take at once is noted; below it is hardly worth it."""
 
@@ -168,6 +171,9 @@ class HttpConnection(asyncio.Protocol):
 
     def tick(self, seconds: float) -> None:
         """Some time has passed: cut off whoever is too slow or has gone quiet."""
+        if not self._is_reading and has_gone(self._transport):
+            self._transport.abort()
+            return
         if (self._answers or self._rest) and not self._is_paused:
             return  # the client waits for us
         busy = self._in_message or self._is_paused or self.is_ending
@@ -376,13 +382,8 @@ class HttpConnection(asyncio.Protocol):
             size += self._reader.held_bytes
         if self._is_paused:
             size += self._transport.get_write_buffer_size()
-        budget = self._policy.commons.budget
-        if size > WORTH_NOTING:
-            self._is_noted = True
-            budget.note(self, size, self._session is not None and self._session.is_trusted)
-        elif self._is_noted:
-            self._is_noted = False
-            budget.settle(self)
+        is_trusted = self._session is not None and self._session.is_trusted
+        self._is_noted = self._policy.commons.budget.weigh(self, size, is_trusted)
 
     def _set_reading(self, wanted: bool) -> None:
         if wanted != self._is_reading and not self._transport.is_closing():
@@ -391,6 +392,17 @@ class HttpConnection(asyncio.Protocol):
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
+
+
+def has_gone(transport: asyncio.BaseTransport) -> bool:
+    """Whether the other end has broken the connection off: nobody is told while nothing is read or written."""
+    connection = transport.get_extra_info("socket")
+    if connection is None or not _TCP_INFO:
+        return False
+    try:
+        return bool(connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 1)[0] == _TCP_CLOSE)
+    except OSError:
+        return False
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:

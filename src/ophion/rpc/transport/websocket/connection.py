@@ -18,7 +18,6 @@ from typing import Final, cast
 
 from ophion.native.messages import FrameReader
 from ophion.rpc.transport.access import OriginList
-from ophion.rpc.transport.budget import WORTH_NOTING
 from ophion.rpc.transport.http.connection import HttpConnection, address_of
 from ophion.rpc.transport.http.policy import Application, HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.transport.http.wire import TEXT, Response, response_head
@@ -74,7 +73,6 @@ class WebSocketConnection(asyncio.Protocol):
         self._is_closed = False
         self._is_paused = False
         self._is_reading = True
-        self._is_noted = False
         self._controls = 0
         self._requests: dict[Pending[Complete], int] = {}
         self._pump: Pump | None = None
@@ -438,10 +436,5 @@ class WebSocketConnection(asyncio.Protocol):
             size += self._transport.get_write_buffer_size()
         if self._behind:
             size += sum(len(one) for one in self._behind if type(one) is bytes)
-        budget = self._policy.commons.budget
-        if size > WORTH_NOTING:
-            self._is_noted = True
-            budget.note(self, size, self._session is None or self._session.is_trusted)
-        elif self._is_noted:
-            self._is_noted = False
-            budget.settle(self)
+        is_trusted = self._session is None or self._session.is_trusted
+        self._policy.commons.budget.weigh(self, size, is_trusted)
