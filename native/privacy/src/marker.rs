@@ -5,6 +5,7 @@ use alloy_primitives::{Address, B256, TxKind, U256, keccak256};
 use alloy_rlp::{Encodable, Header};
 use ophion_primitives::errors::{Error, Result};
 use ophion_primitives::keys;
+use ophion_storage::chain::senders;
 use ophion_storage::store::{Marker, Snapshot};
 
 use crate::flexible;
@@ -30,7 +31,10 @@ pub fn signed_marker(
     (27 + u64::from(signature[64])).encode(&mut payload);
     U256::from_be_slice(&signature[..32]).encode(&mut payload);
     U256::from_be_slice(&signature[32..64]).encode(&mut payload);
-    Ok(listed(&payload))
+    let raw = listed(&payload);
+    // whoever signs need not work out from the signature who that was
+    senders::sender_of(keccak256(&raw), || Ok(Address::from_raw_public_key(&keys::public_key(&key))))?;
+    Ok(raw)
 }
 
 fn listed(payload: &[u8]) -> Vec<u8> {

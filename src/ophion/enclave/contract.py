@@ -100,11 +100,17 @@ class Enclave(Protocol):
         """Own public keys; the first is the default."""
 
     async def send(
-        self, payload: bytes, sender: bytes, to: Sequence[bytes] | None = None, group_id: bytes | None = None
+        self,
+        payload: bytes,
+        sender: bytes,
+        to: Sequence[bytes] | None = None,
+        group_id: bytes | None = None,
+        sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
         """Seal the RLP of a private transaction and hand it to recipients or a group; the 32-byte key.
 
-        It returns when the payload is durable here and delivered as `--privacy-delivery` says.
+        It returns when the payload is durable here and delivered as `--privacy-delivery` says. `sealed` is told the key
+        where it is known before that, for what can be prepared meanwhile.
         """
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:

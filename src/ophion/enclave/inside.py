@@ -106,33 +106,45 @@ class InnerEnclave:
     # --- Enclave ---------------------------------------------------------------------------------
 
     async def send(
-        self, payload: bytes, sender: bytes, to: Sequence[bytes] | None = None, group_id: bytes | None = None
+        self,
+        payload: bytes,
+        sender: bytes,
+        to: Sequence[bytes] | None = None,
+        group_id: bytes | None = None,
+        sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
         """Seal, store and deliver; see `Enclave.send`."""
-        return await self.send_text(b64encode(payload), sender, to, group_id)
+        return await self.send_text(b64encode(payload), sender, to, group_id, sealed)
 
     async def send_text(
-        self, text: bytes, sender: bytes, to: Sequence[bytes] | None = None, group_id: bytes | None = None
+        self,
+        text: bytes,
+        sender: bytes,
+        to: Sequence[bytes] | None = None,
+        group_id: bytes | None = None,
+        sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
         """As `send`, for the inner of the two layers of base64, which is what enclaves keep."""
         if len(text) > MOST_TEXT_BYTES:
             raise EnclaveError(f"a payload has at most {MOST_PAYLOAD_BYTES} bytes", "InvalidPayload")
         self._check_sender(sender)
-        record = self._group_of(sender, to, group_id)
-        members = record.members
+        group = self._group_of(sender, to, group_id)
+        members = group.members
         extras = tuple(key for key in self._settings.always_send_to if key not in members)
         recipients, others = members + extras, [key for key in members + extras if key not in self._own]
         self._delivery.check(others, Kind.PAYLOAD)
         try:
-            key, sealed = self.keyring.seal(
-                text, sender, recipients, len(members), record.id, self._entropy.token(_RANDOMNESS)
+            key, record = self.keyring.seal(
+                text, sender, recipients, len(members), group.id, self._entropy.token(_RANDOMNESS)
             )
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
-        parcel = Parcel(Label(Kind.PAYLOAD, key), sealed)
+        parcel = Parcel(Label(Kind.PAYLOAD, key), record)
         # both disks at the same time: until this returns there is no marker, and nobody misses what was lost
         pushed = self._delivery.start(parcel, others)
-        await self._intake.keep(key, sealed, recipients, record)
+        if sealed is not None:
+            sealed(key)
+        await self._intake.keep(key, record, recipients, group)
         await self._delivery.finish(parcel, pushed)
         return key
 

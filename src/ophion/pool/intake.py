@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from ophion.native.transactions import Transaction
 from ophion.runtime.decoding import Decoded, Decoding
 from ophion.runtime.prompt import Prompt
 
@@ -34,6 +35,8 @@ class Intake(Generic[A]):
         self._decoding = decoding
         self._admit = admit
         self._waiting: dict[int, Arrival[A]] = {}
+        self._ready: list[Arrival[A]] = []
+        self._ready_decoded: Decoded = []
         self._number = 0
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -54,14 +57,30 @@ class Intake(Generic[A]):
             arrival.waiter.fail(error)
         return waiter
 
+    def submit_decoded(self, transaction: Transaction, is_local: bool) -> asyncio.Future[A]:
+        """The same for one that the caller has decoded; those of one turn of the loop are admitted together."""
+        loop = asyncio.get_running_loop()
+        arrival = Arrival[A]((transaction.raw,), is_local, loop.create_future())
+        if not self._ready:
+            loop.call_soon(self._collect_ready)
+        self._ready.append(arrival)
+        self._ready_decoded.append(transaction)
+        return arrival.waiter
+
+    def _collect_ready(self) -> None:
+        arrivals, decoded, self._ready, self._ready_decoded = self._ready, self._ready_decoded, [], []
+        self._hand_over(arrivals, decoded)
+
     def _collect(self) -> None:
         arrivals: list[Arrival[A]] = []
         decoded: Decoded = []
         for number, some in self._decoding.collect():
             arrivals.append(self._waiting.pop(number))
             decoded += some
-        if not arrivals:
-            return
+        if arrivals:
+            self._hand_over(arrivals, decoded)
+
+    def _hand_over(self, arrivals: list[Arrival[A]], decoded: Decoded) -> None:
         try:
             self._admit(arrivals, decoded)
         except Exception as error:  # noqa: BLE001  # handed to the callers, who would wait for ever otherwise

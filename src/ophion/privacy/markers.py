@@ -7,6 +7,7 @@ another, and asked of the pool again after a refusal.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -14,6 +15,7 @@ from msgspec import Struct
 
 from ophion.native.crypto import PrivateKey
 from ophion.native.privacy import sign_markers
+from ophion.native.transactions import Transaction, decode_transactions
 from ophion.pool.events import Admission, Admitted, Origin
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Address, Hash32
@@ -31,6 +33,14 @@ class MarkerWish(Struct, frozen=True):
     """The key of the payload, and of what is handed over with it."""
     gas_price: int
     gas_limit: int
+
+
+class Draft(Struct, frozen=True):
+    """A marker that will be sent when its payload has been delivered."""
+
+    wish: MarkerWish
+    signing: asyncio.Future[Transaction] | None
+    """None with a key of the node: its nonces are in the order in which markers are sent."""
 
 
 class Markers:
@@ -52,15 +62,23 @@ class Markers:
         self._key = key
         self._account_nonce = account_nonce
         self._next: int | None = None
-        self._signing: Batches[MarkerWish, bytes] = Batches(lanes.read, self._sign_random)
+        self._signing: Batches[MarkerWish, Transaction] = Batches(lanes.read, self._sign_random)
 
-    async def send(self, wish: MarkerWish) -> Hash32:
+    def draft(self, wish: MarkerWish) -> Draft:
+        """Begin to make a marker: it is signed while its payload is on its way."""
+        if self._key is not None:
+            return Draft(wish, None)
+        signing = self._signing.submit(wish)
+        signing.add_done_callback(_look_at)
+        return Draft(wish, signing)
+
+    async def send(self, draft: Draft) -> Hash32:
         """The hash of a marker that the pool has taken; raises what the pool has against it."""
-        if self._key is None:
-            raw = await self._signing.do(wish)
-            return _hash_of(await self._pool.submit((raw,), Origin.LOCAL))
+        if draft.signing is not None:
+            return _hash_of(await self._pool.submit_decoded(await draft.signing, Origin.LOCAL))
+        assert self._key is not None, "without a key of the node a marker is signed when it is drafted"
         nonce = self._next_nonce(self._key.address)
-        raw = self._signed([(self._key.secret(), nonce, wish)])[0]
+        raw = self._signed([(self._key.secret(), nonce, draft.wish)])[0]
         try:
             # the pool sees them in the order of their nonces: nothing is awaited in between
             admissions = await self._pool.submit((raw,), Origin.LOCAL)
@@ -79,12 +97,20 @@ class Markers:
         self._next = nonce + 1
         return nonce
 
-    def _sign_random(self, wishes: Sequence[MarkerWish]) -> Sequence[bytes]:
-        return self._signed([(self._entropy.token(_SECRET_BYTES), 0, wish) for wish in wishes])
+    def _sign_random(self, wishes: Sequence[MarkerWish]) -> list[Transaction]:
+        raws = self._signed([(self._entropy.token(_SECRET_BYTES), 0, wish) for wish in wishes])
+        made = decode_transactions(raws)
+        return [one for one in made if not isinstance(one, str)]
 
     def _signed(self, wanted: Sequence[tuple[bytes, int, MarkerWish]]) -> list[bytes]:
         rows = [(secret, nonce, one.gas_price, one.gas_limit, one.data) for secret, nonce, one in wanted]
         return sign_markers(self._precompile, rows)
+
+
+def _look_at(signing: asyncio.Future[Transaction]) -> None:
+    """Where its payload was refused nobody asks for a marker any more, nor for what went wrong with it."""
+    if not signing.cancelled():
+        signing.exception()
 
 
 def _hash_of(admissions: list[Admission]) -> Hash32:

@@ -14,10 +14,10 @@ from msgspec import Struct
 from ophion.enclave.contract import Enclave
 from ophion.errors import PoolRejected, PrivacyRefused
 from ophion.native.failures import NativeError
-from ophion.native.privacy import PrivateTransaction, decode_private_transactions
+from ophion.native.privacy import PrivateTransaction, decode_private_transaction, decode_private_transactions
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.flexible import FlexibleGroups
-from ophion.privacy.markers import Markers, MarkerWish
+from ophion.privacy.markers import Draft, Markers, MarkerWish
 from ophion.runtime.batching import Batches
 from ophion.runtime.lanes import Lanes
 
@@ -28,6 +28,7 @@ NOT_OUR_KEY: Final = "Private from does not match enclave public key"
 NO_GROUP: Final = "Offchain Privacy group does not exist."
 NONCE_TOO_LOW: Final = "Private transaction nonce too low"
 _RESTRICTED: Final = b"restricted"
+_SHORT_BYTES: Final = 8 * 1024
 
 
 class Checked(Struct, frozen=True):
@@ -60,9 +61,13 @@ class Submission:
     async def send(self, raw: bytes, keys: tuple[bytes, ...]) -> Hash32:
         """Check, distribute and mark a transaction; the hash of the marker. `keys` may be named as privateFrom."""
         checked = await self.check(raw, keys)
-        data = await self._distribute(checked)
+        drafts: list[Draft] = []
+        data = await self._distribute(checked, lambda key: drafts.append(self._draft(checked, key)))
+        return await self._markers.send(drafts[0] if drafts else self._draft(checked, data))
+
+    def _draft(self, checked: Checked, data: bytes) -> Draft:
         transaction = checked.transaction
-        return await self._markers.send(MarkerWish(data, transaction.gas_price, transaction.gas_limit))
+        return self._markers.draft(MarkerWish(data, transaction.gas_price, transaction.gas_limit))
 
     async def distribute(self, raw: bytes, keys: tuple[bytes, ...]) -> bytes:
         """Check and distribute alone: whoever asks makes the marker himself."""
@@ -71,7 +76,8 @@ class Submission:
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> Checked:
         """Everything that can be said before anybody else hears of it."""
         try:
-            transaction = await self._decoding.do(raw)
+            # a small one here and now: a thread takes longer to be asked than to answer
+            transaction = decode_private_transaction(raw) if len(raw) <= _SHORT_BYTES else await self._decoding.do(raw)
         except NativeError:
             raise PrivacyRefused(UNDECODABLE) from None
         if transaction.value:
@@ -102,11 +108,12 @@ class Submission:
                 raise PrivacyRefused(NO_GROUP)
         return id
 
-    async def _distribute(self, checked: Checked) -> bytes:
+    async def _distribute(self, checked: Checked, sealed: Callable[[bytes], None] | None = None) -> bytes:
+        """`sealed` may hear of the key before, when the payload is on its way."""
         transaction = checked.transaction
         if self._flexible is not None:
             return await self._flexible.distribute(transaction, checked.group)
         sender, to = transaction.private_from, transaction.private_for
         if to is None:
-            return await self._enclave.send(transaction.raw, sender, group_id=checked.group)
-        return await self._enclave.send(transaction.raw, sender, to=to or [sender])
+            return await self._enclave.send(transaction.raw, sender, group_id=checked.group, sealed=sealed)
+        return await self._enclave.send(transaction.raw, sender, to=to or [sender], sealed=sealed)

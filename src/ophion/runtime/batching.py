@@ -29,11 +29,15 @@ class Batches(Generic[A, B]):
 
     async def do(self, piece: A) -> B:
         """The result of this piece."""
+        return await self.submit(piece)
+
+    def submit(self, piece: A) -> asyncio.Future[B]:
+        """As `do`, for callers that have something else to do meanwhile."""
         waiter: asyncio.Future[B] = asyncio.get_running_loop().create_future()
         self._waiting.append((piece, waiter))
         if not self._is_running:
             self._begin()
-        return await waiter
+        return waiter
 
     def _begin(self) -> None:
         some, self._waiting = self._waiting[: self._most], self._waiting[self._most :]

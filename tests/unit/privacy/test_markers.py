@@ -31,14 +31,14 @@ def wish(number: int, gas_limit: int = 60_000, gas_price: int = 10**9) -> Marker
 def test_the_nodes_own_key_gives_nonces_one_after_another(tmp_path: Path) -> None:
     async def main(node: TestCore) -> None:
         markers = markers_of(node, has_key=True)
-        await asyncio.gather(*(markers.send(wish(number)) for number in range(20)))
+        await asyncio.gather(*(markers.send(markers.draft(wish(number))) for number in range(20)))
         waiting = sorted(node.pool.transactions(), key=lambda item: item.nonce)
         assert [item.nonce for item in waiting] == list(range(20))
         assert {item.sender for item in waiting} == {DEV_KEYS[2].address}
         await node.seal()
         with pytest.raises(PoolRejected, match="Intrinsic gas"):
-            await markers.send(wish(99, gas_limit=21_000))
-        await markers.send(wish(100))
+            await markers.send(markers.draft(wish(99, gas_limit=21_000)))
+        await markers.send(markers.draft(wish(100)))
         (last,) = node.pool.transactions()
         assert last.nonce == 20, "a refused marker leaves no gap"
 
@@ -48,8 +48,9 @@ def test_the_nodes_own_key_gives_nonces_one_after_another(tmp_path: Path) -> Non
 
 def test_random_keys_are_used_once_and_cannot_pay(tmp_path: Path) -> None:
     async def main(node: TestCore) -> None:
+        markers = markers_of(node, has_key=False)
         with pytest.raises(PoolRejected, match="Upfront cost"):
-            await markers_of(node, has_key=False).send(wish(1))
+            await markers.send(markers.draft(wish(1)))
 
     with open_core(tmp_path) as node:
         asyncio.run(main(node))

@@ -46,9 +46,14 @@ class OuterEnclave:
         self._reads = asyncio.Semaphore(_READ_AT_ONCE)
 
     async def send(
-        self, payload: bytes, sender: bytes, to: Sequence[bytes] | None = None, group_id: bytes | None = None
+        self,
+        payload: bytes,
+        sender: bytes,
+        to: Sequence[bytes] | None = None,
+        group_id: bytes | None = None,
+        sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Its own delivery decides when this returns."""
+        """Its own delivery decides when this returns; it does not tell the key before."""
         # base64 of base64: what the reference client sends, and what every other member expects to find
         form: dict[str, Any] = {"payload": base64_text(b64encode(payload)), "from": base64_text(sender)}
         if group_id is not None:
