@@ -7,7 +7,6 @@ group. The first record under a key stays: nobody replaces it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -239,11 +238,7 @@ class Intake:
         self, changes: Sequence[Change], records: dict[bytes, bytes], groups: Sequence[GroupRecord]
     ) -> None:
         self._unwritten.update(records)
-        writing = self._writer.submit(changes)
-        if records or groups:
-            # when it is written, also where nobody waits for it any more
-            writing.add_done_callback(lambda _: self._written(records, groups))
-        await asyncio.shield(writing)
+        await self._writer.write(changes, lambda: self._written(records, groups))
 
     def _written(self, records: Iterable[bytes], groups: Iterable[GroupRecord]) -> None:
         for key in records:

@@ -7,8 +7,8 @@ next one, so a thousand payloads a second cost as many commits as the disk has t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias
 
 from ophion.native.failures import translated
 from ophion.native.store import Store
@@ -25,6 +25,13 @@ OUTBOX = "outbox"
 CURSORS = "cursors"
 
 
+class _Waiter(NamedTuple):
+    """Who waits for a commit."""
+
+    waiter: asyncio.Future[None]
+    settled: Callable[[], None] | None
+
+
 class RowWriter:
     """The one way of the enclave to the database's writer."""
 
@@ -32,35 +39,35 @@ class RowWriter:
         self._store = store
         self._lanes = lanes
         self._changes: list[Change] = []
-        self._next: asyncio.Future[None] | None = None
+        self._waiting: list[_Waiter] = []
         self._is_busy = False
 
-    async def write(self, changes: Iterable[Change]) -> None:
-        """Returns when the changes, and all given before, are durable. `StorageError`."""
-        # shared with others: nobody who gives up takes it from them
-        await asyncio.shield(self.submit(changes))
+    async def write(self, changes: Iterable[Change], settled: Callable[[], None] | None = None) -> None:
+        """Returns when the changes, and all given before, are durable. `StorageError`.
 
-    def submit(self, changes: Iterable[Change]) -> asyncio.Future[None]:
-        """The commit that these changes go along with; it belongs to many and is not to be cancelled."""
+        `settled` is called when they are, or cannot be, also where nobody waits for it any more.
+        """
+        loop = asyncio.get_running_loop()
+        # each has a future of its own: nobody who gives up takes the commit from the others
+        waiter: asyncio.Future[None] = loop.create_future()
         self._changes.extend(changes)
-        if self._next is None:
-            self._next = asyncio.get_running_loop().create_future()
-            if not self._is_busy:
-                self._is_busy = True
-                # not at once: whoever else comes in this turn of the loop goes along
-                asyncio.get_running_loop().call_soon(self._commit)
-        return self._next
+        self._waiting.append(_Waiter(waiter, settled))
+        if not self._is_busy:
+            self._is_busy = True
+            # not at once: whoever else comes in this turn of the loop goes along
+            loop.call_soon(self._commit)
+        await waiter
 
     def _commit(self) -> None:
-        changes, waiting = self._changes, self._next
-        if waiting is None:
+        changes, waiting = self._changes, self._waiting
+        if not waiting:
             self._is_busy = False
             return
-        self._changes, self._next = [], None
+        self._changes, self._waiting = [], []
         try:
             working = self._lanes.write.submit(lambda: self._write(changes))
         except RuntimeError:  # the lanes are closed: the node stops
-            waiting.cancel()
+            _tell(waiting, asyncio.CancelledError())
             return
         working.add_done_callback(lambda done: self._finished(done, waiting))
 
@@ -69,16 +76,23 @@ class RowWriter:
             with translated():
                 self._store.write_rows(changes)
 
-    def _finished(self, done: asyncio.Future[None], waiting: asyncio.Future[None]) -> None:
-        if done.cancelled():
-            waiting.cancel()
-        elif (error := done.exception()) is not None:
-            if not waiting.done():
-                waiting.set_exception(error)
-                waiting.exception()  # nobody need be waiting any more
-        elif not waiting.done():
-            waiting.set_result(None)
+    def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
         self._commit()
+        _tell(waiting, asyncio.CancelledError() if done.cancelled() else done.exception())
+
+
+def _tell(waiting: Iterable[_Waiter], error: BaseException | None) -> None:
+    for waiter, settled in waiting:
+        if settled is not None:
+            settled()
+        if waiter.done():
+            continue
+        if error is None:
+            waiter.set_result(None)
+        elif isinstance(error, asyncio.CancelledError):
+            waiter.cancel()
+        else:
+            waiter.set_exception(error)
 
 
 def numbered(key: bytes, number: int) -> bytes:

@@ -57,15 +57,15 @@ class Intake(Generic[A]):
             arrival.waiter.fail(error)
         return waiter
 
-    def submit_decoded(self, transaction: Transaction, is_local: bool) -> asyncio.Future[A]:
+    def submit_decoded(self, transaction: Transaction, is_local: bool) -> Prompt[A]:
         """The same for one that the caller has decoded; those of one turn of the loop are admitted together."""
         loop = asyncio.get_running_loop()
-        arrival = Arrival[A]((transaction.raw,), is_local, loop.create_future())
+        waiter: Prompt[A] = Prompt(loop=loop)
         if not self._ready:
             loop.call_soon(self._collect_ready)
-        self._ready.append(arrival)
+        self._ready.append(Arrival((transaction.raw,), is_local, waiter))
         self._ready_decoded.append(transaction)
-        return arrival.waiter
+        return waiter
 
     def _collect_ready(self) -> None:
         arrivals, decoded, self._ready, self._ready_decoded = self._ready, self._ready_decoded, [], []

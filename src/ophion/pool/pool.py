@@ -94,7 +94,7 @@ class TxPool:
         """As `add`, for callers that wait by callback instead of a coroutine."""
         return self._intake.submit(raws, origin is Origin.LOCAL)
 
-    def submit_decoded(self, transaction: Transaction, origin: Origin) -> asyncio.Future[list[Admission]]:
+    def submit_decoded(self, transaction: Transaction, origin: Origin) -> Prompt[list[Admission]]:
         """As `submit`, for a transaction that the caller has decoded."""
         return self._intake.submit_decoded(transaction, origin is Origin.LOCAL)
 

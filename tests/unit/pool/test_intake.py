@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from ophion.native.transactions import decode_transactions
 from ophion.pool.intake import Arrival, Intake
 from ophion.runtime.decoding import Decoded, InlineDecoding, ThreadDecoding
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
@@ -31,6 +32,18 @@ def test_callers_of_one_loop_turn_are_admitted_together() -> None:
     async def story() -> list[int]:
         intake = Intake(InlineDecoding(), desk.admit)
         return await asyncio.gather(*(intake.submit([raw], True) for raw in RAWS))
+
+    assert asyncio.run(story()) == [1] * 20
+    assert desk.batches == [list(range(20))]
+
+
+def test_what_callers_have_decoded_is_admitted_together_too() -> None:
+    desk = Desk()
+
+    async def story() -> list[int]:
+        intake = Intake(InlineDecoding(), desk.admit)
+        made = [one for one in decode_transactions(RAWS) if not isinstance(one, str)]
+        return await asyncio.gather(*(intake.submit_decoded(one, True) for one in made))
 
     assert asyncio.run(story()) == [1] * 20
     assert desk.batches == [list(range(20))]
