@@ -28,7 +28,7 @@ from web3.middleware import ExtraDataToPOAMiddleware
 
 from ophion.native.crypto import PrivateKey
 from ophion.quickstart.lock import Running, holder
-from ophion.testing.process import COMMAND
+from ophion.testing.process import COMMAND, is_alive
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import wait_for
 from tests.conftest import ROOT
@@ -53,14 +53,6 @@ def running(path: Path) -> Running:
     found = holder(path)
     assert found is not None
     return found
-
-
-def exists(pid: int) -> bool:
-    """Whether a process is there and does something; one that has ended and is not buried is not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def ports_of(path: Path) -> list[int]:
@@ -247,7 +239,7 @@ def test_commands_of_a_running_network_are_those_that_run(network: Path) -> None
 
 
 def assert_nothing_runs(processes: list[int], ports: list[int]) -> None:
-    wait_for(lambda: not any(exists(pid) for pid in processes), LIMIT_S, "every process ends")
+    wait_for(lambda: not any(is_alive(pid) for pid in processes), LIMIT_S, "every process ends")
     assert not any(is_listening(port) for port in ports)
 
 
@@ -280,7 +272,7 @@ def test_ctrl_c_while_a_detached_network_starts_ends_it(tmp_path: Path) -> None:
     starting.send_signal(signal.SIGINT)
     assert starting.communicate(timeout=LIMIT_S) == (None, "Interrupted.\n")
     assert holder(path) is None
-    assert not any(map(exists, processes))
+    assert not any(map(is_alive, processes))
     succeeded(path, "remove")
 
 

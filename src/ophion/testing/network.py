@@ -251,15 +251,24 @@ class TestNetwork:
         return found
 
     def __enter__(self) -> TestNetwork:
-        for relay in self.relays.values():
-            relay.start()
-        for node in self.nodes:
-            node.start()
+        try:
+            for relay in self.relays.values():
+                relay.start()
+            for node in self.nodes:
+                node.start()
+        except BaseException:
+            # nobody calls `__exit__` then
+            self.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End everything that runs."""
         for node in self.nodes:
             if node.is_running:
                 os.kill(node.pid, signal.SIGCONT)

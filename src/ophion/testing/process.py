@@ -44,6 +44,19 @@ def processor_s(*pids: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def is_alive(pid: int) -> bool:
+    """Whether anything of a process is left that holds files and ports; who is dead and not buried does not (Linux).
+
+    A killed process looks like that as soon as its first thread is gone, while the others still have everything open.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    state, threads = fields[0], int(fields[17])
+    return state not in "ZX" or threads > 1
+
+
 class RpcFailure(Exception):
     """A JSON-RPC error answer."""
 
@@ -90,14 +103,23 @@ class NodeProcess:
             self._process = subprocess.Popen(
                 [*self._launcher, *self._arguments], stdout=log, stderr=subprocess.STDOUT, env=environment()
             )
-        deadline = time.monotonic() + _START_LIMIT_S
-        while not (self.data_path / PORTS_FILE).exists():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"the node did not start:\n{self.output()[-2000:]}")
-            time.sleep(0.005)
+        try:
+            self._wait_for_ports(self._process)
+        except BaseException:
+            # whoever did not get it cannot end it
+            if self.is_running:
+                self.kill()
+            raise
         lines = (self.data_path / PORTS_FILE).read_text().splitlines()
         self.ports = {name: int(port) for name, _, port in (line.partition("=") for line in lines) if port}
         return self
+
+    def _wait_for_ports(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + _START_LIMIT_S
+        while not (self.data_path / PORTS_FILE).exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"the node did not start:\n{self.output()[-2000:]}")
+            time.sleep(0.005)
 
     def rpc(self, method: str, *params: Any) -> Any:
         """Call a method over one kept connection; `RpcFailure` for an error answer."""
