@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -63,13 +64,16 @@ def write_configuration(directory: Path, layout: Layout) -> None:
 
 
 def commands(directory: Path, layout: Layout) -> dict[str, str]:
-    """How each tool is started with this configuration."""
+    """How each tool is started with this configuration, as one would type it."""
     folder = directory / FOLDER
-    port = layout.tool_port("prometheus")
-    return {
+    words = {
         "prometheus": (
-            f"prometheus --config.file={folder / 'prometheus.yml'} --storage.tsdb.path={folder / 'prometheus'}"
-            f" --web.listen-address={HOST}:{port} --web.external-url=http://{layout.address}/prometheus/"
+            "prometheus",
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={folder / 'prometheus'}",
+            f"--web.listen-address={HOST}:{layout.tool_port('prometheus')}",
+            f"--web.external-url=http://{layout.address}/prometheus/",
         ),
-        "grafana": f"grafana server --config={folder / 'grafana.ini'}",
+        "grafana": ("grafana", "server", f"--config={folder / 'grafana.ini'}"),
     }
+    return {tool: shlex.join(command) for tool, command in words.items()}

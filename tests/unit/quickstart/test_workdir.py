@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 import tomllib
 from pathlib import Path
@@ -14,6 +15,7 @@ from ophion.gateway.site import Kind, Site
 from ophion.permissions.options import DEFAULT_FILE
 from ophion.primitives.enode import Enode
 from ophion.quickstart.layout import Layout, NodePorts
+from ophion.quickstart.monitoring import commands
 from ophion.quickstart.plan import Consensus, Plan
 from ophion.quickstart.workdir import Workdir, prepare
 from ophion.runtime.clock import SystemEntropy
@@ -48,6 +50,13 @@ def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) ->
     assert again.plan == PLAN
     again.furnish(LAYOUT)
     assert (tmp_path / "validator1" / "key").read_text() == key
+
+
+def test_tools_are_started_as_they_are_typed() -> None:
+    layout = Layout({}, 6, {"prometheus": 9090, "grafana": 3000})
+    words = {tool: shlex.split(line) for tool, line in commands(Path("/a place"), layout).items()}
+    assert words["prometheus"][:2] == ["prometheus", "--config.file=/a place/monitoring/prometheus.yml"]
+    assert words["grafana"] == ["grafana", "server", "--config=/a place/monitoring/grafana.ini"]
 
 
 def test_nothing_is_left_of_it(tmp_path: Path) -> None:
