@@ -3,6 +3,8 @@
     python bench/permissions.py [TURNS]         pool and building alone, in this process; crowds at the door
     python bench/permissions.py --node [TURNS]  a validator as a process, transfers as single requests over HTTP
 
+`bench/door.py` measures what whole attempts of strangers cost, not the rule alone.
+
 Turns are taken between the three, and the best of each counts: the machine may do other things meanwhile. Transactions
 are new in each turn, so that their signatures are part of what admission costs.
 """

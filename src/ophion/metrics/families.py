@@ -152,7 +152,7 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
     gauge("static_current", "Nodes to stay connected with.", lambda: len(service.plan.statics))
     gauge("barred_current", "Nodes that broke the protocol and are left alone for a while.", lambda: len(service.bans))
     gauge("outgoing_bytes_current", "Bytes that wait to be sent to peers.", lambda: service.waiting_bytes)
-    registry.counter(peers, "refused_total", "Connections sent away before they said anything.").watch(
+    registry.counter(peers, "refused_total", "Connections sent away before a handshake.").watch(
         lambda: service.doorway.refused
     )
     named = ["protocol", "name", "code"]

@@ -2,6 +2,7 @@
 
 Nothing here knows a socket. A connection's life:
 
+    Handshake.caller              who says an auth is from it, before anything is answered
     Handshake.initiate / answer   auth and ack                  -> Session
     session.feed(read)            the peer's Hello, alone
     session.is_compressed = ...   both Hellos say version 5

@@ -11,10 +11,11 @@ import asyncio
 import contextlib
 import errno
 import logging
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from typing import Final, cast
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -22,9 +23,11 @@ from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
 from ophion.peers.connection.connection import Connection, Ending, Surroundings
+from ophion.peers.connection.listener import Listener
 from ophion.peers.connection.timing import Timing
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.connection.turns import Turns
+from ophion.peers.connection.visitor import Visitor
 from ophion.peers.dialler import Dialler
 from ophion.peers.discovery.discovery import ChainMark, Discovery
 from ophion.peers.discovery.discovery import Surroundings as DiscoverySurroundings
@@ -38,6 +41,7 @@ from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, DialPlan, Outcome
 from ophion.peers.policy.doorway import Doorway
 from ophion.peers.port_mapping import PortMapping
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.reception import Reception
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Session
@@ -50,7 +54,6 @@ from ophion.runtime.clock import Clock, Entropy
 
 log = logging.getLogger(__name__)
 
-_BACKLOG: Final = 128
 _FAREWELL_S: Final = 2.0
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
 """Ends that say nothing about whether two nodes suit each other."""
@@ -113,7 +116,16 @@ class PeerService:
         # jitter, and which way to look: nothing that must not be guessed
         random = Random(entropy.token(16))
         self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
-        self.doorway: Doorway[Connection] = Doorway(settings.subnets)
+        self.doorway: Doorway[Connection | Visitor] = Doorway(settings.subnets)
+        self._reception = Reception(
+            key,
+            clock,
+            self.doorway,
+            settings.timing.handshake,
+            self.plan.is_static_address,
+            self._is_expected,
+            self._receive,
+        )
         self._admission = Admission(
             key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
         )
@@ -121,6 +133,7 @@ class PeerService:
         self._rules = rules or NodeRules(key.public_key)
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
+        self._rules.changed.listen(lambda _: self._reception.crowd.reconsider())
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
         """How nodes find each other; None where only known ones meet."""
         self._udp: UdpSocket | None = None
@@ -227,7 +240,7 @@ class PeerService:
         )
         self._around = around
         server = await self._open_ports(around)
-        port = int(server.sockets[0].getsockname()[1])
+        port = server.port
         self._introduce(port)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -244,6 +257,7 @@ class PeerService:
                     await loop.create_future()
                 finally:
                     server.close()
+                    self._reception.close()
                     for seeker in seekers:
                         seeker.cancel()
                     self._port = None
@@ -253,7 +267,7 @@ class PeerService:
             if self._udp is not None:
                 self._udp.close()
 
-    async def _open_ports(self, around: Surroundings) -> asyncio.Server:
+    async def _open_ports(self, around: Surroundings) -> Listener:
         settings = self._settings
         attempts = _FREE_PORTS if settings.port == 0 else 1
         while True:
@@ -278,15 +292,14 @@ class PeerService:
         if settings.static:
             log.info("Connecting to %d static nodes.", len(settings.static))
 
-    async def _listen(self, around: Surroundings) -> asyncio.Server:
+    async def _listen(self, around: Surroundings) -> Listener:
         settings, loop = self._settings, around.loop
-        server = await loop.create_server(self._accept, settings.interface, settings.port, backlog=_BACKLOG)
+        server = Listener(settings.interface, settings.port, self._reception.arrived, self._reception.is_crowded)
         if self.discovery is None:
             return server
         udp = self._udp = UdpSocket(around.turns, self.discovery.received)
         try:
-            port = server.sockets[0].getsockname()[1]
-            await loop.create_datagram_endpoint(lambda: udp, local_addr=(settings.interface, port))
+            await loop.create_datagram_endpoint(lambda: udp, local_addr=(settings.interface, server.port))
         except OSError:
             server.close()
             raise
@@ -330,25 +343,35 @@ class PeerService:
 
     # --- inbound ---------------------------------------------------------------------------------------
 
-    def _accept(self) -> Connection:
-        """The protocol of a socket that was just accepted."""
-        assert self._around is not None
-        assert self._identity is not None
-        return _Inbound(self._around, Session(self._identity, self._entropy), self._admit)
+    def _receive(self, taken: socket.socket, said: bytes) -> Connection | None:
+        """Make a connection of a socket that came; its task begins then."""
+        if self._tasks is None or self._port is None or self._around is None or self._identity is None:
+            return None
+        connection = Connection(self._around, Session(self._identity, self._entropy))
+        self._tasks.create_task(self._take_over(connection, taken, said))
+        return connection
 
-    def _admit(self, connection: Connection) -> bool:
-        """Whether somebody who has just connected may try; its task begins then."""
-        ip = connection.remote[0]
-        if self._tasks is None or self._port is None:
-            return False
-        is_known = self.plan.is_static_address(ip)
-        if not self.doorway.admits(ip, self._clock.monotonic(), is_known=is_known):
-            return False
-        evicted = self.doorway.enter(connection, ip, is_known=is_known)
-        if evicted is not None:
-            evicted.disconnect(DisconnectReason.TOO_MANY_PEERS, "too many handshakes at a time")
-        self._tasks.create_task(self._live(connection))
-        return True
+    async def _take_over(self, connection: Connection, taken: socket.socket, said: bytes) -> None:
+        assert self._around is not None
+        try:
+            taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._around.loop.connect_accepted_socket(lambda: connection, taken)
+        except OSError:
+            self.doorway.leave(connection)  # it is gone again
+            taken.close()
+            return
+        if said:
+            connection.data_received(said)
+        await self._live(connection)
+
+    def _is_expected(self, node_id: bytes) -> bool:
+        """Whether a node by this name is known that is permitted, as far as can be told before it has said its port."""
+        return (
+            self.plan.has_place(node_id)
+            or self.peers.by_id(node_id) is not None
+            or self._rules.names(node_id)
+            or (self.discovery is not None and self.discovery.buckets.get(node_id) is not None)
+        )
 
     async def _live(self, connection: Connection) -> None:
         """A connection from an open socket to a closed one."""
@@ -392,6 +415,8 @@ class PeerService:
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:
             log.info("peer refused enode=%s reason=%s", peer.enode, refusal)
+            if peer.is_inbound:
+                self._reception.crowd.refused(peer.enode.ip, peer.id, self._clock.monotonic())
             raise PeerMisbehaved(DisconnectReason.REQUESTED, refusal)
         peer.is_static = self.plan.is_static(peer.id)
         present = self.peers.by_id(peer.id)
@@ -419,6 +444,7 @@ class PeerService:
     def joined(self, connection: Connection, peer: Peer) -> None:
         """Somebody has become a peer."""
         self.doorway.leave(connection)
+        self._reception.crowd.accepted(peer.id)
         self._by_peer[peer] = connection
         self.peers.add(peer)
         self._dialler.arrived(peer.id)
@@ -440,21 +466,6 @@ class PeerService:
         peer = self.peers.by_id(node_id)
         if peer is not None:
             peer.is_static = self.plan.is_static(node_id)
-
-
-class _Inbound(Connection):
-    """A connection that asks whether it is welcome as soon as it is made."""
-
-    __slots__ = ("_admit",)
-
-    def __init__(self, around: Surroundings, session: Session, admit: Callable[[Connection], bool]) -> None:
-        super().__init__(around, session)
-        self._admit = admit
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        if not self._admit(self):
-            cast(asyncio.Transport, transport).abort()
 
 
 def _outcome(ending: Ending, lived: float) -> Outcome:

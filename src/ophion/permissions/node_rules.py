@@ -59,6 +59,7 @@ class NodeRules:
         self._bootnodes = bootnodes
         self._listed = listed
         self._listeners: frozenset[Listener] = frozenset()
+        self._listed_ids: frozenset[bytes] = frozenset()
         if listed is not None:
             self._learn(listed)
             listed.changed.listen(lambda change: self._on_change(listed))
@@ -67,6 +68,10 @@ class NodeRules:
     def is_on(self) -> bool:
         """Whether there are any rules."""
         return self._listed is not None or self.contract is not None
+
+    def names(self, node_id: bytes) -> bool:
+        """Whether the list or a bootnode has this id, whatever its address; a contract is not asked."""
+        return node_id in self._listed_ids or node_id in self._bootnodes
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
         """Why this node and another may not do something together; None: they may."""
@@ -123,6 +128,7 @@ class NodeRules:
 
     def _learn(self, listed: AllowList[Enode]) -> None:
         self._listeners = frozenset(map(listener, listed))
+        self._listed_ids = frozenset(enode.node_id for enode in listed)
 
 
 def listener(enode: Enode) -> Listener:

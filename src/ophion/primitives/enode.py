@@ -7,6 +7,7 @@ refused: an address that depends on a resolver cannot be compared with an allow-
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -98,6 +99,7 @@ def canonical_ip(host: str) -> str:
     return _plain(address)
 
 
+@lru_cache(maxsize=1024)
 def socket_ip(text: str) -> str:
     """The one spelling of an address as sockets give it: no brackets, no zone, IPv4 where it is mapped."""
     return _plain(ipaddress.ip_address(text.partition("%")[0]))

@@ -781,6 +781,10 @@ def open_descriptors() -> int:
 def test_many_connections_later_everything_is_as_it_was() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
+        first = await Stranger.dial(a)  # with its first stream the loop opens a file that it keeps
+        await first.greet()
+        first.close()
+        await until(lambda: a.service.traffic.disconnected["remote", "tcp_error"] == 1)
         descriptors = open_descriptors()
         for number in range(100):
             stranger = await Stranger.dial(a, 100 + number % 7)
@@ -854,5 +858,69 @@ def test_a_node_that_is_not_permitted_is_not_dialled(tmp_path: Path) -> None:
         listed.add([other.enode])
         guarded.service.offer(other.enode)
         await until(lambda: guarded.count == 1)
+
+    play(story)
+
+
+def test_a_crowd_that_is_refused_is_not_answered_and_who_is_permitted_gets_in(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text("nodes-whitelist=[]")
+    listed = AllowList(RulesFile(path, NODES))
+
+    async def attempt(guarded: Node, number: int) -> DisconnectReason | None:
+        stranger = await Stranger.dial(guarded, number)
+        try:
+            await stranger.greet()
+            return await stranger.reason()
+        except ConnectionError:
+            return None
+        finally:
+            stranger.close()
+
+    async def story(town: Town) -> None:
+        guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
+        told = [await attempt(guarded, 1000 + number) for number in range(100)]
+        assert told[:10] == [DisconnectReason.REQUESTED] * 10
+        assert told.count(None) > 20, "most are not even answered"
+        assert guarded.service.doorway.refused == told.count(None)
+        assert len(guarded.service.doorway) == 0
+        flood = asyncio.create_task(_forever(lambda: attempt(guarded, 5000)))
+        # one that is expected is let in at once, from the same address and while the crowd presses
+        other = await town.node(2)
+        listed.add([replace(other.enode, udp_port=other.enode.tcp_port)])
+        other.service.add_static(guarded.enode)
+        await until(lambda: guarded.count == 1)
+        flood.cancel()
+
+    play(story)
+
+
+async def _forever(act: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        await act()
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"\x01", b"\x01\x33" + bytes(10), b"\xff\xff", b"\x00\x00", bytes(3000), b"\x01\x33" + b"\4" * 307]
+)
+def test_what_a_crowd_may_say_is_bounded(tmp_path: Path, said: bytes) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text("nodes-whitelist=[]")
+    listed = AllowList(RulesFile(path, NODES))
+
+    async def story(town: Town) -> None:
+        rules = NodeRules(key(1).public_key, listed)
+        guarded = await town.node(1, rules=rules, timing=replace(SHORT, handshake=0.2))
+        for number in range(200):
+            guarded.service._reception.crowd.refused("127.0.0.1", number.to_bytes(64, "big"), SystemClock().monotonic())
+        strangers = [await Stranger.dial(guarded) for _ in range(60)]
+        for stranger in strangers:
+            stranger.writer.write(said)
+        assert len(guarded.service.doorway) <= 50
+        for stranger in strangers:
+            assert await stranger.is_closed()
+            stranger.close()
+        assert len(guarded.service.doorway) == 0
+        assert guarded.service.traffic.bytes_sent == 0
 
     play(story)

@@ -71,6 +71,13 @@ impl Handshake {
         let answer = py.detach(|| handshake::answer(secret, auth, entropy)).map_err(wrong)?;
         Ok((to_bytes(py, answer.ack), to_bytes(py, answer.remote), answer.session.into()))
     }
+
+    /// The lock is kept: it takes some tens of microseconds, and floods of callers are what it is for.
+    #[staticmethod]
+    #[pyo3(signature = (secret, auth, /))]
+    fn caller<'py>(py: Python<'py>, secret: &[u8], auth: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(to_bytes(py, handshake::caller(secret, auth).map_err(wrong)?))
+    }
 }
 
 /// Each direction has its own lock, so that a writer never waits for a reader.

@@ -39,6 +39,15 @@ fn messages_of_the_specification_open() {
 }
 
 #[test]
+fn a_caller_is_named_before_it_is_answered() {
+    let recipient = vector("recipient_key");
+    for name in ["auth", "auth_of_later_version"] {
+        assert_eq!(caller(&recipient, &vector(name)).unwrap().to_vec(), vector("initiator_id"));
+        assert!(caller(&vector("initiator_key"), &vector(name)).is_err());
+    }
+}
+
+#[test]
 fn secrets_of_the_specification() {
     let recipient_ephemeral = keys::secret(&vector("recipient_ephemeral_key")).unwrap();
     let initiator_ephemeral = keys::public("", &vector("initiator_ephemeral_id")).unwrap();

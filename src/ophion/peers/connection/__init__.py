@@ -5,6 +5,8 @@
     socket <──bytes── outbox ─┘                        └──> Peer, who stands for it everywhere else
 
     connection   the shell: stages, time limits, the tasks of one peer, how it ends
+    listener     the port; sockets are taken from it at once, or in batches
+    visitor      a socket of which nothing is known yet but the address
     turns        a bounded slice of the event loop for all connections together, shared fairly
     outbox       what waits to be sent, bounded in bytes
     traffic      messages and bytes by capability, connections by reason

@@ -37,6 +37,10 @@ class Doorway(Generic[T]):
     def __len__(self) -> int:
         return len(self._pending)
 
+    def waiting(self, ip: str) -> int:
+        """How many from this address are in it."""
+        return sum(other == ip for other, _ in self._pending.values())
+
     def admits(self, ip: str, now: float, *, is_known: bool) -> bool:
         """Whether somebody from this address may try; an address of a static peer is always welcome to."""
         is_welcome = is_within(ip, self._subnets) and (is_known or self._is_patient(ip, now))

@@ -60,3 +60,10 @@ def test_what_is_remembered_of_addresses_is_bounded() -> None:
     for number in range(5000):
         doorway.admits(f"8.{number >> 8}.{number & 255}.1", 0.0, is_known=False)
     assert len(doorway._last_seen) == 4096
+
+
+def test_how_many_wait_from_one_address() -> None:
+    doorway: Doorway[str] = Doorway()
+    for name, ip in (("a", "10.0.0.1"), ("b", "10.0.0.1"), ("c", "10.0.0.2")):
+        doorway.enter(name, ip, is_known=False)
+    assert [doorway.waiting(f"10.0.0.{number}") for number in (1, 2, 3)] == [2, 1, 0]
