@@ -1,6 +1,5 @@
 """`ophion bench`: the highest rate of transactions that a network takes without falling behind.
 
-    endpoint   JSON-RPC of one node over kept connections, as any client would use it
     senders    accounts that send: made here, funded where transactions cost something
     load       one step: so many transactions a second for some seconds, and what became of them
     verdict    whether the network kept up, and what held it back when it did not

@@ -10,10 +10,10 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct, field
 
-from ophion.bench.endpoint import Connection, Endpoint
 from ophion.bench.senders import Senders, Signed
 from ophion.errors import CommandError
 from ophion.runtime.clock import Clock
+from ophion.runtime.endpoint import Connection, Endpoint
 
 _LOOK_S: Final = 0.02
 _KNOWN: Final = ("known transaction", "already known")

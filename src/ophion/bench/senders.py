@@ -9,12 +9,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.bench.endpoint import Connection
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
+from ophion.runtime.endpoint import Connection
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 TRANSFER_GAS: Final = 21_000

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from ophion.bench.endpoint import Connection, Endpoint
 from ophion.bench.load import Load, Shape, Step
 from ophion.bench.report import Subject, as_html, as_json, summary
 from ophion.bench.search import Found, Search
@@ -27,6 +26,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.keyfile import load_key
 from ophion.primitives.hexcodec import data
 from ophion.runtime.clock import SystemClock, SystemEntropy
+from ophion.runtime.endpoint import Connection, Endpoint
 from ophion.runtime.options import at_least, option
 
 _DRAIN_S: Final = 20.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +9,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ophion.cli.command import Command, Session
-from ophion.errors import ConfigError
+from ophion.cli.rpc_node import NoAnswer, RpcNode
+from ophion.errors import CommandError, ConfigError
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import at_least, option, problems_of
 
 _ANSWER_LIMIT_S: Final = 5.0
-_LARGEST_ANSWER: Final = 4 * 2**20
+_PORT: Final = 8545
 _CLOCK_OFF_S: Final = 1.0
 _STATUS: Final = ("qbft_getStatus", "ibft_getStatus")
 
@@ -63,42 +62,30 @@ class Patient:
     """Blocks while we waited."""
 
 
-def ask(url: str, method: str, *params: Any) -> Any:
-    """The result of a method; `OSError` or `ValueError` when there is none."""
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 8545, timeout=_ANSWER_LIMIT_S)
-    try:
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        connection.request("POST", parts.path or "/", body, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        answer = json.loads(response.read(_LARGEST_ANSWER))
-    except http.client.HTTPException as error:
-        raise ValueError(f"no answer in HTTP: {error}") from error
-    finally:
-        connection.close()
-    if not isinstance(answer, dict) or "result" not in answer:
-        raise ValueError(f"{method}: {answer.get('error') if isinstance(answer, dict) else answer}")
-    return answer["result"]
-
-
 def examine(url: str, now: float) -> Patient:
     """Ask one node everything."""
     patient = Patient(url)
+    parts = urlsplit(url)
+    place = parts if parts.port else parts._replace(netloc=f"{parts.netloc}:{_PORT}")
+    node = RpcNode(place.geturl(), limit_s=_ANSWER_LIMIT_S)
     try:
-        patient.client = str(ask(url, "web3_clientVersion"))
-        block = ask(url, "eth_getBlockByNumber", "latest", False)
+        patient.client = str(node.ask("web3_clientVersion"))
+        block = node.ask("eth_getBlockByNumber", "latest", False)
         patient.height, patient.head = int(block["number"], 16), str(block["hash"])
         patient.age_s = now - int(block["timestamp"], 16)
-        patient.peers = int(ask(url, "net_peerCount"), 16)
-        patient.is_syncing = ask(url, "eth_syncing") is not False
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        patient.peers = int(node.ask("net_peerCount"), 16)
+        patient.is_syncing = node.ask("eth_syncing") is not False
+    except NoAnswer as error:
+        patient.problem = error.why
+        return patient
+    except (CommandError, ValueError, KeyError, TypeError) as error:
         patient.problem = str(error) or type(error).__name__
         return patient
     for method in _STATUS:
         try:
-            patient.status = ask(url, method)
+            patient.status = node.ask(method)
             break
-        except (OSError, ValueError):
+        except CommandError:
             continue
     return patient
 

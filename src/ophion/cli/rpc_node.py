@@ -21,15 +21,25 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
+_LARGEST_ANSWER: Final = 256 * 2**20
+
+
+class NoAnswer(CommandError):
+    """A node cannot be asked, or answers with something else."""
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"The node at {url} cannot be asked: {why}.")
+        self.why = why
 
 
 class RpcNode:
     """A node that is asked over HTTP."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, limit_s: float = _TIMEOUT_S) -> None:
         if not url.startswith(("http://", "https://")):
             raise CommandError(f"{url} is not the address of a JSON-RPC service: http:// or https:// is expected")
         self._url = url
+        self._limit_s = limit_s
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def ask(self, method: str, *params: Any) -> Any:
@@ -37,13 +47,13 @@ class RpcNode:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self._url, body, self._headers)
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
-                answer = json.loads(response.read())
+            with urllib.request.urlopen(request, timeout=self._limit_s) as response:
+                answer = json.loads(response.read(_LARGEST_ANSWER))
         except urllib.error.HTTPError as error:
             raise CommandError(f"The node at {self._url} answers {error.code} {error.reason}.") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            raise CommandError(f"The node at {self._url} cannot be asked: {reason}.") from None
+            raise NoAnswer(self._url, str(reason)) from None
         failure = answer.get("error") if isinstance(answer, dict) else {"message": "no JSON-RPC answer"}
         if failure:
             why = failure.get("data")

@@ -5,30 +5,23 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-import orjson
-
+from ophion.errors import CommandError
 from ophion.quickstart.layout import HOST
+from ophion.runtime.endpoint import Endpoint
 
 _ANSWER_S: Final = 2.0
-_REQUEST: Final = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []})
-_MOST_BYTES: Final = 64 * 1024
 
 
 async def height(port: int) -> int | None:
     """The number of the head of the node on this port; None when it does not say."""
     try:
         async with asyncio.timeout(_ANSWER_S):
-            reader, writer = await asyncio.open_connection(HOST, port, limit=_MOST_BYTES)
+            connection = await Endpoint(f"http://{HOST}:{port}").connect()
             try:
-                writer.write(
-                    b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
-                    b"Content-Length: %d\r\n\r\n%b" % (len(_REQUEST), _REQUEST)
-                )
-                answer = await reader.read(_MOST_BYTES)
+                return int(await connection.ask("eth_blockNumber"), 16)
             finally:
-                writer.close()
-        return int(orjson.loads(answer.partition(b"\r\n\r\n")[2])["result"], 16)
-    except (OSError, ValueError, KeyError, TypeError):
+                await connection.close()
+    except (CommandError, TimeoutError, ValueError, TypeError):
         return None
 
 

@@ -11,6 +11,7 @@
     operator_files  small files written by hand, and what was named by mistake
     logs         log lines and levels; log_file: where they are kept
     memory       what was freed goes back to the system; garbage, open_files, interrupts: how a process behaves
+    endpoint     JSON-RPC of another node over kept connections, for whoever is a client
     metrics      counters, gauges, timers
 
 All Python objects of a node belong to one event loop; threads run Rust and nothing else. That is why there is no lock

@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ophion.bench.endpoint import Endpoint
 from ophion.bench.load import Load, Shape, Step
 from ophion.bench.senders import Senders
 from ophion.native.crypto import PrivateKey
 from ophion.runtime.clock import SystemClock
+from ophion.runtime.endpoint import Endpoint
 
 KEY = PrivateKey(b"\x11" * 32)
 SLOW_S = 0.05

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ophion.bench.endpoint import Endpoint
 from ophion.errors import CommandError
+from ophion.runtime.endpoint import Endpoint
 
 
 def asked(answer: bytes, token: str | None = None) -> tuple[Any, bytes]:
