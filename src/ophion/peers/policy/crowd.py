@@ -1,4 +1,4 @@
-"""`Crowd`: who is heard while many are being refused (decision 131).
+"""`Crowd`: who is heard while many are being refused (decision 133).
 
 The rules about nodes can only be asked after Hello, and by then a handshake has been paid for: half a millisecond of
 key agreements and signatures. As long as few are refused that does not matter. When many are, the first message alone
