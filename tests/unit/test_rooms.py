@@ -124,6 +124,7 @@ TOPICS = {
     "rpc/methods/test_trace_original.py": "trace_* by the rules of docs/decisions/0030, on chains of its own",
     "runtime/options/test_options.py": "the five modules of the package, through its public names",
     "test_crates.py": "the Rust half: folders and circles of its crates",
+    "test_pages.py": "documents: links and numbers of decisions",
     "test_rooms.py": "this file",
 }
 """Test files that stand for no single module, and what they are about."""
