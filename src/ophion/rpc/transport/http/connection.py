@@ -107,27 +107,9 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._was_active = True
         if self._is_plain and (perf_counter() < self._turns.ends_at or self._turns.goes_on()):
-            # most clients send the same head again and again: comparing it costs less than finding its end
-            if len(data) == self._last_size and data.startswith(self._last_head):
-                end = self._last_end
-                is_known = True
-            else:
-                end = data.find(b"\r\n\r\n") + 4
-                is_known = self._plain_sizes.get(data[:end]) == len(data) - end
-                if is_known:
-                    self._last_head, self._last_end, self._last_size = data[:end], end, len(data)
-                    self._last_takes_gzip = data[:end] in self._session.heads.with_gzip  # type: ignore[union-attr]
-            if is_known:
-                reply = self._session.handle(data[end:], self)  # type: ignore[union-attr]  # there is one when plain
-                if type(reply) is bytes and reply and (not self._last_takes_gzip or len(reply) < WORTH_BYTES):
-                    size = len(reply)
-                    self._transport.write((JSON_HEADS[size] if size < KEPT_HEADS else json_head(size)) + reply)
-                else:
-                    self._answers.add(reply, size=len(data) - end, takes_gzip=self._last_takes_gzip)
-                    if type(reply) is Pending and len(data) - end < _LIGHT_BYTES and not reply.weight:
-                        self._is_plain = False  # nothing else changes while it is at work
-                    else:
-                        self._flush()
+            end = self._known(data)
+            if end:
+                self._take(data, end)
                 return
         if self.is_ending:
             if self._lingering is not None:
@@ -299,15 +281,50 @@ class HttpConnection(asyncio.Protocol):
     def _in_message(self) -> bool:
         return self._reader is not None and self._reader.in_message
 
+    def _known(self, data: bytes) -> int:
+        """Where the body of a request begins whose head has been seen before; 0 for any other."""
+        # most clients send the same head again and again: comparing it costs less than finding its end
+        if len(data) == self._last_size and data.startswith(self._last_head):
+            return self._last_end
+        end = data.find(b"\r\n\r\n") + 4
+        head = data[:end]
+        if self._plain_sizes.get(head) != len(data) - end:
+            return 0
+        self._last_head, self._last_end, self._last_size = head, end, len(data)
+        self._last_takes_gzip = head in self._session.heads.with_gzip  # type: ignore[union-attr]  # one is there when plain
+        return end
+
+    def _take(self, data: bytes, end: int) -> None:
+        """Such a request, when nobody waits before it."""
+        reply = self._session.handle(data[end:], self)  # type: ignore[union-attr]
+        if type(reply) is bytes and reply and (not self._last_takes_gzip or len(reply) < WORTH_BYTES):
+            size = len(reply)
+            self._transport.write((JSON_HEADS[size] if size < KEPT_HEADS else json_head(size)) + reply)
+            return
+        self._answers.add(reply, size=len(data) - end, takes_gzip=self._last_takes_gzip)
+        if type(reply) is Pending and len(data) - end < _LIGHT_BYTES and not reply.weight:
+            self._is_plain = False  # nothing else changes while it is at work
+        else:
+            self._flush()
+
     def work(self) -> None:
         """Go on with what has arrived, for a while (`Turns`)."""
         self._is_waiting = False
         data, position = self._rest, 0
         if self.is_ending or not data:
             return
+        begun = self._turns.begin()
+        if self._session is not None and not (self._in_message or self._answers or self._is_paused):
+            end = self._known(data)
+            if end:
+                self._rest = b""
+                self._take(data, end)
+                self._settle()
+                self._turns.end(begun, self._share)
+                return
         if self._reader is None:
             self._reader = RequestReader(self._policy, self)
-        reader, begun, is_crowded = self._reader, self._turns.begin(), self._turns.is_crowded
+        reader, is_crowded = self._reader, self._turns.is_crowded
         while True:
             size = reader.piece(data, position, is_crowded)
             if position == 0 and len(data) <= size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import math
 import weakref
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
@@ -22,6 +23,7 @@ from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
 from ophion.rpc.transport.http.wire import Request, Response
 from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.turns import Turns
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 BLOCK_NUMBER = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
@@ -219,6 +221,29 @@ def test_expect_100_continue_is_answered_before_the_body_comes() -> None:
         assert only(client.post(BLOCK_NUMBER, b"Expect: miracles"))[0] == 417
 
     run(story)
+
+
+def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> None:
+    async def story(client: Client, context: Context) -> None:
+        assert only(client.post())[2] == ANSWER
+        client.commons.turns.spend(math.inf)
+        assert client.commons.turns.is_over
+        assert client.post() == b""
+        assert client.transport.is_reading_paused
+        await asyncio.sleep(0)
+        assert only(client.transport.take())[2] == ANSWER
+        assert not client.transport.is_reading_paused
+        client.commons.turns.spend(math.inf)
+        assert client.post(WAIT) == b""
+        await asyncio.sleep(0)
+        assert client.post() == b""  # in its place behind the one that waits
+        assert context.gate is not None
+        context.gate.set_result(1)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [json.loads(body)["id"] for _, _, body in responses(client.transport.take())] == [9, 1]
+
+    run(story, commons=Commons(turns=Turns(turn_s=1e6)))
 
 
 def test_pipelined_requests_are_answered_in_order_though_the_first_waits() -> None:
