@@ -1,4 +1,6 @@
 //! Numbers and byte strings in the records of the database.
+//!
+//! Small and called for every node of a trie, from other crates: `#[inline]` is what lets the compiler see inside.
 
 use crate::errors::{Error, Result};
 
@@ -6,6 +8,7 @@ use crate::errors::{Error, Result};
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
+    #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         if count > self.0.len() {
             return Err(Error::damaged("a record ends too early"));
@@ -15,10 +18,12 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
+    #[inline]
     pub fn byte(&mut self) -> Result<u8> {
         Ok(self.take(1)?[0])
     }
 
+    #[inline]
     pub fn varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
@@ -32,16 +37,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A length in one varint, then that many bytes.
+    #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8]> {
         let length = self.varint()? as usize;
         self.take(length)
     }
 
+    #[inline]
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 }
 
+#[inline]
 pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -50,6 +58,7 @@ pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
+#[inline]
 pub fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);

@@ -19,6 +19,8 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 pub const CHUNK: usize = 256 * 1024;
 /// Steps between two looks at the clock.
 const STEPS_PER_LOOK: u32 = 4096;
+/// What a transaction without code counts for.
+const STEPS_PER_TRANSACTION: u32 = 256;
 
 /// What travels through the channel.
 pub enum Message {
@@ -46,7 +48,7 @@ impl Sink {
             channel,
             is_closed,
             deadline,
-            steps: 0,
+            steps: STEPS_PER_LOOK,
             is_late: false,
             is_stopped: false,
         }
@@ -101,7 +103,10 @@ impl Sink {
 
     /// Between two transactions: an error when there is nobody to trace for, or no time.
     pub fn check(&mut self) -> Result<()> {
-        self.look();
+        self.steps += STEPS_PER_TRANSACTION;
+        if self.steps >= STEPS_PER_LOOK {
+            self.look();
+        }
         match self.is_stopped {
             true => Err(self.reason()),
             false => Ok(()),

@@ -126,8 +126,10 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
         evm.inspector.0.sink().check()?;
     }
     evm.inspector.0.begin(&tx);
-    let result = evm.inspect_one_tx(tx.clone());
+    let result = evm.inspect_one_tx(tx);
     let changes = evm.finalize();
+    // It has been lent to the EVM, which is given another before it runs again.
+    let tx = std::mem::take(&mut evm.ctx.tx);
     let result = match result {
         Ok(result) => result,
         Err(EVMError::Database(cause)) => return Err(cause),
