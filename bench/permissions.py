@@ -18,11 +18,11 @@ import socket
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from ophion.chainspec.genesis import Genesis, GenesisAccount
 from ophion.native.crypto import PrivateKey

@@ -17,9 +17,10 @@ import json
 import subprocess
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
+
+from msgspec.structs import replace
 
 from ophion.chain.events import ChainBlock
 from ophion.enclave.group_ids import legacy_id

@@ -165,11 +165,11 @@ def dev_genesis(fork: str = DEFAULT_DEV_FORK, overrides: Iterable[tuple[str, int
     return parse_genesis(json.dumps(_document(fork.lower())), is_dev=True, overrides=overrides)
 
 
-def network_genesis(name: str, dev_fork: str = DEFAULT_DEV_FORK) -> Genesis:
-    """The genesis of a built-in network; public networks are refused by name."""
+def check_network(name: str) -> None:
+    """Whether a network is built in; public ones are refused by name."""
     folded = name.lower()
     if folded == DEV_NETWORK:
-        return dev_genesis(dev_fork)
+        return
     if folded in PUBLIC_NETWORKS:
         raise GenesisError(
             f"Network {name} is a public network, and this node is for private ones: use --network=dev or give a "

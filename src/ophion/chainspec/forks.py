@@ -7,11 +7,11 @@ forks change only the difficulty bomb and BPO forks only the blob parameters: th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class Milestone(IntEnum):
@@ -99,26 +99,24 @@ def evm_rules(milestone: Milestone) -> str:
     return _EVM_RULES.get(milestone, milestone.name.lower())
 
 
-@dataclass(frozen=True, slots=True)
-class ForkSchedule:
+class ForkSchedule(Struct, frozen=True, dict=True):
     """From which block, and later from which second, each milestone holds."""
 
     blocks: dict[Milestone, int]
     times: dict[Milestone, int] = field(default_factory=dict)
     blob_schedule: dict[Milestone, BlobParameters] = field(default_factory=lambda: dict(DEFAULT_BLOB_SCHEDULE))
-    _forks: dict[Milestone, Fork] = field(init=False, repr=False, compare=False)
-    _by_block: tuple[tuple[int, Milestone], ...] = field(init=False, repr=False, compare=False)
-    _by_time: tuple[tuple[int, Milestone], ...] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        # latest first, because that is the one most often in force
-        by_block = sorted(
-            ((block, milestone) for milestone, block in self.blocks.items()), key=_milestone, reverse=True
-        )
-        by_time = sorted(((time, milestone) for milestone, time in self.times.items()), key=_milestone, reverse=True)
-        object.__setattr__(self, "_by_block", tuple(by_block))
-        object.__setattr__(self, "_by_time", tuple(by_time))
-        object.__setattr__(self, "_forks", {milestone: self._fork(milestone) for milestone in Milestone})
+    @cached_property
+    def _by_block(self) -> tuple[tuple[int, Milestone], ...]:
+        return _latest_first(self.blocks)
+
+    @cached_property
+    def _by_time(self) -> tuple[tuple[int, Milestone], ...]:
+        return _latest_first(self.times)
+
+    @cached_property
+    def _forks(self) -> dict[Milestone, Fork]:
+        return {milestone: self._fork(milestone) for milestone in Milestone}
 
     def at(self, number: int, timestamp: int, merged: bool = False) -> Fork:
         """The rules of the block with this number and timestamp.
@@ -143,5 +141,6 @@ class ForkSchedule:
         return Fork(milestone, evm_rules(milestone), begun[-1] if begun else 0, blobs)
 
 
-def _milestone(entry: tuple[int, Milestone]) -> Milestone:
-    return entry[1]
+def _latest_first(begins: dict[Milestone, int]) -> tuple[tuple[int, Milestone], ...]:
+    """The latest is the one most often in force."""
+    return tuple((begins[milestone], milestone) for milestone in sorted(begins, reverse=True))

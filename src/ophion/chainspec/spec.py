@@ -6,9 +6,10 @@ may not use here is refused while reading, so that nobody finds out at a later b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from ophion.chainspec.engines import (
     BftParameters,
@@ -60,8 +61,7 @@ _UNSUPPORTED_FORKS: Final = ("amsterdamTime", "futureEipsTime", "experimentalEip
 _WITHOUT_EFFECT: Final = ("eip150Hash", "eip155Block", "terminalTotalDifficultyPassed")
 
 
-@dataclass(frozen=True, slots=True)
-class ChainSpec:
+class ChainSpec(Struct, frozen=True):
     """The rules of one network."""
 
     chain_id: int
@@ -95,8 +95,13 @@ class ChainSpec:
     """Distinct blocks above 0 at which a fork begins, ascending: one half of the fork id (EIP-2124)."""
     fork_times: tuple[int, ...] = ()
     """Distinct seconds above 0 at which a fork begins, ascending: the other half."""
-    config: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The `config` object as it was written, for those who ask for it."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """The `config` object as it was written, for those who ask for it; it makes no difference between networks."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ChainSpec):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__ if name != "config")
 
     def fork_at(self, number: int, timestamp: int, merged: bool = False) -> Fork:
         """The rules of the block with this number and timestamp; see `ForkSchedule.at`."""

@@ -6,10 +6,8 @@ of `operator generate-blockchain-config` is the command's, not the node's.
 
 from __future__ import annotations
 
-import difflib
 from collections import ChainMap, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,11 +16,10 @@ from msgspec import Struct, field
 from ophion.cli.command import Command, Family
 from ophion.cli.commands import FAMILIES, commands_of
 from ophion.errors import ConfigError
-from ophion.runtime.options import Given, OptionSpec, option, read_flag, specs_of
+from ophion.runtime.options import Given, Options, OptionSpec, option, read_flag, specs_of
 
 
-@dataclass(frozen=True, slots=True)
-class Basics:
+class Basics(Options):
     """General."""
 
     help: bool = option(
@@ -128,6 +125,8 @@ class _Reader:
 
 
 def _unknown(word: str, known: Iterable[str]) -> str:
+    import difflib  # for mistakes alone
+
     close = difflib.get_close_matches(word, list(known), n=2)
     hint = f" (did you mean {' or '.join(close)}?)" if close else ""
     return f"Unknown command: '{word}'{hint}"

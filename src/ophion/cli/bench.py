@@ -6,7 +6,6 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -27,7 +26,7 @@ from ophion.node.keyfile import load_key
 from ophion.primitives.hexcodec import data
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.endpoint import Connection, Endpoint
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import Options, at_least, option
 
 _DRAIN_S: Final = 20.0
 
@@ -39,8 +38,7 @@ def _url(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class BenchOptions:
+class BenchOptions(Options):
     """Options."""
 
     url: str = option("--rpc", metavar="URL", parse=_url, help="JSON-RPC of a node of the network.")

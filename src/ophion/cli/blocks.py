@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from ophion.node.network import NetworkConfig, load_genesis
 from ophion.node.storage_options import StorageConfig
 from ophion.node.validator_contract import read_contracts
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import Options, at_least, option
 
 _LINE_EVERY_S = 1.0
 
@@ -36,8 +35,7 @@ class BlockFormat(Enum):
     JSON = "json"
 
 
-@dataclass(frozen=True, slots=True)
-class ImportOptions:
+class ImportOptions(Options):
     """Options."""
 
     files: tuple[Path, ...] = option("--from", help="File with blocks; may be given several times.")
@@ -149,8 +147,7 @@ def _head(chain: Chain) -> str:
     return f"block {chain.head.number} (0x{chain.head.hash.hex()})"
 
 
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
+class ExportOptions(Options):
     """Options."""
 
     target: Path = option("--to", help="File to write.")

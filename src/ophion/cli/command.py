@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from ophion.errors import ConfigError
-from ophion.runtime.options import Loaded, part_of, problems_of
+from ophion.runtime.options import Loaded, Options, part_of, problems_of
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Options)
 
 
 class Session(Struct, frozen=True):
@@ -33,8 +32,7 @@ class Session(Struct, frozen=True):
         return part
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(Options):
     """A command without options of its own."""
 
 
@@ -44,9 +42,9 @@ class Command(Struct, frozen=True):
     name: str
     summary: str
     run: Callable[[Any, Session], int]
-    options: type = Nothing
+    options: type[Options] = Nothing
     """Configuration class of the command's own options."""
-    uses: tuple[type, ...] = ()
+    uses: tuple[type[Options], ...] = ()
     """Parts of the global configuration that it listens to, for its help."""
     words: str | None = None
     """How its arguments are called in the help, or None when it takes none."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 
 from ophion.cli.command import Command, Session
 from ophion.node.config import NodeConfig
 from ophion.node.node import run_node
 from ophion.node.preset import command_line, with_dev_preset
-from ophion.runtime.options import load, option, warnings_of
+from ophion.runtime.options import Options, load, option, warnings_of
 
 
-@dataclass(frozen=True, slots=True)
-class DevOptions:
+class DevOptions(Options):
     """Options."""
 
     print_command: bool = option(
@@ -27,8 +25,10 @@ def start(options: DevOptions, session: Session) -> int:
     if options.print_command:
         print(command_line(loaded.given.values()))
         return 0
-    expected = warnings_of(with_dev_preset(load(NodeConfig, ())))  # what the preset itself brings is meant
-    for warning in warnings_of(loaded):
+    found = warnings_of(loaded)
+    # what the preset itself brings is meant
+    expected = warnings_of(with_dev_preset(load(NodeConfig, ()))) if found else []
+    for warning in found:
         if warning not in expected:
             print(f"Warning: {warning}", file=sys.stderr)
     return run_node(loaded)

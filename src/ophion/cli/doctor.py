@@ -12,7 +12,7 @@ from ophion.cli.command import Command, Session
 from ophion.cli.rpc_node import NoAnswer, RpcNode
 from ophion.errors import CommandError, ConfigError
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.options import at_least, option, problems_of
+from ophion.runtime.options import Options, at_least, option, problems_of
 
 _ANSWER_LIMIT_S: Final = 5.0
 _PORT: Final = 8545
@@ -27,8 +27,7 @@ def _urls(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorOptions:
+class DoctorOptions(Options):
     """Options."""
 
     urls: tuple[str, ...] = option(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 from ophion.cli.arguments import Basics
 from ophion.cli.command import Command, Family
 from ophion.cli.commands import FAMILIES, commands_of
@@ -38,6 +36,8 @@ def usage(family: Family | None, command: Command | None) -> str:
 
 def help_text(family: Family | None, command: Command | None, settings: type) -> str:
     """The help of the whole program, of a family, or of one command."""
+    import shutil  # for help alone
+
     width = min(shutil.get_terminal_size((100, 24)).columns, 110)
     if family is None:
         return _program_help(settings, width)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from ophion.cli.command import Command, Session
@@ -10,11 +9,10 @@ from ophion.cli.files import write_output
 from ophion.native.crypto import PrivateKey
 from ophion.node.datadir import DataConfig
 from ophion.node.keyfile import load_or_create_key
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 
 
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
+class ExportOptions(Options):
     """Options."""
 
     target: Path | None = option("--to", default=None, help="File to write. (default: standard output)")

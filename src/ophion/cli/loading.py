@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from ophion.cli.arguments import Arguments, Basics
 from ophion.cli.command import Session
 from ophion.errors import ConfigError
-from ophion.runtime.options import Given, Loaded, load, read_environment, read_file, specs_of
+from ophion.runtime.options import Given, Loaded, Options, load, read_environment, read_file, specs_of
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Options)
 
 
-def load_session(arguments: Arguments, environ: Mapping[str, str], settings: type) -> tuple[Any, Session]:
+def load_session(arguments: Arguments, environ: Mapping[str, str], settings: type[Options]) -> tuple[Any, Session]:
     """The command's own options and its session; `ConfigError` holds everything that is wrong with either.
 
     The environment and the file set global options only: those of a command belong to one call of it.

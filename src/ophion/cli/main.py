@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 
 from ophion.cli.arguments import read_arguments
@@ -115,6 +114,8 @@ def _run_node(session: Session) -> int:
 def _report(error: BaseException, with_traceback: bool) -> int:
     """Say what went wrong in one line (or, on request, with the traceback) and choose the exit code."""
     if with_traceback:
+        import traceback
+
         traceback.print_exception(error)
     if isinstance(error, _Misused):
         if not with_traceback:

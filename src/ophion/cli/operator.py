@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from ophion.native.crypto import PrivateKey, address_of
 from ophion.node.keyfile import new_key, write_text
 from ophion.primitives.hexcodec import parse_data_lenient
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 
 _MOST_NODES = 1000
 _ENGINES: dict[str, Callable[[Sequence[bytes]], bytes]] = {
@@ -35,8 +34,7 @@ def _file_name(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class GenerateOptions:
+class GenerateOptions(Options):
     """Options."""
 
     config_file: Path = option("--config-file", help="JSON file that describes the network.")

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 
 import bcrypt
 
 from ophion.cli.command import Command, Session
 from ophion.cli.files import read_password
 from ophion.errors import CommandError
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 
 COST = 10
 _MOST_BYTES = 72
 
 
-@dataclass(frozen=True, slots=True)
-class HashOptions:
+class HashOptions(Options):
     """Options."""
 
     password: str | None = option(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,10 @@ from ophion.permissions.contract_genesis import (
 from ophion.permissions.requests import read_account, read_node
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
-from ophion.runtime.options import at_least, between, option, read_address
+from ophion.runtime.options import Options, at_least, between, option, read_address
 
 
-@dataclass(frozen=True, slots=True)
-class GenesisOptions:
+class GenesisOptions(Options):
     """Options."""
 
     admins: tuple[Address, ...] = option(
@@ -63,7 +61,6 @@ class GenesisOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
 class NetworkOptions(NodeOptions):
     """Options."""
 
@@ -83,7 +80,6 @@ class NetworkOptions(NodeOptions):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class ChangeOptions(NetworkOptions):
     """Options."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,7 +41,6 @@ def _read_data(text: str) -> bytes:
         raise ValueError(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
 class SendOptions(NodeOptions):
     """Options."""
 
@@ -65,7 +63,6 @@ class SendOptions(NodeOptions):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class CallOptions(NodeOptions):
     """Options."""
 

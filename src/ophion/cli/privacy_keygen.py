@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from ophion.cli.command import Command, Session
@@ -13,11 +12,10 @@ from ophion.enclave.texts import base64_text
 from ophion.errors import CommandError
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.operator_files import content_of
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 
 
-@dataclass(frozen=True, slots=True)
-class KeygenOptions:
+class KeygenOptions(Options):
     """Options."""
 
     target: Path = option(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ophion.node.config import NodeConfig
 from ophion.quickstart.plan import DEFAULT_PERIOD_S, Consensus, Plan
-from ophion.runtime.options import load, option, port, problems_of, read_flag, specs_of
+from ophion.runtime.options import Options, load, option, port, problems_of, read_flag, specs_of
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceOptions:
+class PlaceOptions(Options):
     """Options."""
 
     directory: Path = option(
@@ -28,7 +26,6 @@ class PlaceOptions:
         return self.directory.resolve()
 
 
-@dataclass(frozen=True, slots=True)
 class RunOptions(PlaceOptions):
     """Options."""
 
@@ -37,7 +34,6 @@ class RunOptions(PlaceOptions):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class UpOptions(RunOptions):
     """Options."""
 
@@ -85,15 +81,13 @@ def _said_of_privacy() -> list[str]:
     return problems_of(load(NodeConfig, [read_flag("--privacy-enabled", deque(), flags)]).config.privacy)
 
 
-@dataclass(frozen=True, slots=True)
 class LogOptions(PlaceOptions):
     """Options."""
 
     follow: bool = option("--follow", "-f", default=False, help="Go on with what comes, until Ctrl-C.")
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyOptions:
+class ProxyOptions(Options):
     """Options."""
 
     site: Path = option("--site", help="Description of the network, as `up` writes it.")

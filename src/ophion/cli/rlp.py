@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from ophion.cli.files import kind_of_json, parse_json, read_input, write_output
 from ophion.errors import CommandError, DecodeError
 from ophion.primitives import rlp
 from ophion.primitives.hexcodec import parse_data_lenient
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 
 VANITY = bytes(32)
 
@@ -31,8 +30,7 @@ class ExtraDataType(Enum):
     QBFT_EXTRA_DATA = "qbft"
 
 
-@dataclass(frozen=True, slots=True)
-class RlpOptions:
+class RlpOptions(Options):
     """Options."""
 
     source: Path | None = option("--from", default=None, help="File to read. (default: standard input)")

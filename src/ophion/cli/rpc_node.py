@@ -7,7 +7,6 @@ import json
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.primitives.types import Address
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
@@ -88,8 +87,7 @@ class RpcNode:
         raise CommandError(f"Transaction {tx_hash} is not in a block after {limit_s:.0f} s; it may still be mined.")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeOptions:
+class NodeOptions(Options):
     """Options."""
 
     rpc: str = option(

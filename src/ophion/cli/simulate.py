@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from ophion.cli.command import Command, Session
 from ophion.cli.progress import Progress
 from ophion.consensus.bft.timing import Timing
 from ophion.errors import ConfigError
-from ophion.runtime.options import at_least, between, option, problems_of
+from ophion.runtime.options import Options, at_least, between, option, problems_of
 from ophion.testing.simulation.runs import SeedOptions, SeedOutcome, Summary, run_many, run_seed
 from ophion.testing.simulation.trace import Trace
 
@@ -32,8 +31,7 @@ class Protocol(Enum):
     CLIQUE = "clique"
 
 
-@dataclass(frozen=True, slots=True)
-class SimulateOptions:
+class SimulateOptions(Options):
     """Options."""
 
     protocol: Protocol = option("--protocol", default=Protocol.IBFT2, help="Consensus protocol of the network.")

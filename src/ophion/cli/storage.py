@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ophion.cli.command import Command, Nothing, Session
@@ -14,7 +13,7 @@ from ophion.cli.progress import Progress
 from ophion.native.failures import translated
 from ophion.node.database_copy import back_up, compact
 from ophion.node.datadir import DataConfig, DataDirectory
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import Options, at_least, option
 
 _MOST_FINDINGS = 100
 _NICENESS = 15
@@ -53,8 +52,7 @@ def check(options: Nothing, session: Session) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class BackupOptions:
+class BackupOptions(Options):
     """Options."""
 
     target: Path = option(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.spec import ChainSpec
-from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import Engine
-from ophion.consensus.merge import MergeEngine
-from ophion.consensus.pow import PowEngine
 from ophion.errors import GenesisError
 
 
@@ -17,15 +14,24 @@ def engine_for(spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bo
     `verifies_work=False` takes proof-of-work seals on trust. `equal_timestamps` is for blocks that this node makes on
     the development network.
     """
+    # each is loaded where it is used: networks of another kind start without paying for it
     engine: Engine
     if spec.engine is EngineKind.ETHASH:
+        from ophion.consensus.pow import PowEngine
+
         engine = PowEngine(spec, verifies_work and not spec.is_dev, equal_timestamps)
     elif spec.engine is EngineKind.CLIQUE:
+        from ophion.consensus.clique import CliqueEngine
+
         engine = CliqueEngine(spec)
     elif spec.engine in (EngineKind.IBFT2, EngineKind.QBFT):
-        from ophion.consensus.bft.engine import BftEngine  # other networks start without paying for it
+        from ophion.consensus.bft.engine import BftEngine
 
         engine = BftEngine(spec)
     else:
         raise GenesisError("Consensus mechanism ibft (IBFT 1) is not supported: use ibft2 or qbft", "config.ibft")
-    return engine if spec.terminal_total_difficulty is None else MergeEngine(spec, engine)
+    if spec.terminal_total_difficulty is None:
+        return engine
+    from ophion.consensus.merge import MergeEngine
+
+    return MergeEngine(spec, engine)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ophion.enclave.contract import DeliveryMode
 from ophion.enclave.texts import read_key
 from ophion.native.enclave import is_sound_enclave_key
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 from ophion.runtime.options import port as valid_port
 
 _SWITCH = "--privacy-enabled"
@@ -42,8 +41,7 @@ def _enclave_key(text: str) -> bytes:
     return key
 
 
-@dataclass(frozen=True, slots=True)
-class EnclaveConfig:
+class EnclaveConfig(Options):
     """Enclave."""
 
     url: str | None = option(

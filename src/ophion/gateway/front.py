@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
-from ophion.gateway.paths import Page, PageAnswer
-from ophion.page.service import PageFiles
+if TYPE_CHECKING:
+    from ophion.gateway.paths import Page, PageAnswer
+    from ophion.page.service import PageFiles
 
 
 def page_files() -> Page:
     """The files of the page, read when somebody asks for the first of them: most nodes are never looked at."""
-    files = cache(PageFiles)
+
+    @cache
+    def files() -> PageFiles:
+        from ophion.page.service import PageFiles
+
+        return PageFiles()
 
     def answer(path: str, headers: Mapping[bytes, bytes]) -> PageAnswer | None:
         return files().answer(path, headers)

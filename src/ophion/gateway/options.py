@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 from ophion.runtime.options import port as valid_port
 
 
-@dataclass(frozen=True, slots=True)
-class PageConfig:
+class PageConfig(Options):
     """The page."""
 
     enabled: bool = option(

@@ -5,12 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ophion.gateway.connection import GatewayConnection
-from ophion.gateway.paths import Page, Paths
-from ophion.gateway.site import Site
-from ophion.gateway.tunnel import Openings, Tunnel
 from ophion.rpc.transport.access import HostList
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.connection import HttpConnection
@@ -18,16 +14,22 @@ from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.transport.listener import Listener, ListenError
 from ophion.rpc.transport.origins import PageOrigins
 
+if TYPE_CHECKING:
+    from ophion.gateway.connection import GatewayConnection
+    from ophion.gateway.paths import Page, Paths
+    from ophion.gateway.site import Site
+    from ophion.gateway.tunnel import Tunnel
+
 MAX_CONNECTIONS: Final = 8192
 DEFAULT_PORT: Final = 8548
 LIMITS: Final = HttpLimits(max_connections=MAX_CONNECTIONS)
 
 
-class GatewayService(Listener[HttpConnection | Tunnel]):
+class GatewayService(Listener["HttpConnection | Tunnel"]):
     """Listens for clients until it is cancelled.
 
-    `site` is asked when the service starts: services of the same node have their ports by then. A port of None is the
-    usual one, or a free one where that is taken: a page for people is not worth a node that does not start.
+    `site` is asked when the first client comes: services of the same node have their ports by then. A port of None is
+    the usual one, or a free one where that is taken: a page for people is not worth a node that does not start.
     """
 
     def __init__(
@@ -50,6 +52,11 @@ class GatewayService(Listener[HttpConnection | Tunnel]):
         self._commons = commons or Commons()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Paths, Callable[[], GatewayConnection]]:
+        # loaded for the first client: most pages are never looked at
+        from ophion.gateway.connection import GatewayConnection
+        from ophion.gateway.paths import Paths
+        from ophion.gateway.tunnel import Openings
+
         paths = Paths(self._site(), self._page, loop)
         policy = HttpPolicy(
             paths,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import Options, at_least, option
 
 _MEBIBYTE = 2**20
 _SWITCH = "--graphql-http-enabled"
 
 
-@dataclass(frozen=True, slots=True)
-class GraphqlLimits:
+class GraphqlLimits(Options):
     """Limits of GraphQL requests."""
 
     # Wide enough for a hundred full blocks with all transactions, and narrow enough that the worst request is over in

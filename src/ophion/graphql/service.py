@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ophion.graphql.http import GraphqlApplication
 from ophion.graphql.limits import GraphqlLimits
 from ophion.native.graphql import GraphqlEngine
 from ophion.rpc.questions.context import RpcContext
@@ -22,6 +21,7 @@ from ophion.rpc.transport.origins import PageOrigins
 if TYPE_CHECKING:
     import ssl
 
+    from ophion.graphql.http import GraphqlApplication
     from ophion.rpc.auth.door import Door
 
 
@@ -47,7 +47,7 @@ _NO_LIMIT: Final = 2**63 - 1
 
 def schema_text() -> str:
     """The schema, as the file that is part of the package."""
-    return files(__package__).joinpath("schema.graphql").read_text(encoding="utf-8")
+    return (Path(__file__).parent / "schema.graphql").read_text(encoding="utf-8")
 
 
 def graphql_engine(context: RpcContext, limits: GraphqlLimits) -> GraphqlEngine:
@@ -73,6 +73,9 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
     """GraphQL over HTTP."""
 
     def application(loop: asyncio.AbstractEventLoop) -> GraphqlApplication:
+        # loaded for the first client: most nodes have none
+        from ophion.graphql.http import GraphqlApplication
+
         engine = graphql_engine(context, settings.limits)
         if settings.door is None:
             return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.limits)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ophion.rpc.transport.options import ListenerConfig, listening_port
@@ -12,7 +11,6 @@ from ophion.runtime.options import at_least, option
 from ophion.runtime.options import port as valid_port
 
 
-@dataclass(frozen=True, slots=True)
 class MetricsConfig(ListenerConfig):
     """Metrics."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,7 +23,6 @@ from ophion.chainspec.engines import CliqueParameters, EngineKind
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
-from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine import Engine
 from ophion.consensus.registry import engine_for
 from ophion.consensus.voting import LocalProposals
@@ -40,10 +38,8 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
 from ophion.producer.assembly import Assembler, MinerSettings
-from ophion.producer.clique_loop import CliqueSealer
 from ophion.producer.control import MiningControl, Sealer
 from ophion.producer.instant import InstantSealer
-from ophion.producer.interval import IntervalSealer
 from ophion.producer.pow_miner import PowMiner, WorkDesk
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
@@ -125,7 +121,15 @@ def build_core(
         return Core(chain, importer, queries, fees, pool, assembler, mining, permissions)
     proposals, bft = LocalProposals(), None
     sealer: Sealer
-    if isinstance(engine, CliqueEngine):
+    if spec.engine is EngineKind.CLIQUE:
+        # loaded here, like the others, because networks without it start faster
+        from random import Random
+
+        from ophion.consensus.clique import CliqueEngine
+        from ophion.producer.clique_loop import CliqueSealer
+
+        assert isinstance(engine, CliqueEngine)
+
         # a random order of signers out of turn, different on every node: nothing that must not be guessed
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
@@ -221,6 +225,8 @@ def _mining(
     if not spec.is_dev:
         sealer = PowMiner(desk, lanes.mine, assembler, entropy, config.miner.threads)
     elif config.miner.block_period_s:
+        from ophion.producer.interval import IntervalSealer
+
         sealer = IntervalSealer(assembler, config.miner.block_period_s)
     else:
         sealer = InstantSealer(assembler)

@@ -7,8 +7,9 @@ variables, file keys, help and documentation are derived from this tree; nothing
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import field
 
 from ophion.enclave.options import EnclaveConfig
 from ophion.gateway.options import PageConfig
@@ -32,14 +33,12 @@ from ophion.peers.options import PeerConfig
 from ophion.permissions.options import PermissionConfig
 from ophion.pool.options import PoolConfig
 from ophion.privacy.options import PrivacyConfig
-from ophion.producer.control import MinerConfig
-from ophion.producer.options import ConsensusConfig
+from ophion.producer.options import ConsensusConfig, MinerConfig
 from ophion.runtime.logs import LogFormat, LogLevel
-from ophion.runtime.options import at_least, between, option
+from ophion.runtime.options import Options, at_least, between, option
 
 
-@dataclass(frozen=True, slots=True)
-class LogConfig:
+class LogConfig(Options):
     """Logging."""
 
     level: LogLevel = option(
@@ -73,8 +72,7 @@ class LogConfig:
             yield "--logging-file will have no effect, because --logging-config-file says where lines go."
 
 
-@dataclass(frozen=True, slots=True)
-class NodeConfig:
+class NodeConfig(Options):
     """A node."""
 
     data: DataConfig = field(default_factory=DataConfig)

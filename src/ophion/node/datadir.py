@@ -14,7 +14,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -22,7 +21,7 @@ from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
 from ophion.node.keyfile import load_key, load_or_create_key
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 
 LAYOUT_VERSION = 1
 
@@ -32,8 +31,7 @@ _DATA_FILE = "data.mdb"
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
-@dataclass(frozen=True, slots=True)
-class DataConfig:
+class DataConfig(Options):
     """Data."""
 
     data_path: Path = option(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
 from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.transport.options import ListenerConfig, listening_port
-from ophion.runtime.options import at_least, between, option
+from ophion.runtime.options import Options, at_least, between, option
 
 MEBIBYTE = 2**20
 
@@ -64,7 +63,6 @@ def _cors_origins() -> Any:
     )
 
 
-@dataclass(frozen=True, slots=True)
 class RpcConfig(ListenerConfig):
     """JSON-RPC over one transport."""
 
@@ -84,7 +82,6 @@ class RpcConfig(ListenerConfig):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class HttpConfig(RpcConfig):
     """JSON-RPC over HTTP."""
 
@@ -114,7 +111,6 @@ class HttpConfig(RpcConfig):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class WebSocketConfig(RpcConfig):
     """JSON-RPC over WebSocket."""
 
@@ -141,7 +137,6 @@ class WebSocketConfig(RpcConfig):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class GraphqlConfig(ListenerConfig):
     """GraphQL over HTTP."""
 
@@ -151,8 +146,7 @@ class GraphqlConfig(ListenerConfig):
     cors_origins: tuple[str, ...] = _cors_origins()
 
 
-@dataclass(frozen=True, slots=True)
-class AccessConfig:
+class AccessConfig(Options):
     """Access to the public interface."""
 
     host_allow_list: tuple[str, ...] = option(

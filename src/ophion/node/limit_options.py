@@ -6,16 +6,13 @@ GraphQL limits besides is its own (ophion.graphql.limits).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import Options, at_least, option
 
 _KIBIBYTE = 2**10
 _MEBIBYTE = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class LimitConfig:
+class LimitConfig(Options):
     """Limits of the public interface."""
 
     max_logs_range: int = option(

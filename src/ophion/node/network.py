@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ophion.chainspec.dev import (
@@ -11,13 +10,13 @@ from ophion.chainspec.dev import (
     DEV_FORKS,
     DEV_NETWORK,
     DevAccount,
+    check_network,
     dev_accounts,
     dev_genesis,
-    network_genesis,
 )
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.errors import GenesisError
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import Options, at_least, option
 
 _EXCLUSIVE = (
     "--network option and --genesis-file option can't be used at the same time.  Please refer to CLI reference for more"
@@ -27,7 +26,7 @@ _EXCLUSIVE = (
 
 def _network(text: str) -> str:
     try:
-        network_genesis(text)
+        check_network(text)
     except GenesisError as error:
         raise ValueError(str(error)) from None
     return text.lower()
@@ -46,8 +45,7 @@ def _override(text: str) -> tuple[str, int]:
     return name.strip(), int(value)
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkConfig:
+class NetworkConfig(Options):
     """Network."""
 
     network: str | None = option(

@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ophion.chain.pruning import StatePruner
+from msgspec.structs import replace
+
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.registry import engine_for
 from ophion.errors import ConfigError
 from ophion.native.crypto import PrivateKey
-from ophion.node.banner import Summary, banner
 from ophion.node.build import Core, build_core
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory
@@ -45,6 +42,7 @@ from ophion.runtime.supervisor import Supervisor, stop_signals
 from ophion.version import client_version
 
 if TYPE_CHECKING:
+    from ophion.chain.pruning import StatePruner
     from ophion.enclave.contract import Enclave
     from ophion.native.store import Store
     from ophion.node.peering import Network
@@ -104,7 +102,7 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions, enclave)
         privacy = None if enclave is None else _privacy(config, core, enclave, lanes, entropy)
         kept = config.storage.states_kept
-        pruner = None if kept is None else StatePruner(core.chain, lanes, clock, kept)
+        pruner = None if kept is None else _pruner(core, lanes, clock, kept)
         pruning = None if pruner is None else pruner.rounds
         interface = build_interface(
             config, genesis, core, key, lanes, clock, entropy, network, directory.path, enclave, privacy, pruning
@@ -133,6 +131,12 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         lanes.close()
         if not config.storage.durable:
             store.sync()
+
+
+def _pruner(core: Core, lanes: Lanes, clock: Clock, kept: int) -> StatePruner:
+    from ophion.chain.pruning import StatePruner
+
+    return StatePruner(core.chain, lanes, clock, kept)
 
 
 def _permissions(config: NodeConfig, genesis: Genesis, data_path: Path, key: PrivateKey) -> Permissions:
@@ -183,6 +187,8 @@ async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: 
         log.info("Enode URL %s", interface.enode)
     log.info("Ethereum main loop is up.")
     if sys.stdout.isatty():
+        from ophion.node.banner import Summary, banner
+
         summary = Summary(
             endpoints=interface.urls(),
             network=config.network.name or str(config.network.genesis_file),
@@ -229,6 +235,9 @@ def _data_path(loaded: Loaded[NodeConfig]) -> Iterator[Path]:
     if not config.storage.temporary or loaded.is_given("--data-path"):
         yield config.data.data_path
         return
+    import shutil
+    import tempfile
+
     path = Path(tempfile.mkdtemp(prefix="ophion-"))
     try:
         yield path

@@ -11,12 +11,12 @@ from ophion.chainspec.engines import EngineKind
 from ophion.chainspec.genesis import Genesis
 from ophion.gateway.front import page_files
 from ophion.gateway.service import GatewayService
-from ophion.gateway.site import Kind, Place, Site, SiteNode
 from ophion.node.config import NodeConfig
 from ophion.node.ports import PAGE_CLIENTS, PortService, http_limits
 from ophion.rpc.transport.commons import Commons
 
 if TYPE_CHECKING:
+    from ophion.gateway.site import Site
     from ophion.peers.service import PeerService
 
 
@@ -28,12 +28,14 @@ def page_port(
     peers: PeerService | None,
 ) -> GatewayService:
     """The page, in front of the other services of this node."""
-    kinds = {"jsonrpc": Kind.JSON_RPC, "ws": Kind.WEBSOCKET, "graphQL": Kind.GRAPHQL, "metrics": Kind.METRICS}
     spec = genesis.spec
     is_authority = spec.engine is not EngineKind.ETHASH
 
     def site() -> Site:
-        """What listens now; the others have their ports when this service starts."""
+        """What listens now; the others have their ports when somebody comes."""
+        from ophion.gateway.site import Kind, Place, Site, SiteNode
+
+        kinds = {"jsonrpc": Kind.JSON_RPC, "ws": Kind.WEBSOCKET, "graphQL": Kind.GRAPHQL, "metrics": Kind.METRICS}
         places = {kinds[name]: Place(_own(one.host), one.port) for name, one in listening.items() if name in kinds}
         enode = None if peers is None or peers.local_enode is None else peers.local_enode.url
         node = SiteNode("node", "validator" if is_authority else "rpc", places, enode)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +16,9 @@ def write_ports(data_path: Path, ports: Mapping[str, int]) -> None:
     """Write the file in one step, so that nobody reads half of it."""
     lines = ["# The ports this node listens on; removed when it stops."]
     lines += [f"{name}={port}" for name, port in ports.items()]
-    descriptor, beside = tempfile.mkstemp(dir=data_path, prefix=f".{NAME}.")  # new, 0600, and through no link
+    beside = data_path / f".{NAME}.new"
+    beside.unlink(missing_ok=True)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)  # through no link
     with os.fdopen(descriptor, "w") as file:
         file.write("\n".join(lines) + "\n")
     os.replace(beside, data_path / NAME)

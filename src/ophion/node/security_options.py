@@ -7,18 +7,16 @@ given. All files are looked at before anything starts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from ophion.errors import OphionError
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
 from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 
 
-@dataclass(frozen=True, slots=True)
-class AuthConfig:
+class AuthConfig(Options):
     """Authentication of one service; `label` is its name in messages."""
 
     label: ClassVar[str]
@@ -71,7 +69,6 @@ class AuthConfig:
         return AuthSettings(self.credentials_file, self.public_key_file, self.algorithm, self.open_methods)
 
 
-@dataclass(frozen=True, slots=True)
 class HttpAuthConfig(AuthConfig):
     """Authentication of JSON-RPC over HTTP."""
 
@@ -79,7 +76,6 @@ class HttpAuthConfig(AuthConfig):
     names: ClassVar[Mapping[str, str]] = {"service": "rpc-http", "also": " GraphQL asks for it too."}
 
 
-@dataclass(frozen=True, slots=True)
 class WebSocketAuthConfig(AuthConfig):
     """Authentication of JSON-RPC over WebSocket."""
 
@@ -87,8 +83,7 @@ class WebSocketAuthConfig(AuthConfig):
     names: ClassVar[Mapping[str, str]] = {"service": "rpc-ws", "also": ""}
 
 
-@dataclass(frozen=True, slots=True)
-class TlsConfig:
+class TlsConfig(Options):
     """TLS of one service."""
 
     names: ClassVar[Mapping[str, str]]
@@ -141,28 +136,24 @@ def _tls_names(service: str, tls: str, client_auth: str | None = None) -> Mappin
     return {"service": service, "tls": tls, "client-auth": client_auth or f"{tls}-client-auth"}
 
 
-@dataclass(frozen=True, slots=True)
 class HttpTlsConfig(TlsConfig):
     """TLS of JSON-RPC over HTTP."""
 
     names = _tls_names("rpc-http", "rpc-http-tls")
 
 
-@dataclass(frozen=True, slots=True)
 class WebSocketTlsConfig(TlsConfig):
     """TLS of JSON-RPC over WebSocket."""
 
     names = _tls_names("rpc-ws", "rpc-ws-ssl")
 
 
-@dataclass(frozen=True, slots=True)
 class GraphqlTlsConfig(TlsConfig):
     """TLS of GraphQL."""
 
     names = _tls_names("graphql-http", "graphql-tls", "graphql-mtls")
 
 
-@dataclass(frozen=True, slots=True)
 class MetricsTlsConfig(TlsConfig):
     """TLS of metrics."""
 

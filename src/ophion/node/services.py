@@ -28,12 +28,11 @@ from ophion.node.ports import (
     tools_port,
     websocket_port,
 )
+from ophion.node.warming import Warming
 from ophion.peers.eth.offer import offered_numbers
 from ophion.primitives.enode import Enode
 from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits, SyncStatus
 from ophion.rpc.questions.filters import Filters
-from ophion.rpc.questions.private_filters import PrivateFilters
-from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
 from ophion.rpc.questions.receipt_waits import ReceiptWaits
 from ophion.rpc.questions.rendered import RenderedBlocks
 from ophion.rpc.questions.subscriptions import Subscriptions
@@ -46,7 +45,6 @@ from ophion.runtime.memory import Trimming
 from ophion.runtime.open_files import allow_open_files
 from ophion.runtime.supervisor import Service
 from ophion.version import client_version
-from ophion.wallet.keyring import Keyring
 
 if TYPE_CHECKING:
     from ophion.chain.pruning import PruningRounds
@@ -56,6 +54,7 @@ if TYPE_CHECKING:
     from ophion.peers.service import PeerService
     from ophion.privacy.service import Privacy
     from ophion.rpc.auth.door import Door
+    from ophion.wallet.keyring import Keyring
 
 _PORT_NAMES = {
     "jsonrpc": "json-rpc",
@@ -161,6 +160,10 @@ def build_interface(
     )
     private_filters, private_subscriptions = None, None
     if privacy is not None:
+        # loaded where it is used: other nodes do without
+        from ophion.rpc.questions.private_filters import PrivateFilters
+        from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
+
         private_filters = PrivateFilters(Filters(clock, entropy, limits.max_filters), privacy.ledger)
         privacy.follower.events.listen(private_filters.on_followed)
         private_subscriptions = PrivateSubscriptions(privacy.ledger, privacy.follower.events)
@@ -241,7 +244,7 @@ def build_interface(
 
     commons = Commons(Budget(limits.max_held_bytes), lane=lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
-    services: list[Service] = [subscriptions, Trimming()]
+    services: list[Service] = [subscriptions, Trimming(), Warming(listening)]
     if private_subscriptions is not None:
         services.append(private_subscriptions)
     if config.http.enabled:
@@ -295,4 +298,8 @@ def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) 
 def _keyring(config: NodeConfig) -> Keyring | None:
     """The published keys of the development network, where the node is told to sign with them."""
     network = config.network
-    return Keyring(account.private_key for account in network.accounts) if network.dev_unlocked else None
+    if not network.dev_unlocked:
+        return None
+    from ophion.wallet.keyring import Keyring
+
+    return Keyring(account.private_key for account in network.accounts)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import Options, at_least, option
 
 _LEAST_HISTORY = 16
 
 
-@dataclass(frozen=True, slots=True)
-class StorageConfig:
+class StorageConfig(Options):
     """Storage."""
 
     durable: bool = option(

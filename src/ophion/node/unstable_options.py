@@ -5,18 +5,16 @@ They tune its downloader, its wire protocol and its storage engine, none of whic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 
 
 def _unused(flag: str, default: Any) -> Any:
     return option(flag, default=default, hidden=True, help="Accepted for old command lines; has no effect.")
 
 
-@dataclass(frozen=True, slots=True)
-class UnstableConfig:
+class UnstableConfig(Options):
     """Unstable options."""
 
     max_get_headers: int = _unused("--Xewp-max-get-headers", 192)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from ophion.peers.policy.addresses import Subnet, read_subnet
 from ophion.primitives.enode import Enode, EnodeError, socket_ip
-from ophion.runtime.options import at_least, between, hex_bytes, option
+from ophion.runtime.options import Options, at_least, between, hex_bytes, option
 from ophion.runtime.options import port as valid_port
 
 _NAME_LENGTH = 64
@@ -58,8 +57,7 @@ class SyncMode(Enum):
     FAST = "FAST"
 
 
-@dataclass(frozen=True, slots=True)
-class PeerConfig:
+class PeerConfig(Options):
     """Peers."""
 
     enabled: bool = option("--p2p-enabled", default=True, help="Take part in the network of peers.")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ophion.primitives.types import Address
-from ophion.runtime.options import between, option, read_address
+from ophion.runtime.options import Options, between, option, read_address
 
 DEFAULT_FILE: Final = "permissions_config.toml"
 """In the data path, for either list."""
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionConfig:
+class PermissionConfig(Options):
     """Permissioning."""
 
     nodes_file_enabled: bool = option(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from ophion.runtime.options import at_least, between, option
+from ophion.runtime.options import Options, at_least, between, option
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Of transactions as they stand in a block; in memory each takes about twice that."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolConfig:
+class PoolConfig(Options):
     """Transaction pool."""
 
     max_size: int = option("--tx-pool-max-size", default=4096, check=at_least(1), help="Transactions kept in the pool.")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from ophion.primitives.types import Address
-from ophion.runtime.options import between, option
+from ophion.runtime.options import Options, between, option
 
 DEFAULT_PRECOMPILE = 126
 
 
-@dataclass(frozen=True, slots=True)
-class PrivacyConfig:
+class PrivacyConfig(Options):
     """Private transactions."""
 
     enabled: bool = option("--privacy-enabled", default=False, help="Send and execute private transactions.")

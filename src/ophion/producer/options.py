@@ -1,17 +1,90 @@
-"""What an operator may choose about consensus; what the network fixes is in its genesis file."""
+"""What an operator may choose about blocks and consensus; what the network fixes is in its genesis file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ophion.consensus.bft.profiles import ProfileChoice
 from ophion.consensus.header_form import HeaderFormChoice
-from ophion.runtime.options import option
+from ophion.primitives.types import Address
+from ophion.runtime.options import Options, at_least, hex_bytes, option, read_address
+
+MAX_EXTRA_DATA = 32
+
+_read_extra_data = hex_bytes(0, MAX_EXTRA_DATA, "extra data: expected at most 32 bytes as hex digits")
 
 
-@dataclass(frozen=True, slots=True)
-class ConsensusConfig:
+class MinerConfig(Options):
+    """Block production."""
+
+    enabled: bool = option("--miner-enabled", default=False, help="Make blocks from the start.")
+    coinbase: Address | None = option(
+        "--miner-coinbase",
+        default=None,
+        parse=read_address,
+        metavar="ADDRESS",
+        needs="--miner-enabled",
+        help="Account that is rewarded for blocks; proof of authority ignores it.",
+    )
+    min_gas_price: int = option(
+        "--min-gas-price",
+        default=1000,
+        check=at_least(0),
+        metavar="WEI",
+        help="Least price of a unit of gas that this node takes into its pool and its blocks.",
+    )
+    min_priority_fee: int = option(
+        "--min-priority-fee",
+        default=0,
+        check=at_least(0),
+        metavar="WEI",
+        help="Least priority fee that this node takes into its pool and its blocks.",
+    )
+    extra_data: bytes | None = option(
+        "--miner-extra-data",
+        default=None,
+        parse=_read_extra_data,
+        metavar="HEX",
+        needs="--miner-enabled",
+        help="Up to 32 bytes put into every block.",
+    )
+    block_period_s: float = option(
+        "--block-period",
+        default=0.0,
+        metavar="SECONDS",
+        help="Dev network: make a block every so many seconds; 0 makes one as soon as there are transactions.",
+    )
+    equal_timestamps: bool = option(
+        "--dev-equal-timestamps",
+        default=False,
+        help="Dev network: blocks within one second have the same timestamp. Otherwise each is at least a second later "
+        "than its parent, and the chain's clock runs ahead while blocks come faster.",
+    )
+    target_gas_limit: int | None = option(
+        "--target-gas-limit",
+        default=None,
+        check=at_least(5000),
+        metavar="GAS",
+        help="Move the gas limit of blocks towards this. (default: keep it)",
+    )
+    threads: int = option(
+        "--miner-threads",
+        default=1,
+        check=at_least(0),
+        help="Threads that search in proof of work; 0 leaves the search to external miners.",
+    )
+
+    def problems(self) -> Iterator[str]:
+        if self.enabled and self.coinbase is None:
+            yield (
+                "Unable to mine without a valid coinbase. Either disable mining (remove --miner-enabled)or specify the"
+                " beneficiary of mining (via --miner-coinbase <Address>)"
+            )
+        if self.block_period_s < 0:
+            yield f"Invalid value for option '--block-period': {self.block_period_s} is less than 0"
+
+
+class ConsensusConfig(Options):
     """Consensus."""
 
     max_round_timeout_s: float = option(

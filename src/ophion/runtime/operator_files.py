@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +30,8 @@ def content_of(path: Path) -> bytes:
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a small file so that it is there in full or not at all, and durable when this returns. `OSError`."""
+    import tempfile  # which loads much that a node does not need for anything else
+
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -16,7 +16,7 @@ from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Admitted, Origin
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
-from ophion.producer.control import MinerConfig
+from ophion.producer.options import MinerConfig
 from ophion.runtime.clock import ManualClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes, Lanes
 from ophion.testing.signing import DEV_KEYS

@@ -6,9 +6,10 @@ Good blocks must be imported, bad ones refused; in the end the head and the whol
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
 from ophion.chain.chain import Chain

@@ -7,8 +7,9 @@ A name is a fork that is active from genesis (`Berlin`), or two forks and the po
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from ophion.chainspec.engines import EngineKind, EthashParameters
 from ophion.chainspec.forks import BlobParameters, ForkSchedule, Milestone

@@ -15,7 +15,7 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import AccessConfig
 from ophion.primitives import rlp
-from ophion.producer.control import MinerConfig
+from ophion.producer.options import MinerConfig
 from ophion.testing.core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 

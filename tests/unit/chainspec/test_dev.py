@@ -15,9 +15,9 @@ from ophion.chainspec.dev import (
     MNEMONIC,
     MNEMONIC_ACCOUNTS,
     PUBLIC_NETWORKS,
+    check_network,
     dev_accounts,
     dev_genesis,
-    network_genesis,
 )
 from ophion.chainspec.forks import Milestone
 from ophion.consensus.header_rules import next_base_fee
@@ -83,11 +83,12 @@ def test_ten_accounts_are_those_of_the_mnemonic() -> None:
 @pytest.mark.parametrize("name", sorted(PUBLIC_NETWORKS))
 def test_public_networks_are_refused_in_one_line(name: str) -> None:
     with pytest.raises(GenesisError, match=f"^Network {name} is a public network") as caught:
-        network_genesis(name)
+        check_network(name)
     assert "\n" not in str(caught.value)
 
 
 def test_dev_is_found_by_name_and_others_are_unknown() -> None:
-    assert network_genesis("DEV", "london").spec.fork_at(0, 0).milestone is Milestone.LONDON
+    check_network("DEV")
+    assert dev_genesis("london").spec.fork_at(0, 0).milestone is Milestone.LONDON
     with pytest.raises(GenesisError, match="Unknown network moonnet"):
-        network_genesis("moonnet")
+        check_network("moonnet")

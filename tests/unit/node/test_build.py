@@ -14,9 +14,10 @@ from ophion.node.build import pool_head
 from ophion.node.config import NodeConfig
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.clique_loop import CliqueSealer
-from ophion.producer.control import MinerConfig, ProductionUnavailable
+from ophion.producer.control import ProductionUnavailable
 from ophion.producer.instant import InstantSealer
 from ophion.producer.interval import IntervalSealer
+from ophion.producer.options import MinerConfig
 from ophion.producer.pow_miner import PowMiner
 from ophion.testing.core import COINBASE, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

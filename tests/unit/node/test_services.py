@@ -26,7 +26,7 @@ def interface(tmp_path: Path, config: NodeConfig) -> Interface:
 def test_nothing_listens_unless_asked_to(tmp_path: Path) -> None:
     built = interface(tmp_path, NodeConfig())
     assert built.ports() == {}
-    assert [service.name for service in built.services] == ["subscriptions", "memory"]
+    assert [service.name for service in built.services] == ["subscriptions", "memory", "warming"]
     assert built.enode is None
 
 
@@ -35,7 +35,7 @@ def test_every_service_that_is_on_has_a_port_and_an_address(tmp_path: Path) -> N
     built = interface(tmp_path, config)
     assert built.ports() == {"json-rpc": 8545, "ws-rpc": 9}
     assert built.urls() == {"HTTP": "http://127.0.0.1:8545", "WebSocket": "ws://127.0.0.1:9"}
-    assert len(built.services) == 4
+    assert len(built.services) == 5
 
 
 def test_addresses_say_what_is_encrypted(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.chain.events import ChainBlock, Reorged
 from ophion.permissions.audit import NAME, AuditLog

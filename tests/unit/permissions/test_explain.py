@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
 from ophion.permissions.explain import Sending, explain_sending

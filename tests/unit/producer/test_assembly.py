@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.producer import assembly
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from ophion.node.config import NodeConfig
 from ophion.node.privacy import build_privacy
 from ophion.privacy.options import PrivacyConfig
 from ophion.privacy.service import Privacy
-from ophion.producer.control import MinerConfig
+from ophion.producer.options import MinerConfig
 from ophion.rpc.language.registry import HTTP
 from ophion.rpc.questions.context import RpcLimits
 from ophion.rpc.questions.filters import Filters
@@ -117,7 +116,7 @@ def open_private(
     if marker_key is not None:
         file = path / "marker.key"
         file.write_text(marker_key.secret().hex())
-        privacy = dataclasses.replace(privacy, marker_key_file=file)
+        privacy = replace(privacy, marker_key_file=file)
     config = NodeConfig(miner=MinerConfig(coinbase=COINBASE), privacy=privacy)
     gc.collect()  # whatever still holds the database keeps it open, and a restart opens it again
     loop = asyncio.new_event_loop()

@@ -24,7 +24,6 @@ from ophion.rpc.endpoints.guarded import Guarded
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.http import RpcApplication
 from ophion.rpc.endpoints.websocket import RpcConversations
-from ophion.rpc.language import openrpc
 from ophion.rpc.language.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
 from ophion.rpc.methods import all_methods
 from ophion.rpc.questions.context import RpcContext
@@ -174,6 +173,8 @@ def method_table(
 
     @cache
     def discover() -> bytes:
+        from ophion.rpc.language import openrpc  # for whoever asks
+
         specs = [spec for spec in registry.specs if is_enabled(spec, context, enabled, transport)]
         return openrpc.document(specs, context.node.client_version)
 

@@ -12,15 +12,17 @@ function (or a function that returns an awaitable) where it may have to wait.
 the table too, bound to the -32604 answer, so the dispatcher does one dictionary lookup and no group check.
 
 Signatures are read, and methods bound, when somebody first calls them: all of them together took a tenth of the time in
-which a node starts. A parameter without a wire type fails there, and in the tests, which read them all.
+which a node starts. A parameter without a wire type fails there, and in the tests, which read them all. The files of
+the methods themselves are loaded when somebody first calls into them (`Topic`): most nodes never need most of them.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from types import ModuleType, UnionType
 from typing import (
     Annotated,
@@ -65,6 +67,11 @@ class Listener(Caller, Protocol):
 
     def notify(self, message: bytes) -> None:
         """Queue a message to the client; a client that does not read is cut off."""
+
+
+def group_of(name: str) -> str:
+    """The part of a wire name before the first `_` or `.`."""
+    return name.replace(".", "_").partition("_")[0]
 
 
 def client_of(caller: Caller | None) -> str:
@@ -142,8 +149,8 @@ class MethodSpec(Struct, frozen=True, dict=True):
 
     @property
     def group(self) -> str:
-        """The group that switches the method on: the part of the wire name before the first `_` or `.`."""
-        return self.name.replace(".", "_").partition("_")[0]
+        """The group that switches the method on."""
+        return group_of(self.name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -225,6 +232,9 @@ class MethodTable(dict[str, Bound]):
         return bound
 
     def get(self, name: str, default: Any = None) -> Any:
+        bound = super().get(name)
+        if bound is not None:
+            return bound
         return self[name] if name in self.names else default
 
     def changed(self, change: Callable[[str, Bound], Bound]) -> MethodTable:
@@ -232,34 +242,63 @@ class MethodTable(dict[str, Bound]):
         return MethodTable(self.names, lambda name: change(name, self[name]))
 
 
+class Topic(Struct, frozen=True):
+    """A module of methods that is not loaded yet."""
+
+    module: str
+    groups: tuple[str, ...]
+    """The groups that its methods belong to."""
+
+
 class Registry:
     """All methods of the node, by wire name."""
 
-    def __init__(self, specs: Iterable[MethodSpec]) -> None:
-        self.specs: tuple[MethodSpec, ...] = tuple(sorted(specs, key=lambda spec: spec.name))
+    def __init__(self, specs: Iterable[MethodSpec] = (), topics: Iterable[Topic] = ()) -> None:
         self._by_name: dict[str, MethodSpec] = {}
-        for spec in self.specs:
-            for name in spec.names:
-                if name in self._by_name:
-                    raise TypeError(f"two methods are called {name}")
-                self._by_name[name] = spec
+        self._topics = list(topics)
+        self._add(specs)
 
     @classmethod
     def of(cls, modules: Iterable[ModuleType]) -> Registry:
         """Every decorated function of these modules."""
-        return cls(
-            spec
-            for module in modules
-            for member in vars(module).values()
-            if hasattr(member, "__rpc__") and member.__module__ == module.__name__
-            for spec in _declarations(member)
-        )
+        return cls(spec for module in modules for spec in _specs_in(module))
+
+    @property
+    def specs(self) -> tuple[MethodSpec, ...]:
+        """Every method, in the order of names."""
+        while self._topics:
+            self._load(self._topics[0])
+        by_name = {spec.name: spec for spec in self._by_name.values()}
+        return tuple(by_name[name] for name in sorted(by_name))
+
+    def knows(self, name: str) -> bool:
+        """Whether there is such a method, in a module that is loaded or one to be loaded now."""
+        while name not in self._by_name:
+            if not self.load_more(group_of(name)):
+                return False
+        return True
+
+    def load_more(self, group: str) -> bool:
+        """Load the next module with methods of a group; False where all of them are there."""
+        topic = next((topic for topic in self._topics if group in topic.groups), None)
+        if topic is not None:
+            self._load(topic)
+        return topic is not None
 
     def bind(self, context: Services, groups: Collection[str], transport: str) -> MethodTable:
         """The method table of one transport: every known name, offered or not."""
-        return MethodTable(
-            self._by_name.keys(), lambda name: self._bind(self._by_name[name], context, groups, transport)
-        )
+        return MethodTable(_Names(self), lambda name: self._bind(self._by_name[name], context, groups, transport))
+
+    def _load(self, topic: Topic) -> None:
+        self._topics.remove(topic)
+        self._add(_specs_in(import_module(topic.module)))
+
+    def _add(self, specs: Iterable[MethodSpec]) -> None:
+        for spec in specs:
+            for name in spec.names:
+                if name in self._by_name:
+                    raise TypeError(f"two methods are called {name}")
+                self._by_name[name] = spec
 
     def _bind(self, spec: MethodSpec, context: Services, groups: Collection[str], transport: str) -> Bound:
         if is_enabled(spec, context, groups, transport):
@@ -267,6 +306,28 @@ class Registry:
         if spec.without is not None and is_offered(spec, groups, transport):
             return _refused(spec, spec.without)
         return _NOT_ENABLED
+
+
+def _specs_in(module: ModuleType) -> Iterator[MethodSpec]:
+    for member in vars(module).values():
+        if hasattr(member, "__rpc__") and member.__module__ == module.__name__:
+            yield from _declarations(member)
+
+
+class _Names(Collection[str]):
+    """Every name that a registry knows; to look for one loads no more than it takes to find it."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._registry.knows(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for spec in self._registry.specs for name in spec.names)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def is_enabled(spec: MethodSpec, context: Services, groups: Collection[str], transport: str) -> bool:

@@ -13,56 +13,46 @@ eea          private transactions and groups   priv       private states and log
 eth_accounts what a node with keys can do, and filling in what a transaction lacks
 """
 
-from ophion.rpc.language.registry import Registry
-from ophion.rpc.methods import (
-    admin,
-    bft,
-    client,
-    debug,
-    debug_trace,
-    eea,
-    eth_accounts,
-    eth_blocks,
-    eth_filters,
-    eth_node,
-    eth_state,
-    eth_tx,
-    mining,
-    perm,
-    perm_reasons,
-    poa,
-    priv,
-    simulate,
-    trace,
-    txpool,
-)
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
 
-__all__ = ["all_methods"]
+from ophion.rpc.language.registry import Registry, Topic
+
+__all__ = ["all_methods", "topics"]
+
+_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "eth_node": ("eth",),
+    "client": ("net", "rpc", "web3"),
+    "eth_state": ("eth",),
+    "eth_blocks": ("debug", "eth"),
+    "eth_tx": ("eth",),
+    "eth_filters": ("eth",),
+    "eth_accounts": ("eth", "personal"),
+    "mining": ("eth", "miner"),
+    "simulate": ("eth",),
+    "txpool": ("txpool",),
+    "debug": ("debug",),
+    "debug_trace": ("debug",),
+    "trace": ("trace",),
+    "admin": ("admin",),
+    "poa": ("clique", "ibft", "qbft"),
+    "bft": ("ibft", "qbft"),
+    "perm": ("perm",),
+    "perm_reasons": ("perm", "txpool"),
+    "eea": ("eea", "priv", "privx"),
+    "priv": ("priv",),
+}
+"""The groups of the methods in each file. Files of one group are loaded in this order, so what most clients ask for
+comes first."""
 
 
+def topics() -> list[Topic]:
+    """The files with methods."""
+    return [Topic(f"{__name__}.{name}", groups) for name, groups in _GROUPS.items()]
+
+
+@cache
 def all_methods() -> Registry:
-    """Every method, whichever groups are on."""
-    return Registry.of(
-        (
-            admin,
-            bft,
-            client,
-            debug,
-            debug_trace,
-            eea,
-            eth_accounts,
-            eth_blocks,
-            eth_filters,
-            eth_node,
-            eth_state,
-            eth_tx,
-            mining,
-            perm,
-            perm_reasons,
-            poa,
-            priv,
-            simulate,
-            trace,
-            txpool,
-        )
-    )
+    """Every method, whichever groups are on; a file is loaded when somebody asks for what is in it."""
+    return Registry(topics=topics())

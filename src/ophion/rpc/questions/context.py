@@ -28,7 +28,6 @@ from ophion.rpc.questions.subscriptions import Subscriptions
 from ophion.rpc.transport.streaming import Streams
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
-from ophion.wallet.keyring import Keyring
 
 if TYPE_CHECKING:
     from ophion.peers.eth.peers import EthPeers
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from ophion.producer.bft_driver import BftDriver  # only BFT networks pay for loading it
     from ophion.rpc.questions.private_filters import PrivateFilters
     from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
+    from ophion.wallet.keyring import Keyring
 
 _ALWAYS: Final = frozenset({"chain", "state"})
 

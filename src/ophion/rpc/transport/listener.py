@@ -8,7 +8,7 @@ import os
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from ophion.errors import OphionError
 from ophion.rpc.transport.places import Guest, Places
@@ -76,6 +76,7 @@ class Listener(ABC, Generic[ConnectionT]):
         """Whether clients are let in when `open` says so and not before: several services open at the same moment."""
         self._tls = tls
         self._servers: list[asyncio.Server] = []
+        self._begun: tuple[Closing, Callable[[], asyncio.BaseProtocol]] | None = None
 
     @property
     def is_encrypted(self) -> bool:
@@ -84,9 +85,7 @@ class Listener(ABC, Generic[ConnectionT]):
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve; cancelling stops listening, closes every connection and drops waiting requests."""
-        loop = asyncio.get_running_loop()
-        application, newcomer = self._begin(loop)
-        self._servers = await self._bind(loop, newcomer)
+        self._servers = await self._bind(asyncio.get_running_loop(), lambda: self.prepare()())
         self.port = self._servers[0].sockets[0].getsockname()[1]
         if not self.waits_to_open:
             await self.open()
@@ -101,7 +100,14 @@ class Listener(ABC, Generic[ConnectionT]):
                 server.close()
             for connection in self.places:
                 connection.close()
-            application.close()
+            if self._begun is not None:
+                self._begun[0].close()
+
+    def prepare(self) -> Callable[[], asyncio.BaseProtocol]:
+        """Make and load what serves clients; otherwise the first of them waits for it. Gives what makes connections."""
+        if self._begun is None:
+            self._begun = self._begin(asyncio.get_running_loop())
+        return self._begun[1]
 
     async def open(self) -> None:
         """Let clients in; the port is taken already."""
@@ -115,7 +121,7 @@ class Listener(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
-        """What the service does, and what makes a connection to it."""
+        """What the service does, and what makes a connection to it; asked once, when somebody comes."""
 
     async def _bind(
         self, loop: asyncio.AbstractEventLoop, newcomer: Callable[[], asyncio.BaseProtocol]
@@ -127,7 +133,9 @@ class Listener(ABC, Generic[ConnectionT]):
                 from ophion.rpc.transport.tls.handshakes import Handshakes
 
                 newcomer = Handshakes(self._tls, newcomer).newcomer
-            first = await loop.create_server(newcomer, self.host, self.port, backlog=_BACKLOG, start_serving=False)
+            # as bytes, which need no look into the rules of international names
+            host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
+            first = await loop.create_server(newcomer, host, self.port, backlog=_BACKLOG, start_serving=False)
             servers = [first]
             for listening in first.sockets:
                 for number in range(_DOORS):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from ophion.runtime.options import option
+from ophion.runtime.options import Options, option
 from ophion.runtime.options import port as valid_port
 
 
@@ -20,8 +19,7 @@ def listening_port(default: int) -> Any:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerConfig:
+class ListenerConfig(Options):
     """Where one service listens."""
 
     enabled: bool = option("--{service}-enabled", default=False, help="Serve {content}.")

@@ -1,19 +1,19 @@
-"""Declaring options as dataclass fields, and finding them again."""
+"""Declaring options as fields of a configuration class, and finding them again."""
 
 from __future__ import annotations
 
-import dataclasses
-import typing
+import sys
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, Final, dataclass_transform
 
-from msgspec import Struct
+from msgspec import Struct, StructMeta, field
 from msgspec.structs import replace
 
 from ophion.runtime.options.values import Check, Kind, Reader, kind_of
 
-_KEY = "ophion.option"
+REQUIRED: Final = object()
+"""The default of an option that has none."""
 
 
 class Declaration(Struct, frozen=True):
@@ -39,15 +39,36 @@ class Declaration(Struct, frozen=True):
         )
 
 
-class OptionSpec(Struct, frozen=True):
+class Declared(Struct, frozen=True):
+    """What stands in the body of a configuration class where an option is declared."""
+
+    declaration: Declaration
+    default: Any
+    annotation: str = ""
+    module: str = ""
+    """Where the annotation was written."""
+
+
+class OptionSpec(Struct, frozen=True, dict=True):
     """One option of a configuration class: its declaration, and where its value goes."""
 
     declaration: Declaration
-    kind: Kind
-    default: Any
+    declared: Declared
     section: str
     path: tuple[str, ...]
     """Attribute names from the root of the configuration to the value."""
+
+    @cached_property
+    def kind(self) -> Kind:
+        """How its value is read. Found out when somebody asks: evaluating the annotations of all options takes as long
+        as everything else that is done with a command line."""
+        annotation = eval(self.declared.annotation, vars(sys.modules[self.declared.module]))
+        return kind_of(annotation, self.declaration.parse)
+
+    @property
+    def default(self) -> Any:
+        """The value where nobody gives one; None for an option that must be given."""
+        return None if self.declaration.required else self.declared.default
 
     @property
     def flag(self) -> str:
@@ -78,7 +99,7 @@ class OptionSpec(Struct, frozen=True):
 def option(
     *flags: str,
     help: str,
-    default: Any = dataclasses.MISSING,
+    default: Any = REQUIRED,
     metavar: str | None = None,
     parse: Reader | None = None,
     check: Check | None = None,
@@ -86,7 +107,7 @@ def option(
     hidden: bool = False,
     needs: str | tuple[str, Any] | None = None,
 ) -> Any:
-    """A dataclass field that is an option; without a default it must be given.
+    """A field that is an option; without a default it must be given.
 
     `parse` reads one value from text and `check` judges the finished value; both raise `ValueError` with the reason.
     `bare` lets a list option stand without a value. `hidden` keeps it out of `--help`. `needs` names the main switch
@@ -105,49 +126,58 @@ def option(
         check=check,
         bare=bare,
         hidden=hidden,
-        required=default is dataclasses.MISSING,
+        required=default is REQUIRED,
         needs=(needs, True) if isinstance(needs, str) else needs,
     )
-    return dataclasses.field(default=default, kw_only=True, metadata={_KEY: declaration})
+    return Declared(declaration, default)
 
 
-def specs_of(cls: type, path: tuple[str, ...] = ()) -> tuple[OptionSpec, ...]:
+class _OptionsMeta(StructMeta):
+    """Takes the declarations out of the body of a class before its fields are made."""
+
+    declared: Mapping[str, Declared]
+    """Options by the names of the fields, those of bases first."""
+    parts: Mapping[str, type[Options]]
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any], **settings: Any) -> _OptionsMeta:
+        own = {member: value for member, value in body.items() if isinstance(value, Declared)}
+        factories = {member: getattr(value, "default_factory", None) for member, value in body.items()}
+        for member, value in own.items():
+            body[member] = field() if value.default is REQUIRED else value.default
+        made: _OptionsMeta = super().__new__(mcs, name, bases, body, kw_only=True, **settings)
+        declared: dict[str, Declared] = {}
+        parts: dict[str, Any] = {}
+        for base in reversed(bases):
+            declared |= getattr(base, "declared", {})
+            parts |= getattr(base, "parts", {})
+        for member, value in own.items():
+            declared[member] = replace(value, annotation=made.__annotations__[member], module=made.__module__)
+        made.declared = declared
+        made.parts = parts | {member: part for member, part in factories.items() if isinstance(part, _OptionsMeta)}
+        return made
+
+
+@dataclass_transform(field_specifiers=(option, field), frozen_default=True, kw_only_default=True)
+class Options(Struct, metaclass=_OptionsMeta, frozen=True):
+    """A configuration class: its fields are options, or parts that are again such classes."""
+
+
+def specs_of(cls: type[Options], path: tuple[str, ...] = ()) -> tuple[OptionSpec, ...]:
     """Every option of a configuration class and of its parts, in the order of declaration."""
     return _collected(cls, path)
 
 
 @cache
-def _collected(cls: type, path: tuple[str, ...]) -> tuple[OptionSpec, ...]:
-    hints = hints_of(cls)
-    names = getattr(cls, "names", None)
+def _collected(cls: type[Options], path: tuple[str, ...]) -> tuple[OptionSpec, ...]:
+    names: Mapping[str, str] | None = getattr(cls, "names", None)
+    section = section_of(cls)
     found: list[OptionSpec] = []
-    for field in dataclasses.fields(cls):
-        declaration = field.metadata.get(_KEY)
-        if declaration is not None:
-            if names is not None:
-                declaration = declaration.named(names)
-            kind = kind_of(hints[field.name], declaration.parse)
-            default = None if declaration.required else field.default
-            found.append(OptionSpec(declaration, kind, default, section_of(cls), (*path, field.name)))
-        elif is_part(hints[field.name]):
-            found.extend(specs_of(hints[field.name], (*path, field.name)))
+    for name, one in cls.declared.items():
+        declaration = one.declaration if names is None else one.declaration.named(names)
+        found.append(OptionSpec(declaration, one, section, (*path, name)))
+    for name, part in cls.parts.items():
+        found.extend(specs_of(part, (*path, name)))
     return tuple(found)
-
-
-def hints_of(cls: type) -> Mapping[str, Any]:
-    """The types of a class's fields."""
-    return _hints(cls)
-
-
-@cache
-def _hints(cls: type) -> Mapping[str, Any]:
-    """Once per class: resolving annotations is the dearest part of reading a command line."""
-    return typing.get_type_hints(cls)
-
-
-def is_part(annotation: Any) -> bool:
-    """Whether a field of this type is a sub-configuration."""
-    return isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
 
 
 def section_of(cls: type) -> str:

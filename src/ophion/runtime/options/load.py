@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -10,10 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.errors import ConfigError
-from ophion.runtime.options.declare import OptionSpec, hints_of, is_part, specs_of
+from ophion.runtime.options.declare import Options, OptionSpec, specs_of
 from ophion.runtime.options.sources import Given
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Options)
 
 
 class Loaded(Struct, Generic[T], frozen=True):
@@ -69,18 +68,14 @@ def _winners(given: Iterable[Given]) -> tuple[dict[tuple[str, ...], Given], list
 
 
 def _build(cls: type[T], values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> T:
-    hints = hints_of(cls)
-    arguments: dict[str, Any] = {}
-    for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # only configuration classes come here
-        here = (*path, field.name)
-        if here in values:
-            arguments[field.name] = values[here]
-        elif is_part(hints[field.name]):
-            arguments[field.name] = _build(hints[field.name], values, here)
+    arguments: dict[str, Any] = {name: _build(part, values, (*path, name)) for name, part in cls.parts.items()}
+    for name in cls.declared:
+        if (*path, name) in values:
+            arguments[name] = values[*path, name]
     return cls(**arguments)
 
 
-def part_of(config: object, cls: type[T]) -> T:
+def part_of(config: Options, cls: type[T]) -> T:
     """The part of a configuration tree that is of this class, wherever it hangs."""
     for part in _parts(config):
         if isinstance(part, cls):
@@ -88,7 +83,7 @@ def part_of(config: object, cls: type[T]) -> T:
     raise LookupError(f"{type(config).__name__} has no part {cls.__name__}")
 
 
-def problems_of(config: object) -> list[str]:
+def problems_of(config: Options) -> list[str]:
     """What the parts of a configuration say about values that do not go together."""
     return [problem for part in _parts(config) if hasattr(part, "problems") for problem in part.problems()]
 
@@ -125,9 +120,7 @@ def _listed(flags: Sequence[str]) -> str:
     return flags[0] if len(flags) == 1 else f"{', '.join(flags[:-1])} and {flags[-1]}"
 
 
-def _parts(config: object) -> Iterator[Any]:
+def _parts(config: Options) -> Iterator[Any]:
     yield config
-    for field in dataclasses.fields(config):  # type: ignore[arg-type]  # only configuration classes come here
-        value = getattr(config, field.name)
-        if is_part(type(value)):
-            yield from _parts(value)
+    for name in type(config).parts:
+        yield from _parts(getattr(config, name))

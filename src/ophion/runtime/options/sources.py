@@ -6,7 +6,6 @@ happens later and in one place, so an option behaves the same wherever it is set
 
 from __future__ import annotations
 
-import difflib
 import enum
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -90,6 +89,8 @@ def _texts(spec: OptionSpec, text: str) -> tuple[str, ...]:
 
 def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
     """The message for a flag that is not known here, with what may have been meant."""
+    import difflib  # for mistakes alone
+
     visible = [name for name, spec in options.items() if not spec.declaration.hidden]
     close = difflib.get_close_matches(flag, visible, n=3, cutoff=0.75)
     hint = f" (did you mean {' or '.join(close)}?)" if close else ""
@@ -98,7 +99,9 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
 
 def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
     """Values set by variables such as OPHION_RPC_HTTP_PORT. An empty variable counts as not set, but empties a list."""
-    found = []
+    found: list[Given] = []
+    if not any(name.startswith(PREFIXES) for name in environ):
+        return found
     for spec in specs:
         variables = [variable(prefix, name) for prefix in PREFIXES for name in spec.names]
         for name in variables:

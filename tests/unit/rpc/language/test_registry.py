@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -10,9 +12,10 @@ import pytest
 
 from ophion.errors import RpcError
 from ophion.primitives.types import BlockTag
-from ophion.rpc.language.registry import HTTP, WEBSOCKET, MethodSpec, Registry, group_names, method
+from ophion.rpc import methods
+from ophion.rpc.language.registry import HTTP, WEBSOCKET, MethodSpec, Registry, Topic, group_names, group_of, method
 from ophion.rpc.language.wire_types import AddressParam, BlockParam, IntegerParam, Quantity
-from ophion.rpc.methods import all_methods
+from ophion.rpc.methods import all_methods, topics
 from tests.unit.rpc.wire import Context, registry, table
 
 
@@ -135,6 +138,26 @@ def test_a_method_of_the_connection_is_there_on_websocket_whatever_the_groups() 
 def test_aliases_answer_like_the_method_itself() -> None:
     bound = Registry([spec_of(some)]).bind(Context(), {"eth"}, HTTP)
     assert bound["eth_other"].invoke(["0x1"], None) == bound["eth_some"].invoke(["0x1"], None) == 20
+
+
+def test_a_file_of_methods_is_loaded_when_somebody_asks_for_what_is_in_it() -> None:
+    known = Registry(topics=[Topic("tests.unit.rpc.wire", ("eth",)), Topic("tests.nowhere", ("eth", "x"))])
+    found = known.bind(Context(), {"eth"}, HTTP)
+    assert found.get("other_method") is None
+    assert found.get("eth_blockNumber") is not None
+    assert found["eth_getCode"].name == "eth_getCode"
+    with pytest.raises(ModuleNotFoundError):
+        found.get("eth_somethingElse")
+    assert found.get("eth_somethingElse") is None
+
+
+def test_every_file_of_methods_says_which_groups_are_in_it() -> None:
+    all_methods().specs  # noqa: B018 - loads them
+    for topic in topics():
+        found = Registry.of([sys.modules[topic.module]])
+        assert {group_of(name) for spec in found.specs for name in spec.names} == set(topic.groups), topic.module
+    files = {path.stem for path in Path(methods.__file__).parent.glob("*.py")} - {"__init__", "fork_config"}
+    assert {topic.module.rpartition(".")[2] for topic in topics()} == files
 
 
 def test_every_method_of_the_node_is_described() -> None:

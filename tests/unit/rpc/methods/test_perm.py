@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -41,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def node(path: Path) -> Iterator[Interface]:
-    config = dataclasses.replace(DEV_CONFIG, permissions=PermissionConfig(accounts_file_enabled=True))
+    config = replace(DEV_CONFIG, permissions=PermissionConfig(accounts_file_enabled=True))
     with open_interface(path.parent, config=config) as opened:
         yield opened
 
@@ -226,7 +225,7 @@ def nodes_path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def guarded(nodes_path: Path) -> Iterator[Interface]:
-    config = dataclasses.replace(DEV_CONFIG, permissions=PermissionConfig(nodes_file_enabled=True))
+    config = replace(DEV_CONFIG, permissions=PermissionConfig(nodes_file_enabled=True))
     with open_interface(nodes_path.parent, config=config) as opened:
         yield opened
 

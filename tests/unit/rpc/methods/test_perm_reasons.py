@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES, NODE_INGRESS
 from ophion.permissions.options import PermissionConfig

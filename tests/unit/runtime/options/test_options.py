@@ -5,17 +5,18 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import field
 
 from ophion.errors import ConfigError
 from ophion.runtime.options import (
     Given,
     Loaded,
+    Options,
     between,
     hex_bytes,
     load,
@@ -52,8 +53,7 @@ def even(text: str) -> int:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Mining:
+class Mining(Options):
     """Mining."""
 
     enabled: bool = option("--miner-enabled", default=False, help="Produce blocks.")
@@ -65,8 +65,7 @@ class Mining:
             yield "Unable to mine without a valid coinbase."
 
 
-@dataclass(frozen=True, slots=True)
-class Everything:
+class Everything(Options):
     """General."""
 
     port: int = option("--p2p-port", default=30303, help="Port.", check=port)
@@ -82,8 +81,7 @@ class Everything:
     mining: Mining = field(default_factory=Mining)
 
 
-@dataclass(frozen=True, slots=True)
-class Wide:
+class Wide(Options):
     """Many names."""
 
     level: Level = option("--level", default=Level.A, help="How much.")
@@ -275,8 +273,7 @@ def test_hex_digits_are_read_with_or_without_prefix_and_checked_for_size() -> No
             read(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Needy:
+class Needy(Options):
     """Options without a default."""
 
     source: Path = option("--from", help="Where from.")

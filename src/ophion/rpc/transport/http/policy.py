@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.commons import Commons
@@ -133,8 +133,7 @@ class Guard(Protocol):
     def session(self, authorization: bytes | None) -> Session: ...
 
 
-@dataclass(frozen=True, slots=True)
-class HttpPolicy:
+class HttpPolicy(Struct, frozen=True):
     """What the connections of one service share."""
 
     application: Application
@@ -148,9 +147,9 @@ class HttpPolicy:
     guard: Guard | None = None
     """None where no token is needed."""
     commons: Commons = field(default_factory=Commons)
-    everybody: OpenSession | None = field(init=False)
+    everybody: OpenSession | None = None
     """The session of those who need no token; None where tokens are asked for, or nothing takes a `POST /`."""
 
     def __post_init__(self) -> None:
         handle = self.application.plain
-        object.__setattr__(self, "everybody", None if handle is None else OpenSession(handle, self.heads))
+        force_setattr(self, "everybody", None if handle is None else OpenSession(handle, self.heads))

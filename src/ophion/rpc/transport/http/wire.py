@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Final, TypeAlias
 from urllib.parse import parse_qs
 
@@ -20,7 +19,26 @@ TEXT: Final = b"text/plain; charset=utf-8"
 KEPT_HEADS: Final = 1024
 _JSON_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 JSON_HEADS: Final = tuple(_JSON_HEAD % size for size in range(KEPT_HEADS))
-_REASONS: Final[Mapping[int, bytes]] = {status.value: status.phrase.encode() for status in HTTPStatus}
+
+_REASONS: Final[Mapping[int, bytes]] = {
+    200: b"OK",
+    201: b"Created",
+    204: b"No Content",
+    304: b"Not Modified",
+    308: b"Permanent Redirect",
+    400: b"Bad Request",
+    401: b"Unauthorized",
+    403: b"Forbidden",
+    404: b"Not Found",
+    405: b"Method Not Allowed",
+    408: b"Request Timeout",
+    411: b"Length Required",
+    413: b"Request Entity Too Large",
+    431: b"Request Header Fields Too Large",
+    500: b"Internal Server Error",
+    503: b"Service Unavailable",
+}
+"""Of the answers of this node itself."""
 
 GZIP: Final = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -87,8 +105,18 @@ def chunked_head(extra: bytes, keep_alive: bool, shape: Shape | None = None) -> 
     return _first_lines(shape) + b"Transfer-Encoding: chunked\r\n" + ending + shape.headers + extra + b"\r\n"
 
 
+def _reason(status: int) -> bytes:
+    return _REASONS.get(status) or _rare_reason(status)
+
+
+def _rare_reason(status: int) -> bytes:
+    from http import HTTPStatus  # all that there are, which takes a while to load
+
+    return HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"Unknown"
+
+
 def _first_lines(shape: Shape) -> bytes:
-    lines = b"HTTP/1.1 %d %b\r\n" % (shape.status, shape.reason or _REASONS.get(shape.status, b"Unknown"))
+    lines = b"HTTP/1.1 %d %b\r\n" % (shape.status, shape.reason or _reason(shape.status))
     return lines if shape.content_type is None else lines + b"Content-Type: %b\r\n" % shape.content_type
 
 

@@ -7,7 +7,6 @@ that nobody else can read, encrypted, and gone a moment later.
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,6 +104,8 @@ def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
         serialization.BestAvailableEncryption(secret),
     )
     pem += b"".join(one.public_bytes(serialization.Encoding.PEM) for one in (certificate, *others))
+    import tempfile
+
     handle, name = tempfile.mkstemp()  # readable by this user alone
     try:
         with os.fdopen(handle, "wb") as file:
