@@ -40,6 +40,10 @@ def test_handshakes(message: bytes) -> None:
     except WireError as error:
         assert is_clear(error)
     try:
+        assert Handshake.caller(B, message) == vector("initiator_id")
+    except WireError as error:
+        assert is_clear(error)
+    try:
         Handshake.initiate(A, public_key(B), ENTROPY[: wire.HANDSHAKE_ENTROPY]).finish(message)
     except WireError as error:
         assert is_clear(error)

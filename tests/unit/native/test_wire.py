@@ -60,6 +60,14 @@ def test_an_auth_of_the_specification_is_answered(name: str) -> None:
     assert int.from_bytes(ack[:2], "big") == len(ack) - 2
 
 
+@pytest.mark.parametrize("name", ["auth", "auth_of_later_version"])
+def test_a_caller_is_named_before_it_is_answered(name: str) -> None:
+    assert Handshake.caller(B, vector(name)) == vector("initiator_id")
+    for wrong in (vector(name)[:-1], b"", b"\x00\x00", vector("ack")):
+        with pytest.raises(WireError):
+            Handshake.caller(B, wrong)
+
+
 def test_each_handshake_looks_different() -> None:
     seen = {Handshake.initiate(A, public_key(B), entropy(seed)).auth for seed in range(20)}
     assert len(seen) == 20
