@@ -7,7 +7,6 @@ a validator that never comes costs little, and the nodes of Besu are replaced on
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.network import CHAIN_ID, TestNetwork
-from ophion.testing.process import COMMAND, environment
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import wait_for
+from tests.integration.command import ophion
 from tests.interop.besu import Besu, needs_besu
 from tests.interop.mixed import OURS, Mixed, address_between
 from tests.interop.partner import BLOCKS
@@ -130,10 +129,9 @@ def check_statuses(mixed: Mixed) -> None:
         assert member["client"].startswith("besu/"), member
     urls = [f"http://127.0.0.1:{nodes[index].ports['json-rpc']}" for index in OURS]
     urls += [f"http://127.0.0.1:{one.rpc_port}" for one in mixed.theirs]
-    asked = [*COMMAND, "doctor", f"--rpc={','.join(urls)}"]
-    said = subprocess.run(asked, env=environment(), capture_output=True, text=True, timeout=60)
-    print(said.stdout)
-    assert said.returncode == 0, said.stdout + said.stderr
+    said = ophion("doctor", f"--rpc={','.join(urls)}", "--wait=20").succeeded().out
+    assert "The network makes blocks." in said
+    assert said.count("besu/") == len(mixed.theirs)
 
 
 def has_joined(network: TestNetwork, besu: Besu) -> bool:
