@@ -26,7 +26,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from multiprocessing import Pool
 from pathlib import Path
@@ -36,7 +36,7 @@ from typing import Any, Final
 from ophion.chainspec.dev import DEV_CHAIN_ID
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives import rlp
-from ophion.testing.process import COMMAND, environment, processor_s
+from ophion.testing.process import COMMAND, RpcFailure, environment, processor_s
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 SENDERS: Final = 64
@@ -124,7 +124,7 @@ class Client:
             self._connection.close()  # the next question opens it again
             raise
         if "error" in answer:
-            raise SystemExit(f"{method}: {answer['error']}")
+            raise RpcFailure(answer["error"])
         return answer["result"]
 
     def height(self) -> int:
@@ -135,9 +135,10 @@ class Client:
 
     def wait_for(self, transaction: str) -> dict[str, Any]:
         for _ in range(1000):
-            receipt = self.ask("eth_getTransactionReceipt", transaction)
-            if receipt is not None:
-                return dict(receipt)
+            with suppress(RpcFailure):  # geth has none while it puts its index in order
+                receipt = self.ask("eth_getTransactionReceipt", transaction)
+                if receipt is not None:
+                    return dict(receipt)
             time.sleep(0.02)
         raise SystemExit(f"{transaction} is in no block")
 
@@ -145,7 +146,7 @@ class Client:
 def ophion(work: Path, port: int, *options: str) -> list[str]:
     return [
         *(*COMMAND, "dev", f"--data-path={work}/data", f"--rpc-http-port={port}", "--tx-pool-max-size=50000"),
-        *("--logging=WARN", *options),
+        *(f"--rpc-ws-port={free_port()}", "--logging=WARN", *options),
     ]
 
 
