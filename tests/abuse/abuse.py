@@ -63,6 +63,8 @@ BACK_SHARE = 1.03
 ATTACK_LIMIT_S = 120.0
 REST_S = 10.0
 LEAST_REST_S = 1.0
+LEAST_ATTACK_S = 3.0
+"""An attack that is over sooner is made again: of a hundred requests the slowest is no percentile."""
 LOOK_S = 0.25
 
 
@@ -72,6 +74,8 @@ class Attack:
 
     scene: str
     run: Callable[[Target], Awaitable[None]]
+    is_promised: bool = True
+    """Whether it belongs to what is promised; otherwise it is tried when it is named."""
 
     @property
     def name(self) -> str:
@@ -79,19 +83,22 @@ class Attack:
         return name if self.scene in (OPEN, TOKENS) else f"{self.scene}.{name}"
 
     def is_one_of(self, names: list[str]) -> bool:
-        return not names or self.name in names or self.scene in names
+        return self.name in names or (self.is_promised and (not names or self.scene in names))
 
 
 THROUGH_A_GATEWAY = (
-    attacks_connections.new_connections,
     attacks_connections.silent_subscribers,
-    attacks_connections.unread_answers,
-    attacks_connections.wide_heads,
     attacks_connections.pipelined_upgrades,
-    attacks_bodies.half_bodies,
     attacks_websocket.many_pings,
     attacks_websocket.half_messages,
 )
+NOT_PROMISED = (
+    attacks_connections.new_connections,
+    attacks_connections.unread_answers,
+    attacks_connections.wide_heads,
+    attacks_bodies.half_bodies,
+)
+"""Through a gateway all of it is done twice on the same machine: others wait longer than beside a node."""
 TABLE = {
     OPEN: (
         *attacks_connections.ATTACKS,
@@ -104,7 +111,10 @@ TABLE = {
     GATEWAY: THROUGH_A_GATEWAY,
     PEERS: attacks_peers.ATTACKS,
 }
-ATTACKS = tuple(Attack(scene, run) for scene, runs in TABLE.items() for run in runs)
+ATTACKS = (
+    *(Attack(scene, run) for scene, runs in TABLE.items() for run in runs),
+    *(Attack(GATEWAY, run, is_promised=False) for run in NOT_PROMISED),
+)
 
 
 @dataclass
@@ -160,6 +170,8 @@ async def attacked(attack: Attack, scene: Scene, rest_s: float) -> Row:
     try:
         async with asyncio.timeout(ATTACK_LIMIT_S):
             await attack.run(scene.target)
+            while rest_s and time.perf_counter() < began + LEAST_ATTACK_S:
+                await attack.run(scene.target)
     except (Unanswered, OSError, TimeoutError) as error:
         failures.append(f"{type(error).__name__}: {error}")
     took, seen = time.perf_counter() - began, scene.watcher.report()
@@ -304,7 +316,8 @@ def main() -> int:
         parser.error(f"there is no {unknown[0]}: --list shows what there is")
     if chosen.list:
         for attack in ATTACKS:
-            print(f"{attack.scene:8} {attack.name:28} {attack.run.__doc__}")
+            note = "" if attack.is_promised else " (no promise: only when named)"
+            print(f"{attack.scene:8} {attack.name:28} {attack.run.__doc__}{note}")
         return 0
     began = time.monotonic()
     if chosen.http is not None:

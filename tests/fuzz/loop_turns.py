@@ -1,89 +1,105 @@
 """A node whose event loop notes how long its turns take: python -m tests.fuzz.loop_turns FILE [arguments of ophion]
 
 What a turn takes is the time for which the thread of the loop had the processor: a turn that the system has interrupted
-is none of ours. The loop is asked for a call every half millisecond, which comes when a turn is over; what the thread
-has used since the call before is one turn, or some short ones. Whenever one was longer than all before, a line is
-written to FILE: seconds, and what the thread was doing, as another thread saw it a few times meanwhile.
+is none of ours. The loop is asked for a call every millisecond, which comes when a turn is over; what the thread has
+used since the call before is one turn, or some short ones. Whenever one was longer than all before, a line is written
+to FILE: seconds, and what the thread was doing when it had used so much of it that it was worth a look. That look is a
+signal from a clock of the thread itself, so it also sees who keeps the interpreter's lock.
 
 Nothing of the node is changed for it.
 """
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
 import json
 import runpy
+import signal
 import sys
 import threading
 import time
-from collections import Counter
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import uvloop
 
-EVERY_S = 0.0005
-LOOK_S = 0.005
-LONG_S = 0.02
+EVERY_S = 0.001
+LONG_S = 0.03
 """Turns of less are not looked into."""
-DEPTH = 6
+DEPTH = 8
+THREAD_CPU_CLOCK = 3
+TO_THREAD = 4
+SIGNAL = signal.SIGPROF
+
+
+class SignalEvent(ctypes.Structure):
+    """`sigevent`: a signal to one thread."""
+
+    _fields_ = (
+        ("value", ctypes.c_void_p),
+        ("signal", ctypes.c_int),
+        ("notify", ctypes.c_int),
+        ("thread", ctypes.c_int),
+        ("rest", ctypes.c_char * 44),
+    )
+
+
+class Interval(ctypes.Structure):
+    """`itimerspec`: once, after a time."""
+
+    _fields_ = (("every", ctypes.c_long * 2), ("after", ctypes.c_long * 2))
+
+
+class Alarm:
+    """Dumps what this thread does into a file once it has had so much of the processor since `rearm`."""
+
+    def __init__(self, path: Path, after_s: float) -> None:
+        self._path = path
+        self._file = path.open("w")
+        faulthandler.register(SIGNAL, self._file, all_threads=False)
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        event = SignalEvent(None, SIGNAL, TO_THREAD, threading.get_native_id(), b"")
+        self._timer = ctypes.c_void_p()
+        if self._libc.timer_create(THREAD_CPU_CLOCK, ctypes.byref(event), ctypes.byref(self._timer)):
+            raise OSError(ctypes.get_errno(), "no clock of this thread")
+        self._after = Interval((0, 0), (0, int(after_s * 1e9)))
+        self.rearm()
+
+    def rearm(self) -> None:
+        self._libc.timer_settime(self._timer, 0, ctypes.byref(self._after), None)
+
+    def seen(self) -> list[str]:
+        """What was seen since the last time somebody asked: calls, the innermost first."""
+        text = self._path.read_text()
+        self._file.seek(0)
+        self._file.truncate()
+        lines = [line.strip() for line in text.splitlines() if line.lstrip().startswith("File ")]
+        return [line.removeprefix('File "').replace('", line ', ":") for line in lines[:DEPTH]]
 
 
 class Turns:
     """The longest turn so far."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, loop: Any) -> None:
         self._path = path
-        self._clock = time.pthread_getcpuclockid(threading.get_ident())
-        self._thread = threading.get_ident()
-        self._began = self._used()
-        self._longest = LONG_S / 4
-        self._seen: Counter[str] = Counter()
-        self._loop: Any = None
-
-    def watch(self, loop: Any) -> None:
         self._loop = loop
-        loop.call_soon(self._begin)
-        threading.Thread(target=self._look, name="turns", daemon=True).start()
-
-    def _used(self) -> float:
-        return time.clock_gettime(self._clock)
-
-    def _begin(self) -> None:
-        self._began = self._used()
+        self._alarm = Alarm(path.with_name(path.name + ".look"), LONG_S)
+        self._longest = 0.0
+        self._began = time.thread_time()
         self._loop.call_later(EVERY_S, self._turned)
 
     def _turned(self) -> None:
-        now = self._used()
-        took = now - self._began
-        if took > self._longest:
-            self._longest = took
-            self._tell(took, self._seen.most_common(5))
-        if self._seen:
-            self._seen = Counter()
+        took = time.thread_time() - self._began
+        if took > LONG_S or took > self._longest:
+            doing = self._alarm.seen() if took > LONG_S else []
+            if took > self._longest:
+                self._longest = took
+                with self._path.open("a") as file:
+                    file.write(json.dumps({"seconds": took, "doing": doing}) + "\n")
         self._loop.call_later(EVERY_S, self._turned)
-        self._began = self._used()  # what this cost is not the node's
-
-    def _tell(self, took: float, seen: list[tuple[str, int]]) -> None:
-        with self._path.open("a") as file:
-            file.write(json.dumps({"seconds": took, "doing": [f"{count} x {where}" for where, count in seen]}) + "\n")
-
-    def _look(self) -> None:
-        while True:
-            time.sleep(LOOK_S)
-            if self._used() - self._began > LONG_S:
-                frame = sys._current_frames().get(self._thread)
-                self._seen[place_of(frame)] += 1
-
-
-def place_of(frame: FrameType | None) -> str:
-    """The innermost calls."""
-    calls = []
-    while frame is not None and len(calls) < DEPTH:
-        name = frame.f_code.co_filename.rpartition("/ophion/")[2]
-        calls.append(f"{name}:{frame.f_lineno} {frame.f_code.co_name}")
-        frame = frame.f_back
-    return " < ".join(calls)
+        self._alarm.rearm()
+        self._began = time.thread_time()  # what this cost is not the node's
 
 
 def longest(path: Path) -> tuple[float, list[str]]:
@@ -101,7 +117,7 @@ def main() -> None:
 
     def watched() -> Any:
         loop = make()
-        loop.call_soon(lambda: Turns(path).watch(loop))
+        loop.call_soon(lambda: Turns(path, loop))
         return loop
 
     uvloop.new_event_loop = watched
