@@ -11,6 +11,9 @@ from collections.abc import AsyncIterator
 from tests.abuse.target import ANSWER_LIMIT_S, Place, Streams, Target, answer, call, careless, expect, opened, post
 
 HOLD_S = 3.0
+WIDTH = 50
+"""How many come at the same time: a handshake is a millisecond of work, and newcomers are served in the order in which
+they come, so an honest one waits for as many milliseconds."""
 
 
 def hello() -> bytes:
@@ -92,11 +95,11 @@ async def no_handshakes(target: Target) -> None:
         for number in todo:
             await one(number)
 
-    await asyncio.gather(*(some() for _ in range(100)))
+    await asyncio.gather(*(some() for _ in range(WIDTH)))
 
 
 async def many_handshakes(target: Target) -> None:
-    """2,000 whole handshakes by 100 clients, each with a request."""
+    """2,000 whole handshakes by 50 clients, each with a request."""
     todo = iter(range(target.count(2000, 40)))
 
     async def newcomers() -> None:
@@ -105,7 +108,7 @@ async def many_handshakes(target: Target) -> None:
                 status, _ = await post(target.http, call("eth_blockNumber"))
                 expect(status in (200, 503, 0), f"status {status} for an honest newcomer")
 
-    await asyncio.gather(*(newcomers() for _ in range(100)))
+    await asyncio.gather(*(newcomers() for _ in range(WIDTH)))
 
 
 async def unread_secrets(target: Target) -> None:

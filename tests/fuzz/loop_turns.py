@@ -4,7 +4,9 @@ What a turn takes is the time for which the thread of the loop had the processor
 is none of ours. The loop is asked for a call every millisecond, which comes when a turn is over; what the thread has
 used since the call before is one turn, or some short ones. Whenever one was longer than all before, a line is written
 to FILE: seconds, and what the thread was doing when it had used so much of it that it was worth a look. That look is a
-signal from a clock of the thread itself, so it also sees who keeps the interpreter's lock.
+signal from a clock of the thread itself, so it also sees who keeps the interpreter's lock. On a virtual machine that
+clock goes on while the machine itself has to wait: what the system says was stolen of a processor meanwhile is taken
+off.
 
 Nothing of the node is changed for it.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import json
+import os
 import runpy
 import signal
 import sys
@@ -28,6 +31,10 @@ EVERY_S = 0.001
 LONG_S = 0.03
 """Turns of less are not looked into."""
 DEPTH = 8
+STAT = Path("/proc/stat")
+TICKS = os.sysconf("SC_CLK_TCK")
+LOOK_EVERY = 32
+"""Turns between two looks at what was stolen."""
 THREAD_CPU_CLOCK = 3
 TO_THREAD = 4
 SIGNAL = signal.SIGPROF
@@ -78,6 +85,12 @@ class Alarm:
         return [line.removeprefix('File "').replace('", line ', ":") for line in lines[:DEPTH]]
 
 
+def stolen_s() -> list[float]:
+    """Seconds that each processor of a virtual machine was not there, so far; nothing where there is no such figure."""
+    lines = STAT.read_text().splitlines() if STAT.exists() else []
+    return [int(line.split()[8]) / TICKS for line in lines if line.startswith("cpu") and line[3].isdigit()]
+
+
 class Turns:
     """The longest turn so far."""
 
@@ -86,11 +99,18 @@ class Turns:
         self._loop = loop
         self._alarm = Alarm(path.with_name(path.name + ".look"), LONG_S)
         self._longest = 0.0
+        self._count = 0
+        self._stolen = stolen_s()
         self._began = time.thread_time()
         self._loop.call_later(EVERY_S, self._turned)
 
     def _turned(self) -> None:
         took = time.thread_time() - self._began
+        self._count += 1
+        if took > LONG_S or self._count % LOOK_EVERY == 0:
+            before, self._stolen = self._stolen, stolen_s()
+            if took > LONG_S:
+                took -= max((now - then for now, then in zip(self._stolen, before, strict=True)), default=0.0)
         if took > LONG_S or took > self._longest:
             doing = self._alarm.seen() if took > LONG_S else []
             if took > self._longest:

@@ -22,6 +22,8 @@ _TICK_S: Final = 5.0
 _DOORS: Final = 32
 """How many newcomers are let in in each turn of the loop: libuv accepts one for each socket that listens, so there are
 several descriptors of the same one. With a single one a crowd that comes at once would keep everybody else waiting."""
+_TLS_DOORS: Final = 4
+"""The same where each newcomer costs a millisecond: a crowd of them must not make those wait who are in already."""
 _BACKLOG: Final = 4096
 """Connections that the system keeps until the loop looks at them; where there is no place, a client waits a second."""
 _RECEIVED_BYTES: Final = 64 * 1024
@@ -138,7 +140,7 @@ class Listener(ABC, Generic[ConnectionT]):
             first = await loop.create_server(newcomer, host, self.port, backlog=_BACKLOG, start_serving=False)
             servers = [first]
             for listening in first.sockets:
-                for number in range(_DOORS):
+                for number in range(_DOORS if self._tls is None else _TLS_DOORS):
                     one = socket.socket(fileno=os.dup(listening.fileno()))
                     if number == 0:
                         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
