@@ -191,7 +191,11 @@ def chromium() -> Iterator[Browser]:
         )
         try:
             address = _debugger(Path(profile) / "DevToolsActivePort", process)
-            with client.connect(address, max_size=None, open_timeout=LIMIT_S) as socket:
+            # what the browser tells is taken whether or not a test listens just now: a full queue would hold it back,
+            # and its answer to a ping with it
+            with client.connect(
+                address, max_size=None, max_queue=None, ping_interval=None, open_timeout=LIMIT_S
+            ) as socket:
                 yield Browser(socket, process)
         finally:
             process.kill()
