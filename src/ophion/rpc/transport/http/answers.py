@@ -17,8 +17,6 @@ from ophion.rpc.transport.http.policy import Result
 from ophion.rpc.transport.http.wire import (
     GZIP,
     JSON,
-    JSON_HEADS,
-    KEPT_HEADS,
     Piece,
     Response,
     chunked_head,
@@ -235,7 +233,7 @@ class Answers:
             size = len(reply)
             if 0 < size < WORTH_BYTES:  # as nearly always: short, and nobody waits before or behind it
                 self._queue.clear()
-                self._transport.write((JSON_HEADS[size] if size < KEPT_HEADS else json_head(size)) + reply)
+                self._transport.write(json_head(size) + reply)
                 self._ready()
                 return
         slot.fill(reply, self._lane)
