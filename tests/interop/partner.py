@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -107,6 +108,17 @@ def check_agreement(network: TestNetwork, ours: Sequence[int], theirs: Sequence[
     hashes = {network.block_hash(index, number) for index in ours}
     hashes |= {one.rpc("eth_getBlockByNumber", hex(number), False)["hash"] for one in theirs}
     assert len(hashes) == 1
+
+
+def check_signers(network: TestNetwork, ours: Sequence[int]) -> None:
+    """Every signer of a Clique network, of whichever client, makes some of the next blocks."""
+    network.wait(lambda: min(network.heights(ours)) >= 3, 90, "the third block")
+    first = network.height(0)
+    network.grow(BLOCKS, 90 + 4 * BLOCKS, ours)
+    signers = network.nodes[0].rpc("clique_getSignerMetrics", hex(first), hex(first + BLOCKS))
+    made = Counter({one["address"]: int(one["proposedBlockCount"], 16) for one in signers})
+    print(f"clique: {BLOCKS} blocks, made by {sorted(made.values())}")
+    assert all(made["0x" + key.address.hex()] > 0 for key in network.keys), made
 
 
 def end_all(network: TestNetwork, ours: Sequence[int], theirs: Sequence[Partner]) -> None:

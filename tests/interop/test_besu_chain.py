@@ -5,7 +5,6 @@ Needs BESU=path/to/its/start/script. `OPHION_FAULTS=long` lets the signers make 
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from ophion.testing.network import TestNetwork, member_key
 from ophion.testing.waiting import wait_for
 from tests.interop.besu import Besu, needs_besu
-from tests.interop.partner import BLOCKS, check_agreement, end_all, mixed_network
+from tests.interop.partner import check_agreement, check_signers, end_all, mixed_network
 
 pytestmark = needs_besu
 ENGINES = ("ibft2", "qbft", "clique")
@@ -73,13 +72,7 @@ def test_three_signers_make_one_chain(tmp_path: Path) -> None:
         theirs[0].wait()
         for index in ours:
             nodes[index].start()
-        network.wait(lambda: min(network.heights(ours)) >= 3, 90, "the third block")
-        first = network.height(0)
-        network.grow(BLOCKS, 90 + 4 * BLOCKS, ours)
-        signers = nodes[0].rpc("clique_getSignerMetrics", hex(first), hex(first + BLOCKS))
-        made = Counter({one["address"]: int(one["proposedBlockCount"], 16) for one in signers})
-        print(f"clique: {BLOCKS} blocks, made by {sorted(made.values())}")
-        assert all(made["0x" + key.address.hex()] > 0 for key in network.keys), made
+        check_signers(network, ours)
         # votes of both sides count: one of ours and the other client add a fourth; with three of four it goes again
         fourth = "0x" + member_key(77).address.hex()
         for adds, voters in ((True, (0,)), (False, ours)):

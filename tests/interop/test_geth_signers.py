@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from ophion.testing.network import TestNetwork, free_ports, member_key
-from tests.interop.partner import BLOCKS, GethPartner, check_agreement, end_all, mixed_network
+from tests.interop.partner import GethPartner, check_agreement, check_signers, end_all, mixed_network
 
 GETH = os.environ.get("GETH", "")
 
@@ -59,12 +58,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
             one.start()
         for index in ours:
             nodes[index].start()
-        network.wait(lambda: min(network.heights(ours)) >= 3, 90, "the third block")
-        first = network.height(0)
-        network.grow(BLOCKS, 90 + 4 * BLOCKS, ours)
-        signers = nodes[0].rpc("clique_getSignerMetrics", hex(first), hex(first + BLOCKS))
-        made = Counter({one["address"]: int(one["proposedBlockCount"], 16) for one in signers})
-        assert all(made["0x" + key.address.hex()] > 0 for key in network.keys), made
+        check_signers(network, ours)
         # votes of both sides count: three of four add a fifth, three of five remove it again
         fifth = "0x" + member_key(77).address.hex()
         for adds in (True, False):
