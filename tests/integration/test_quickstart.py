@@ -253,8 +253,10 @@ def test_stopping_and_resuming_keeps_the_chain_and_removing_leaves_nothing(tmp_p
     assert "does not run" in quickstart(path, "list").stdout
     refused = quickstart(path, "up")
     assert (refused.returncode, "which does not run: `ophion quickstart resume`" in refused.stderr) == (1, True)
+    address = found.address
     succeeded(path, "resume", "--detach")
-    found, ports = running(path), ports_of(path)
+    found = running(path)
+    assert (found.address, ports_of(path)) == (address, ports), "where they were"
     assert call(f"http://{found.address}/jsonrpc", "eth_getBlockByNumber", "0x1", False) == block
     # frozen, it can neither hear nor say anything
     os.kill(found.processes["validator1"], signal.SIGSTOP)

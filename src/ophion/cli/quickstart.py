@@ -19,8 +19,8 @@ from ophion.quickstart import report
 from ophion.quickstart.blocks import heights
 from ophion.quickstart.commands import node_options, program, proxy_options, shown
 from ophion.quickstart.control import tell
-from ophion.quickstart.layout import HOST, Claims, Layout, NodePorts, lay_out
-from ophion.quickstart.lock import Lock, Running, holder
+from ophion.quickstart.layout import HOST, Claims, Layout, lay_out
+from ophion.quickstart.lock import Lock, holder
 from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
 from ophion.quickstart.plan import PROXY
@@ -87,7 +87,7 @@ def resume(options: RunOptions, session: Session) -> int:
 def _run(work: Workdir, lock: Lock) -> int:
     """The processes of a network, until they are told to stop."""
     with Claims() as claims:
-        return _run_at(work, lay_out(work.plan, installed(), claims.take), lock)
+        return _run_at(work, lay_out(work.plan, installed(), claims.take, work.layout), lock)
 
 
 def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
@@ -154,13 +154,11 @@ def _detached(work: Workdir) -> int:
 
 def _print_commands(work: Workdir) -> int:
     """The commands of a network that exists."""
-    running = holder(work.path)
-    if running is None:
+    layout = work.layout
+    if holder(work.path) is None or layout is None:
         with Claims() as claims:  # until the commands are shown: nothing of this runs
-            layout = lay_out(work.plan, installed(), claims.take)
+            layout = lay_out(work.plan, installed(), claims.take, layout)
         work.furnish(layout)
-    else:
-        layout = _layout_of(work, running)
     for node in work.plan.nodes:
         print(f"# {node.name}\n{shown(node_options(work.plan, layout, node, work.path))}\n")
     print(f"# {PROXY}\n{shown(proxy_options(layout, work.path))}")
@@ -168,19 +166,6 @@ def _print_commands(work: Workdir) -> int:
         if tool in layout.tools:
             print(f"\n# {tool}\n{command}")
     return 0
-
-
-def _layout_of(work: Workdir, running: Running) -> Layout:
-    """The ports of a network that runs, from what it has written down."""
-    site = Site.read(work.path / "site.json")
-    ports = {}
-    for node in site.nodes:
-        places = node.places
-        p2p = int((node.enode or "").rpartition(":")[2])
-        order = (Kind.JSON_RPC, Kind.WEBSOCKET, Kind.GRAPHQL, Kind.METRICS)
-        ports[node.name] = NodePorts(p2p, *(places[kind].port for kind in order))
-    tools = {name: place.port for name, place in site.tools.items()}
-    return Layout(ports, int(running.address.rpartition(":")[2]), tools)
 
 
 def show(options: PlaceOptions, session: Session) -> int:

@@ -1,21 +1,34 @@
-"""Where everything listens: the ports of operations.md 15.3, or free ones where they are taken."""
+"""Where everything listens: the ports of the last run, those of operations.md 15.3, or free ones where they are taken.
+
+`ports.json` keeps them: who has been told the address of a network finds it there again when it is resumed.
+"""
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
 from ophion.errors import CommandError
 from ophion.gateway.site import Kind, Place
 from ophion.quickstart.plan import Plan, PlannedNode, Role
+from ophion.runtime.operator_files import content_of
 
 HOST: Final = "127.0.0.1"
 _PROXY_PORT: Final = 8080
 _TOOL_PORTS: Final = {"prometheus": 9090, "grafana": 3000}
+_SPARE: Final = range(10_000, 20_000)
+"""Where ports come from that nobody has a wish for: below those that the system gives to connections that go out. One
+of those may be gone before a node listens there, and again when it was killed and is to come back."""
+_turns: Final = itertools.count(os.getpid() * 101)
 
 
 class NodePorts(Struct, frozen=True):
@@ -54,6 +67,29 @@ class Layout(Struct, frozen=True):
         """Where a tool listens, or would listen if it were installed."""
         return self.tools.get(name, _TOOL_PORTS[name])
 
+    def text(self) -> str:
+        """As `ports.json`."""
+        nodes = {name: asdict(ports) for name, ports in self.nodes.items()}
+        return json.dumps({"proxy": self.proxy, "nodes": nodes, "tools": self.tools}, indent=2) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> Layout | None:
+        """That of the last run, None before the first; `CommandError` when the file is not one of ours."""
+        try:
+            found: dict[str, Any] = json.loads(content_of(path))
+            nodes = {name: NodePorts(**ports) for name, ports in found["nodes"].items()}
+            layout = cls(nodes, found["proxy"], found["tools"])
+            ports = [layout.proxy, *layout.tools.values(), *(port for node in nodes.values() for port in astuple(node))]
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CommandError(f"Unable to read {path}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise CommandError(f"{path} does not say where a network listens: {error}") from None
+        if not all(type(port) is int and 0 < port < 1 << 16 for port in ports):
+            raise CommandError(f"{path} does not say where a network listens: not all of it are ports")
+        return layout
+
 
 class Claims:
     """The ports of a network from the moment they were chosen to its end; a context manager.
@@ -91,19 +127,24 @@ class Claims:
             one.close()
 
 
-def lay_out(plan: Plan, tools: tuple[str, ...], take: Callable[[int], bool]) -> Layout:
-    """Ports that nobody else has at this moment; `CommandError` when the one that was asked for is taken.
+def lay_out(plan: Plan, tools: tuple[str, ...], take: Callable[[int], bool], last: Layout | None = None) -> Layout:
+    """Ports that nobody else has at this moment, if possible those of the `last` run.
 
-    `take` claims a port, and is false when that cannot be.
+    `CommandError` when the one that was asked for is taken. `take` claims a port, and is false when that cannot be.
     """
     taken: set[int] = set()
     # the one that was asked for comes first: a node can do with another
     if plan.port and not take(plan.port):
         raise CommandError(f"Port {plan.port} is taken: choose another --port, leave it out, or give 0 for a free one.")
     taken.update((plan.port,) if plan.port else ())
-    nodes = {node.name: NodePorts(*(_port(port, taken, take) for port in _table(node))) for node in plan.nodes}
-    proxy = plan.port or _port(_PROXY_PORT if plan.port is None else 0, taken, take)
-    return Layout(nodes, proxy, {tool: _port(_TOOL_PORTS[tool], taken, take) for tool in tools})
+    usual = {node.name: _table(node) for node in plan.nodes}
+    proxy, usual_tools = (_PROXY_PORT if plan.port is None else 0), _TOOL_PORTS
+    if last is not None:
+        usual |= {name: astuple(ports) for name, ports in last.nodes.items() if name in usual}
+        proxy, usual_tools = last.proxy, usual_tools | dict(last.tools)
+    nodes = {name: NodePorts(*(_port(port, taken, take) for port in ports)) for name, ports in usual.items()}
+    proxy = plan.port or _port(proxy, taken, take)
+    return Layout(nodes, proxy, {tool: _port(usual_tools[tool], taken, take) for tool in tools})
 
 
 def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
@@ -117,13 +158,18 @@ def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
 
 
 def _port(wanted: int, taken: set[int], take: Callable[[int], bool]) -> int:
-    port = wanted
-    while not port or port in taken or not take(port):
-        with socket.socket() as one:
-            one.bind((HOST, 0))
-            port = one.getsockname()[1]
-    taken.add(port)
-    return port
+    if not wanted or wanted in taken or not take(wanted):
+        wanted = spare_port(lambda port: port not in taken and take(port))
+    taken.add(wanted)
+    return wanted
+
+
+def spare_port(take: Callable[[int], bool]) -> int:
+    """A port that nobody has a wish for, claimed by `take`; not soon the same one again."""
+    for turn in itertools.islice(_turns, len(_SPARE)):
+        if take(port := _SPARE[turn % len(_SPARE)]):
+            return port
+    raise CommandError(f"No port is free between {_SPARE[0]} and {_SPARE[-1]}.")
 
 
 def _is_free(port: int) -> bool:

@@ -36,6 +36,7 @@ CONTROL: Final = "control"
 ENCLAVE_KEY: Final = Path("privacy") / "nodeKey.pub"
 """Where the enclave inside of a node writes its public key."""
 PLAN: Final = "network.json"
+PORTS: Final = "ports.json"
 LOGS: Final = "logs"
 SUPERVISOR_LOG: Final = "quickstart"
 
@@ -100,6 +101,12 @@ class Workdir:
             tools = {tool: Place(HOST, port) for tool, port in layout.tools.items()}
             Site("quickstart", self.plan.consensus.value, nodes, tools).write(self.path / "site.json")
             write_configuration(self.path, layout)
+            write_text(self.path / PORTS, layout.text())
+
+    @property
+    def layout(self) -> Layout | None:
+        """Where the network listens, or did when it ran last; None before."""
+        return Layout.read(self.path / PORTS)
 
     @property
     def has_run(self) -> bool:
@@ -126,7 +133,7 @@ class Workdir:
             for name in (*(node.name for node in self.plan.nodes), LOGS, MONITORING):
                 if (self.path / name).is_dir():
                     shutil.rmtree(self.path / name)
-            for name in ("genesis.json", "site.json", CONTROL, PLAN, LOCK):
+            for name in ("genesis.json", "site.json", CONTROL, PORTS, PLAN, LOCK):
                 (self.path / name).unlink(missing_ok=True)
             left = sorted(entry.name for entry in os.scandir(self.path))
             if not left:
