@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from ophion.gateway.site import Kind, Place, Site, SiteNode
-from ophion.testing.network import free_ports
+from ophion.testing.ports import free_ports
 from ophion.testing.process import COMMAND, NodeProcess, environment, processor_s
 
 REQUESTS = {

@@ -18,7 +18,7 @@ import bcrypt
 from ophion.gateway.site import Kind, Site, SiteNode
 from ophion.gateway.site import Place as Upstream
 from ophion.primitives.enode import Enode
-from ophion.testing.network import free_ports
+from ophion.testing.ports import free_ports
 from ophion.testing.process import COMMAND, MINING, NodeProcess, environment
 from tests.abuse.attacks_tokens import PASSWORD, USER, token
 from tests.abuse.target import Place, Target

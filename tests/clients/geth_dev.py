@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ophion.testing.network import free_ports
+from ophion.testing.ports import free_ports
 
 GETH = os.environ.get("GETH", "")
 IS_THERE = shutil.which(GETH) is not None

@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from ophion.testing.network import free_ports
+from ophion.testing.ports import free_ports
 from ophion.testing.process import COMMAND, NodeProcess, environment
 
 SERVICES = ("--rpc-http-enabled", "--rpc-ws-enabled", "--graphql-http-enabled", "--metrics-enabled")

@@ -11,7 +11,7 @@ import pytest
 from ophion.native.crypto import PrivateKey
 from ophion.permissions.audit import NAME as AUDIT
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
-from ophion.testing.network import free_ports
+from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import wait_for

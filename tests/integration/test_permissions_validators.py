@@ -12,6 +12,7 @@ import pytest
 from ophion.permissions.contract_genesis import NODE_INGRESS, node_contracts
 from ophion.primitives.enode import Enode
 from ophion.testing import network as networks
+from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS
 from ophion.testing.waiting import wait_for
@@ -29,7 +30,7 @@ class Guarded:
     def __init__(self, folder: Path, by_contract: bool) -> None:
         self.folder = folder
         self.by_contract = by_contract
-        self.ports = networks.free_ports(len(KEYS))
+        self.ports = free_ports(len(KEYS))
         self.enodes = [
             f"enode://{key.public_key.hex()}@127.0.0.1:{port}" for key, port in zip(KEYS, self.ports, strict=True)
         ]

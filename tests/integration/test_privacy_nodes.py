@@ -12,7 +12,8 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.store import open_store
-from ophion.testing.network import CHAIN_ID, TestNetwork, free_ports
+from ophion.testing.network import CHAIN_ID, TestNetwork
+from ophion.testing.ports import free_ports
 from ophion.testing.private import GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.process import COMMAND, RpcFailure, environment
 from ophion.testing.signing import DEV_KEYS

@@ -27,7 +27,8 @@ from typing import Any
 import pytest
 
 from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
-from ophion.testing.network import TestNetwork, free_ports, member_key
+from ophion.testing.network import TestNetwork, member_key
+from ophion.testing.ports import free_ports
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import wait_for

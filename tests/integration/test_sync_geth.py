@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ophion.testing.clique_chain import CHAIN_ID, SIGNER, clique_genesis_text, signed_blocks
-from ophion.testing.network import free_ports
+from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import wait_for

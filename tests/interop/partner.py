@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ophion.testing.network import CHAIN_ID, TestNetwork, free_ports
+from ophion.testing.network import CHAIN_ID, TestNetwork
+from ophion.testing.ports import free_ports
 from ophion.testing.waiting import wait_for
 
 BLOCKS = 200 if os.environ.get("OPHION_FAULTS") == "long" else 16

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ophion.testing.network import TestNetwork, free_ports, member_key
+from ophion.testing.network import TestNetwork, member_key
+from ophion.testing.ports import free_ports
 from tests.interop.partner import GethPartner, check_agreement, check_signers, end_all, mixed_network
 
 GETH = os.environ.get("GETH", "")

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from ophion.enclave.group_ids import legacy_id
-from ophion.testing.network import CHAIN_ID, TestNetwork, free_ports
+from ophion.testing.network import CHAIN_ID, TestNetwork
+from ophion.testing.ports import free_ports
 from ophion.testing.private import (
     ENCLAVE_KEYS,
     ENCLAVE_SECRETS,

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
+from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess, processor_s
 from ophion.testing.relay import Relay
 from ophion.testing.signing import DEV_KEYS
@@ -36,17 +36,6 @@ _APIS: Final = "ADMIN,ETH,NET,WEB3,IBFT,QBFT,CLIQUE,TXPOOL,DEBUG,EEA"
 def member_key(index: int) -> PrivateKey:
     """A key that everybody knows, for one member."""
     return PrivateKey((0xC0FFEE + index).to_bytes(32, "big"))
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind((_LOOPBACK, 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def network_genesis(

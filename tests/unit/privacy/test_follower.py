@@ -12,7 +12,7 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.native.privacy import private_contract_address
 from ophion.privacy import payloads as module
 from ophion.testing.core import open_core
-from ophion.testing.network import free_ports
+from ophion.testing.ports import free_ports
 from ophion.testing.private import set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import until

@@ -22,7 +22,7 @@ from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.tls.certificates import TlsSettings, client_context, server_context
 from ophion.runtime.driven import driven
 from ophion.testing.enclaves import Member
-from ophion.testing.network import free_ports
+from ophion.testing.ports import free_ports
 from tests.unit.rpc.endpoints.test_services import serving
 from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
 

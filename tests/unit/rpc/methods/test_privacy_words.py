@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.runtime.subject import TENANT
-from ophion.testing.network import free_ports
+from ophion.testing.ports import free_ports
 from ophion.testing.private import text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, PrivateInterface, open_private

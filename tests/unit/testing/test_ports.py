@@ -1,0 +1,30 @@
+"""Ports that are known before somebody listens on them."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+from ophion.testing.ports import free_ports
+from ophion.testing.process import environment
+
+_ANOTHER = """
+import sys
+from ophion.quickstart.layout import Claims
+with Claims() as claims:
+    print([port for port in sys.argv[1:] if claims.take(int(port))])
+"""
+
+
+def test_no_other_process_gets_a_port_that_somebody_will_listen_on() -> None:
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    command = [sys.executable, "-c", _ANOTHER, *map(str, ports)]
+    assert subprocess.run(command, capture_output=True, env=environment(), check=True).stdout == b"[]\n"
+
+
+def test_somebody_can_listen_there() -> None:
+    for port in free_ports(3):
+        with socket.create_server(("127.0.0.1", port)) as server:
+            assert server.getsockname()[1] == port
