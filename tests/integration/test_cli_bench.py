@@ -50,3 +50,16 @@ def test_whoever_pays_must_be_named_and_rich(tmp_path: Path) -> None:
     ophion("bench", f"--rpc={url}", *QUICK).failed("cannot be reached")
     ophion("bench", "--rpc=nowhere").failed("expected http://HOST:PORT but was 'nowhere'")
     ophion("bench").failed("Missing required option: '--rpc=URL'")
+
+
+def test_a_node_that_answers_about_the_chain_alone_is_measured_and_examined(tmp_path: Path) -> None:
+    options = ("--rpc-ws-port=0", "--graphql-http-port=0", "--block-period=0.2", "--rpc-http-api=ETH")
+    with NodeProcess(tmp_path / "data", *options, command=("dev",)) as node:
+        url = f"http://127.0.0.1:{node.ports['json-rpc']}"
+        quick = ("--step-seconds=1", "--search-seconds=1", "--max-rate=20")
+        done = ophion("bench", f"--rpc={url}", *quick).succeeded()
+        assert "a node that does not tell its version" in done.out
+        found = ophion("doctor", f"--rpc={url}").succeeded()
+        assert "version unknown, block " in found.out
+        assert "peers unknown" in found.out
+        assert "The network makes blocks." in found.out

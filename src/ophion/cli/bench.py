@@ -92,7 +92,7 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     node = await endpoint.connect()
     subject = Subject(
         options.url,
-        str(await node.ask("web3_clientVersion")),
+        await _client(node),
         int(await node.ask("eth_chainId"), 16),
         time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(clock.now())),
     )
@@ -109,6 +109,14 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     finally:
         await load.close()
         await node.close()
+
+
+async def _client(node: Connection) -> str:
+    """What the node calls itself, where it tells."""
+    try:
+        return str(await node.ask("web3_clientVersion"))
+    except CommandError:  # the group WEB3 is off; whatever else is wrong shows at the next question
+        return "a node that does not tell its version"
 
 
 async def _published(node: Connection) -> PrivateKey | None:

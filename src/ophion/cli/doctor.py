@@ -51,7 +51,8 @@ class Patient:
     height: int = -1
     head: str = ""
     age_s: float = 0.0
-    peers: int = 0
+    peers: int | None = 0
+    """None where the node does not tell."""
     is_syncing: bool = False
     status: dict[str, Any] | None = None
     """What consensus waits for; None where the node does not tell."""
@@ -68,11 +69,12 @@ def examine(url: str, now: float) -> Patient:
     place = parts if parts.port else parts._replace(netloc=f"{parts.netloc}:{_PORT}")
     node = RpcNode(place.geturl(), limit_s=_ANSWER_LIMIT_S)
     try:
-        patient.client = str(node.ask("web3_clientVersion"))
+        patient.client = str(_told(node, "web3_clientVersion") or "version unknown")
         block = node.ask("eth_getBlockByNumber", "latest", False)
         patient.height, patient.head = int(block["number"], 16), str(block["hash"])
         patient.age_s = now - int(block["timestamp"], 16)
-        patient.peers = int(node.ask("net_peerCount"), 16)
+        peers = _told(node, "net_peerCount")
+        patient.peers = None if peers is None else int(peers, 16)
         patient.is_syncing = node.ask("eth_syncing") is not False
     except NoAnswer as error:
         patient.problem = error.why
@@ -87,6 +89,16 @@ def examine(url: str, now: float) -> Patient:
         except CommandError:
             continue
     return patient
+
+
+def _told(node: RpcNode, method: str) -> Any:
+    """The answer; None where the group of the method is off."""
+    try:
+        return node.ask(method)
+    except NoAnswer:
+        raise
+    except CommandError:
+        return None
 
 
 def verdict(patients: Sequence[Patient]) -> tuple[bool, list[str]]:
@@ -111,7 +123,8 @@ def verdict(patients: Sequence[Patient]) -> tuple[bool, list[str]]:
     if any(patient.grown for patient in there) and not forked:
         return True, [*lines, "The network makes blocks."]
     newest = min(there, key=lambda patient: patient.age_s)
-    lines.append(f"No new block came; the latest is number {newest.height}, {newest.age_s:.0f} s old.")
+    latest = f"the latest is number {newest.height}, {newest.age_s:.0f} s old" if newest.height else "there is none yet"
+    lines.append(f"No new block came; {latest}.")
     return False, [*lines, *_what_to_do(there)]
 
 
@@ -137,7 +150,10 @@ def _what_to_do(there: Sequence[Patient]) -> Iterator[str]:
     """Where nothing happens: what each validator waits for."""
     statuses = [(patient, patient.status) for patient in there if patient.status is not None]
     if not statuses:
-        yield "These nodes do not tell what consensus waits for: enable the API group IBFT or QBFT (--rpc-http-api)."
+        yield (
+            "These nodes do not tell what consensus waits for: on networks with IBFT 2.0 or QBFT enable that API group"
+            " (--rpc-http-api). A development node may make blocks for transactions alone."
+        )
         return
     for patient, status in statuses:
         for sentence in status.get("explanation") or ():
@@ -174,7 +190,8 @@ def doctor(options: DoctorOptions, session: Session) -> int:
     for patient in patients:
         if patient.problem is None:
             phase = "" if patient.status is None else f", {patient.status['phase']}"
-            print(f"{patient.url}: {patient.client}, block {patient.height}, {patient.peers} peers{phase}")
+            peers = "peers unknown" if patient.peers is None else f"{patient.peers} peer{'s' * (patient.peers != 1)}"
+            print(f"{patient.url}: {patient.client}, block {patient.height}, {peers}{phase}")
     is_well, lines = verdict(patients)
     print("\n".join(lines))
     return 0 if is_well else 1

@@ -93,11 +93,10 @@ def _run(work: Workdir, lock: Lock) -> int:
 def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
     work.furnish(layout)
     began = time.monotonic()
-    count = len(work.plan.nodes)
-    _say(f"Starting {count} nodes and a proxy: {work.plan.consensus.value}, blocks every {work.plan.period_s} s …")
+    _say(report.begins(work.plan))
 
     def ready() -> None:
-        _say(f"Every node has a new block after {time.monotonic() - began:.1f} s.\n")
+        _say(report.is_up(work.plan, time.monotonic() - began) + "\n")
         site = Site.read(work.path / "site.json")
         for line in report.paragraphs(
             report.addresses(layout.address, site, work.path),

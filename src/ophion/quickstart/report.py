@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from socket import create_connection
+from typing import Final
 
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
-from ophion.gateway.site import Kind, Site
+from ophion.gateway.site import Kind, Place, Site
 from ophion.quickstart.monitoring import FOLDER, installed
 from ophion.quickstart.plan import Plan
+
+_HOW_TO_START: Final = "`ophion quickstart up --print-commands` shows how,"
+_PATIENCE_S: Final = 0.5
 
 
 def paragraphs(*parts: Iterable[str]) -> Iterator[str]:
@@ -19,6 +24,17 @@ def paragraphs(*parts: Iterable[str]) -> Iterator[str]:
             yield ""
         yield from lines
         is_first = is_first and not lines
+
+
+def begins(plan: Plan) -> str:
+    """Said while people wait for the first block."""
+    pace = f"blocks every {plan.period_s} s" if plan.period_s else "a block for each transaction"
+    return f"Starting {len(plan.nodes)} nodes and a proxy: {plan.consensus.value}, {pace} …"
+
+
+def is_up(plan: Plan, seconds: float) -> str:
+    """Said when everybody is there; without transactions there may be no block to speak of."""
+    return f"Every node {'has a new block' if plan.period_s else 'answers'} after {seconds:.1f} s."
 
 
 def addresses(address: str, site: Site, directory: Path) -> Iterator[str]:
@@ -38,8 +54,16 @@ def addresses(address: str, site: Site, directory: Path) -> Iterator[str]:
 
 def _tool(site: Site, name: str, url: str, directory: Path) -> str:
     if name in site.tools and name in installed():
-        return url
+        return url if _listens(site.tools[name]) else f"not started; {_HOW_TO_START} and it is at {url}"
     return f"not installed; its configuration is in {directory / FOLDER}"
+
+
+def _listens(place: Place) -> bool:
+    try:
+        create_connection((place.host, place.port), _PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def nodes(site: Site, processes: Mapping[str, int], heights: Mapping[str, int | None]) -> Iterator[str]:

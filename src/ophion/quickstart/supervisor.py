@@ -62,8 +62,8 @@ class Supervisor:
             is_well = await self._first_blocks()
             if is_well and not self._stop.is_set():
                 self._is_ready = True
-                self._record()
                 ready()
+                self._record()  # whoever waits for this shows what was said until then
             if is_well:
                 await self._stop.wait()
             return is_well

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -40,8 +41,16 @@ class Endpoint:
                     self._host, self._port, ssl=self._tls, limit=_LARGEST_HEAD
                 )
         except (OSError, TimeoutError) as error:
-            raise CommandError(f"{self.url} cannot be reached: {str(error) or 'no answer'}") from error
+            raise CommandError(f"{self.url} cannot be reached: {_why(error)}") from error
         return Connection(self, reader, writer, self._head)
+
+
+def _why(error: OSError) -> str:
+    """In the words of the system: asyncio has its own for a connection, and for several addresses of one name."""
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)
+    words = error.strerror or str(error) or "no answer"
+    return "nobody listens at any of its addresses" if words.startswith("Multiple exceptions") else words
 
 
 class Connection:

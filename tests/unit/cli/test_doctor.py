@@ -63,6 +63,7 @@ def test_wrong_clocks_silent_validators_forks_and_syncing_are_told() -> None:
     assert any("synchronising" in line for line in verdict([patient(is_syncing=True)])[1])
     assert any("no peers" in line for line in verdict([patient(peers=0), patient()])[1])
     assert any("API group" in line for line in verdict([patient(status=None, grown=0)])[1])
+    assert "No new block came; there is none yet." in verdict([patient(height=0, age_s=1.8e9, grown=0)])[1]
 
 
 def test_a_node_that_is_not_there_is_a_patient_with_a_problem() -> None:

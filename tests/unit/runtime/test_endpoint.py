@@ -80,7 +80,7 @@ def test_what_is_no_answer_is_one_line(answer: bytes, words: str) -> None:
 
 
 def test_nobody_there_is_one_line() -> None:
-    with pytest.raises(CommandError, match=r"http://127\.0\.0\.1:1 cannot be reached"):
+    with pytest.raises(CommandError, match=r"http://127\.0\.0\.1:1 cannot be reached: Connection refused$"):
         asyncio.run(Endpoint("http://127.0.0.1:1").connect())
 
 
