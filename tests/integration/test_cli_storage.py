@@ -48,6 +48,7 @@ def test_a_backup_under_load_is_restored(tmp_path: Path) -> None:
             before = transfers.sent
             done = ophion("storage", "backup", f"--data-path={data}", f"--to={copy}").succeeded()
             after = transfers.sent
+            assert "accounts" in ophion("storage", "usage", f"--data-path={data}").succeeded().out
         assert " and found no damage." in done.out
         assert node.stop() == 0
     number = int(done.out.partition("up to block ")[2].split()[0])

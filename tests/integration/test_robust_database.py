@@ -52,8 +52,7 @@ def test_a_second_process_during_an_import(tmp_path: Path) -> None:
         first.send_signal(signal.SIGSTOP)
         in_use = f"The data path {data} is in use by process {first.pid}."
         ophion(*command).failed(in_use)
-        for name in ("check", "usage"):
-            ophion("storage", name, f"--data-path={data}").failed(in_use)
+        check(data).failed(in_use)
     finally:
         first.send_signal(signal.SIGCONT)
         out, _ = first.communicate(timeout=120)

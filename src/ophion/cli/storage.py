@@ -20,9 +20,9 @@ _NICENESS = 15
 
 
 def usage(options: Nothing, session: Session) -> int:
-    """A table of sizes."""
+    """A table of sizes, also of a node that runs."""
     path = session.part(DataConfig).data_path
-    with DataDirectory.open_existing(path) as directory, translated():
+    with DataDirectory.beside_a_node(path) as directory, translated():
         rows = directory.store(read_only=True).usage()
         on_disk = (directory.database / "data.mdb").stat().st_blocks * 512
     rows = sorted(rows, key=lambda row: -row[2])
@@ -121,7 +121,7 @@ def show_size(size: int) -> str:
 COMMANDS = (
     Command(
         "usage",
-        "Show the size of the database by table.",
+        "Show the size of the database by table, also while the node runs.",
         usage,
         uses=(DataConfig,),
         examples=("ophion storage usage --data-path=data",),

@@ -25,7 +25,14 @@ from msgspec import Struct
 from ophion.errors import StorageError
 from ophion.native.failures import NativeError, translated
 from ophion.native.store import Store, open_store
-from ophion.node.datadir import DataDirectory, mark_layout
+from ophion.node.datadir import (
+    DATA_FILE,
+    LOCK_FILE,
+    DataDirectory,
+    compaction_of,
+    forget_compaction,
+    mark_layout,
+)
 from ophion.runtime.operator_files import force_directory
 
 _PIECE: Final = 1 << 20
@@ -33,7 +40,6 @@ _FORCED_EVERY: Final = 32 << 20
 """Bytes after which they are forced to disk: much at once would make the node wait for the disk."""
 _SPARE: Final = 16 << 20
 _MOST_FINDINGS: Final = 10
-_FILE, _LOCK = "data.mdb", "lock.mdb"
 
 OnBytes = Callable[[int, int], None]
 """Told bytes written, and how many it will be about."""
@@ -76,21 +82,20 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
 def compact(directory: DataDirectory, on_bytes: OnBytes) -> tuple[int, Copied]:
     """Put a copy without free pages in place of the database; size before, and the copy. Nobody else may use it."""
     database = directory.database
-    before = (database / _FILE).stat().st_size
-    new = database / "compacted"
+    before = (database / DATA_FILE).stat().st_size
+    new = compaction_of(database)
     with _held(database, fcntl.LOCK_EX), _explained(database):
+        forget_compaction(database)
         new.mkdir(exist_ok=True)
-        _clear(new)
         try:
             copied = _copy(directory.store(read_only=True), new, 0, True, on_bytes)
             directory.close_store()
             # numbers in it belong to the old file; the next process makes it anew
-            (database / _LOCK).unlink(missing_ok=True)
-            (new / _FILE).replace(database / _FILE)
+            (database / LOCK_FILE).unlink(missing_ok=True)
+            (new / DATA_FILE).replace(database / DATA_FILE)
             force_directory(database)
         finally:
-            _clear(new)
-            new.rmdir()
+            forget_compaction(database)
     return before, copied
 
 
@@ -98,16 +103,16 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_byte
     with translated():
         total = sum(size for _, _, size in store.usage())
     _expect_room(folder, total)
-    _pour(store, folder / _FILE, bytes_a_second, lambda done: on_bytes(done, total))
+    _pour(store, folder / DATA_FILE, bytes_a_second, lambda done: on_bytes(done, total))
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
         findings = copy.check(_MOST_FINDINGS) if checks else []
         head = copy.head()
-    (folder / _LOCK).unlink(missing_ok=True)
+    (folder / LOCK_FILE).unlink(missing_ok=True)
     if findings:
         raise StorageError("The copy is not used, because it is damaged:\n" + "\n".join(findings))
     if head is None:
         raise StorageError("There is no chain in the database yet.")
-    return Copied(head[1], head[0], (folder / _FILE).stat().st_size)
+    return Copied(head[1], head[0], (folder / DATA_FILE).stat().st_size)
 
 
 def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[int], None]) -> None:
@@ -116,10 +121,14 @@ def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[i
     with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
         with open(read_end, "rb", buffering=0) as pipe:  # closed before the executor waits: a failure ends both sides
             pouring = executor.submit(_read, store, write_end)
-            with target.open("xb") as file:
+            with open(target, "xb", opener=_for_its_owner) as file:
                 _write(pipe, file, bytes_a_second, on_bytes)
         with translated():
             pouring.result()
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _read(store: Store, write_end: int) -> None:
@@ -166,14 +175,14 @@ def _expect_room(folder: Path, needed: int) -> None:
 
 def _clear(folder: Path) -> None:
     """What an attempt that was cut short has left behind."""
-    for name in (_FILE, _LOCK):
+    for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
     folder.mkdir(exist_ok=True)
 
 
 def _remove(partial: Path) -> None:
     """Only what is ours: nobody's file goes because it lay there."""
-    for name in (f"database/{_FILE}", f"database/{_LOCK}", "database/DATABASE_METADATA.json", "lock"):
+    for name in (f"database/{DATA_FILE}", f"database/{LOCK_FILE}", "database/DATABASE_METADATA.json", "lock"):
         (partial / name).unlink(missing_ok=True)
     for folder in (partial / "database", partial):
         with suppress(OSError):

@@ -27,7 +27,7 @@ LAYOUT_VERSION = 1
 
 _IS_A_FILE = "it is a file, or lies under one"
 _OTHERS = 0o077
-_DATA_FILE = "data.mdb"
+DATA_FILE, LOCK_FILE = "data.mdb", "lock.mdb"
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -89,7 +89,7 @@ class DataDirectory:
     @classmethod
     def open_existing(cls, path: Path) -> DataDirectory:
         """Take a directory that must hold a chain already; works on media that cannot be written."""
-        if not (path / "database" / _DATA_FILE).exists():
+        if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
         with _explained(path):
             try:
@@ -103,7 +103,7 @@ class DataDirectory:
     @classmethod
     def beside_a_node(cls, path: Path) -> DataDirectory:
         """Look into a directory that a node may be using now; for reading its database alone."""
-        if not (path / "database" / _DATA_FILE).exists():
+        if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
         return cls(path, None)
 
@@ -121,6 +121,7 @@ class DataDirectory:
             with _explained(self.path):
                 if not read_only:
                     self.database.mkdir(exist_ok=True)
+                    forget_compaction(self.database)
                 _check_layout(self.database, write=not read_only)
             self._store = open_store(self.database, create=not read_only, read_only=read_only, durable=durable)
         return self._store
@@ -210,6 +211,20 @@ def _version(content: bytes, metadata: Path) -> int:
     if not isinstance(version, int) or isinstance(version, bool):
         raise StorageError(f'{metadata} is damaged: expected {{"version":{LAYOUT_VERSION}}}')
     return version
+
+
+def compaction_of(database: Path) -> Path:
+    """Where a database is written anew by `ophion storage compact`."""
+    return database / "compacted"
+
+
+def forget_compaction(database: Path) -> None:
+    """Take away what a killed compaction has left: it may be as much as the database itself."""
+    folder = compaction_of(database)
+    for name in (DATA_FILE, LOCK_FILE):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # there is none, or somebody has put something else there
+        folder.rmdir()
 
 
 def mark_layout(database: Path) -> None:

@@ -163,10 +163,28 @@ def test_compaction_gives_pages_back(data: Path) -> None:
     assert file.stat().st_size == copied.size < before - (1 << 20)
     assert head(data) == 5
     assert not (data / "database" / "compacted").exists()
+    assert not file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO), "still nobody else's"
     again = World(data / "database")
     assert again.store.head() is not None
     again.store.put_meta("written", b"afterwards")
     again.store.close()
+
+
+def test_what_a_killed_compaction_left_goes_with_the_next_start(data: Path) -> None:
+    left = data / "database" / "compacted"
+    left.mkdir()
+    (left / "data.mdb").write_bytes(bytes(1 << 20))
+    with DataDirectory.open(data) as directory:
+        directory.store(read_only=True)
+        assert left.exists(), "who only looks takes nothing away"
+    with DataDirectory.open(data) as directory:
+        directory.store()
+        assert not left.exists()
+    left.mkdir()
+    (left / "notes.txt").write_text("somebody's own")
+    with DataDirectory.open(data) as directory:
+        directory.store()
+    assert (left / "notes.txt").exists()
 
 
 def test_compaction_and_backups_keep_out_of_each_others_way(data: Path, tmp_path: Path) -> None:
