@@ -300,7 +300,7 @@ def test_startup_checks_of_files(tmp_path: Path) -> None:
     ophion(
         *("--network=dev", f"--data-path={tmp_path / 'data'}", "--p2p-interface=127.0.0.1", "--p2p-port=0", bootnode),
         *("--permissions-nodes-config-file-enabled", named),
-    ).failed("Bootnodes and static nodes must be permitted")
+    ).failed("Specified node(s) not in nodes-whitelist [enode://")
     ophion(
         *options,
         "--permissions-nodes-contract-enabled",

@@ -18,6 +18,10 @@ from ophion.primitives.types import ADDRESS_LENGTH, Address
 DEFAULT_EPOCH_LENGTH: Final = 30_000
 
 
+BFT_MIX_HASH: Final = b"ctical byzantine fault tolerance"
+"""The mark by which headers of IBFT 2.0 and QBFT are known."""
+
+
 class EngineKind(Enum):
     """Which engine a genesis chooses, in order of precedence when it names several."""
 

@@ -5,12 +5,13 @@ The state root of the first header comes from the engine, which alone knows trie
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ophion.chainspec.engines import BFT_MIX_HASH, EngineKind
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.members import Folded, Members, as_number, parse_json
 from ophion.chainspec.spec import ChainSpec, read_spec
@@ -27,6 +28,7 @@ from ophion.primitives.types import (
     NONCE_LENGTH,
     ZERO_ADDRESS,
     ZERO_HASH,
+    ZERO_NONCE,
     Address,
     Hash32,
 )
@@ -114,7 +116,24 @@ def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[t
     unknown = top.unknown()
     if unknown:
         warnings.append(f"Unknown members of the genesis file are ignored: {', '.join(unknown)}")
-    return replace(genesis, warnings=tuple(warnings))
+    return replace(genesis, warnings=(*warnings, *_unusual(genesis)))
+
+
+def _unusual(genesis: Genesis) -> Iterator[str]:
+    """interface.md fixes three members of a BFT genesis; nothing here depends on them, but others may look."""
+    if genesis.spec.engine not in (EngineKind.IBFT2, EngineKind.QBFT):
+        return
+    wanted = {
+        "nonce": (genesis.nonce == ZERO_NONCE, "0x0"),
+        "difficulty": (genesis.difficulty == 1, "0x1"),
+        "mixHash": (genesis.mix_hash == BFT_MIX_HASH, f"0x{BFT_MIX_HASH.hex()}"),
+    }
+    others = [f"{name} {usual}" for name, (is_usual, usual) in wanted.items() if not is_usual]
+    if others:
+        yield (
+            f"The genesis of a {genesis.spec.engine.value} network should have {', '.join(others)}; this one has not, "
+            "and other clients may refuse it."
+        )
 
 
 def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:

@@ -81,10 +81,12 @@ class Permissions:
 
     def _unlisted(self) -> Iterator[str]:
         """A node that is told to connect to somebody it may not connect to has been set up by mistake."""
-        for enode in self._fixed:
-            refusal = self.node_rules.refusal_of(enode, Action.DIAL)
-            if refusal is not None:
-                yield f"Bootnodes and static nodes must be permitted: {refusal}."
+        refused = [enode.url for enode in self._fixed if self.node_rules.refusal_of(enode, Action.DIAL) is not None]
+        if refused and self._nodes is not None:
+            yield (
+                f"Specified node(s) not in nodes-whitelist [{', '.join(refused)}]. Bootnodes and static nodes must be"
+                f" permitted: add them to {self._nodes.file.path}."
+            )
 
     def use_contracts(self, config: PermissionConfig, chain: Chain) -> None:
         """Ask contracts too, where options say so; `ConfigError` for one about nodes that is not there."""

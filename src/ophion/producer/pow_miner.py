@@ -170,7 +170,9 @@ class PowMiner:
             lambda: ethash_search(candidate.seal_hash, header.number, header.difficulty, nonce, count, self._threads)
         )
         took = max(clock.monotonic() - started_at, 1e-6)
+        # nonces are tried in order: where blocks are easy, no slice is ever searched to its end
+        tried = count if found is None else found[0] - nonce + 1
+        self.hashrate = int(tried / took)
         if found is None:
-            self.hashrate = int(count / took)
             attempts = max(1, min(int(count * _SLICE_S / took), 4 * attempts))
         return found, attempts

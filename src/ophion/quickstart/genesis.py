@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ophion.chainspec.dev import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
-from ophion.consensus.bft.engine import MIX_HASH
+from ophion.chainspec.engines import BFT_MIX_HASH
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
@@ -41,7 +41,7 @@ def genesis_document(plan: Plan, validators: Sequence[Address], markers: Sequenc
             "requesttimeoutseconds": 2 * plan.period_s,
         }
         dialect = Ibft2() if plan.consensus is Consensus.IBFT2 else Qbft()
-        extra, mix_hash = dialect.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL), MIX_HASH
+        extra, mix_hash = dialect.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL), BFT_MIX_HASH
     return {
         "config": config,
         "nonce": "0x0",

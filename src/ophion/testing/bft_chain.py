@@ -14,9 +14,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from ophion.chain.chain import Chain
+from ophion.chainspec.engines import BFT_MIX_HASH
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.bft.committee import quorum_of
-from ophion.consensus.bft.engine import MIX_HASH, BftEngine
+from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
@@ -78,7 +79,7 @@ def bft_genesis_text(protocol: str, count: int) -> str:
         "timestamp": hex(START),
         "difficulty": "0x1",
         "gasLimit": hex(30_000_000),
-        "mixHash": "0x" + MIX_HASH.hex(),
+        "mixHash": "0x" + BFT_MIX_HASH.hex(),
         "extraData": "0x" + extra.hex(),
         "alloc": {key.address.hex(): {"balance": hex(10**24)} for key in validators},
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from ophion.consensus.bft.engine import MIX_HASH
+from ophion.chainspec.engines import BFT_MIX_HASH
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
@@ -57,7 +57,7 @@ def network_genesis(
         }
         dialect = Ibft2() if engine == "ibft2" else Qbft()
         extra = dialect.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL)
-        mix_hash = MIX_HASH
+        mix_hash = BFT_MIX_HASH
     return {
         "config": config,
         "nonce": "0x0",

@@ -161,6 +161,19 @@ def test_unknown_members_give_one_warning_that_names_them_all() -> None:
     assert all(name in warning for name in ("size", "config.flavour", "config.clique.colour"))
 
 
+@pytest.mark.parametrize("engine", ["ibft2", "qbft"])
+def test_members_that_a_bft_genesis_must_have_are_asked_for(engine: str) -> None:
+    mark = "0x63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365"
+    bft = {"config": {engine: {}}, "gasLimit": "0x1388"}
+    usual = {"nonce": "0x0", "difficulty": "0x1", "mixHash": mark}
+    assert parse_genesis(json.dumps(bft | usual)).warnings == ()
+    for member, other in (("nonce", "0x1"), ("difficulty", "0x2"), ("mixHash", "0x" + "00" * 32)):
+        (warning,) = parse_genesis(json.dumps(bft | usual | {member: other})).warnings
+        assert f"a {engine} network should have {member} {usual[member]};" in warning
+    (warning,) = parse_genesis(json.dumps(bft | {"difficulty": "0x5", "nonce": "0x1"})).warnings
+    assert f"nonce 0x0, difficulty 0x1, mixHash {mark};" in warning
+
+
 def test_members_of_other_clients_are_known() -> None:
     config = {"eip150Hash": "0x00", "eip155Block": 0, "terminalTotalDifficultyPassed": True, "daoForkSupport": True}
     assert genesis(config, number="0x0", gasUsed="0x0", parentHash="0x" + "00" * 32).warnings == ()

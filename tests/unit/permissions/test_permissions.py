@@ -79,6 +79,7 @@ def test_a_reload_that_fails_keeps_the_old_rules(permissions: Permissions, path:
 
 ENODE = Enode(b"\1" * 64, "127.0.0.1", 30303, 30303)
 OTHER = Enode(b"\2" * 64, "127.0.0.1", 30303, 30303)
+THIRD = Enode(b"\4" * 64, "127.0.0.1", 30303, 30303)
 NODES_FILE = PermissionConfig(nodes_file_enabled=True)
 
 
@@ -86,9 +87,10 @@ def test_startup_bootnodes_and_static_nodes_must_be_listed(path: Path) -> None:
     path.write_text(f'nodes-allowlist=["{ENODE.url}"]')
     assert list(Permissions.open(NODES_FILE, path.parent, b"\3" * 64, [ENODE]).nodes) == [ENODE]
     with pytest.raises(ConfigError) as raised:
-        Permissions.open(NODES_FILE, path.parent, b"\3" * 64, [ENODE, OTHER])
+        Permissions.open(NODES_FILE, path.parent, b"\3" * 64, [ENODE, OTHER, THIRD])
     [problem] = raised.value.problems
-    assert problem.startswith(f"Bootnodes and static nodes must be permitted: node {OTHER.url} is not in the list")
+    assert problem.startswith(f"Specified node(s) not in nodes-whitelist [{OTHER.url}, {THIRD.url}]. Bootnodes")
+    assert problem.endswith(f"add them to {path}.")
 
 
 def test_fixed_nodes_cannot_be_removed(path: Path) -> None:

@@ -67,6 +67,18 @@ def test_the_search_makes_blocks_that_verify(tmp_path: Path, genesis: Genesis) -
     told(tmp_path, story, genesis)
 
 
+def test_a_search_that_ends_early_is_measured_too(tmp_path: Path, genesis: Genesis) -> None:
+    async def story(core: TestCore) -> None:
+        assembler = core.core.assembler
+        desk = WorkDesk(assembler, InlineLane("read"))
+        miner = PowMiner(desk, InlineLane("mine"), assembler, SystemEntropy(), 1)
+        found, _ = await miner._search(await desk.candidate(), 5, 100_000)
+        assert found is not None
+        assert miner.hashrate == int((found[0] - 4) / 1e-6), "the clock of this test stands still"
+
+    told(tmp_path, story, genesis)
+
+
 @pytest.mark.parametrize("is_dev", [False, True])
 def test_an_external_miner_gets_work_and_its_nonce_makes_a_block(
     tmp_path: Path, genesis: Genesis, is_dev: bool

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from ophion.chainspec.engines import HeaderForm
+from ophion.chainspec.engines import BFT_MIX_HASH, HeaderForm
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
 from ophion.consensus.bft.authorship import seal_author
@@ -38,8 +38,6 @@ from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, ZERO_NONCE, Address, Hash32, Signature
 
-MIX_HASH: Final = b"ctical byzantine fault tolerance"
-"""The mark by which BFT headers are known."""
 DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
@@ -168,8 +166,8 @@ class BftEngine:
         return validators
 
     def _check_constants(self, block: Header) -> None:
-        if block.mix_hash != MIX_HASH:
-            raise InvalidHeader("mix hash", block.mix_hash, MIX_HASH)
+        if block.mix_hash != BFT_MIX_HASH:
+            raise InvalidHeader("mix hash", block.mix_hash, BFT_MIX_HASH)
         rules.check_no_ommers(block)
         if block.difficulty != DIFFICULTY:
             raise InvalidHeader("difficulty", block.difficulty, DIFFICULTY)
@@ -254,7 +252,7 @@ class BftEngine:
             self.members(parent, chain) if settings.contract is None else (),
             wishes.vote if settings.contract is None else None,
         )
-        wishes = replace(wishes, timestamp=timestamp, mix_hash=MIX_HASH, parent_beacon_block_root=ZERO_HASH)
+        wishes = replace(wishes, timestamp=timestamp, mix_hash=BFT_MIX_HASH, parent_beacon_block_root=ZERO_HASH)
         form = next_form(parent.header, self._spec.fork_of(parent.header), wishes.header_form)
         header = in_form(unsealed_header(parent, wishes, self._spec), form)
         encoded = self.dialect(number).encode_extra(extra, ExtraForm.FULL)

@@ -22,6 +22,7 @@ from ophion.rpc.errors import invalid_params
 Schema: TypeAlias = Mapping[str, Any]
 
 _INDEX_BITS: Final = 31
+_MOST_DIGITS: Final = 11
 _BLOCK_NUMBER_BITS: Final = 63
 _QUANTITY_BITS: Final = 256
 _NULL: Final = b"null"
@@ -136,6 +137,15 @@ def decode_integer(value: object) -> int:
     if type(value) is str:
         return _number(value, _BLOCK_NUMBER_BITS, "integer")
     raise invalid_params("integer: a number is expected")
+
+
+def decode_decimal(value: object) -> int:
+    """A small JSON integer, or the same in decimal text; no hexadecimal (json-rpc.md 3.1)."""
+    if type(value) is int:
+        return value
+    if type(value) is str and len(value) <= _MOST_DIGITS and value.isascii() and value.removeprefix("-").isdecimal():
+        return int(value)
+    raise invalid_params("integer: a decimal number is expected")
 
 
 def decode_boolean(value: object) -> bool:
@@ -267,6 +277,10 @@ SlotParam = Annotated[
 DataParam = Annotated[bytes, Wire("data", "bytes in hexadecimal", {"type": "string", "pattern": _HEX}, decode_data)]
 QuantityParam = Annotated[int, Wire("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, decode_quantity)]
 IndexParam = Annotated[int, Wire("index", "position, counted from 0", _QUANTITY_SCHEMA, decode_index)]
+DecimalParam = Annotated[
+    int,
+    Wire("decimal integer", "number", {"anyOf": [{"type": "integer"}, {"type": "string"}]}, decode_decimal),
+]
 IntegerParam = Annotated[
     int, Wire("integer", "number", {"anyOf": [{"type": "integer"}, _QUANTITY_SCHEMA]}, decode_integer)
 ]

@@ -28,6 +28,7 @@ from ophion.rpc.language.wire_types import (
     BlockId,
     BlockParam,
     Data,
+    DecimalParam,
     IntegerParam,
     SlotParam,
     Wire,
@@ -116,10 +117,10 @@ BadBlocksResult = Annotated[
 async def storage_range_at(
     ctx: RpcContext,
     block: BlockParam,
-    tx_index: IntegerParam,
+    tx_index: DecimalParam,
     address: AddressParam,
     start_key: SlotParam,
-    limit: IntegerParam,
+    limit: DecimalParam,
 ) -> StorageRangeResult:
     """Storage of a contract after a transaction of a block, in the order of the slots' hashes."""
     if tx_index < 0:

@@ -82,8 +82,12 @@ def get_filter_changes(ctx: RpcContext, filter_id: TextParam) -> FilterChangesJs
 
 @method("eth_getFilterLogs", needs={"chain"})
 async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
-    """Every log that a log filter's range, addresses and topics match, asked before or not."""
-    return await log_search.search(ctx, ctx.filters.log_query(filter_id))
+    """Every log that a log filter's range, addresses and topics match, asked before or not.
+
+    A filter from the newest block to one that the chain has passed since has none left.
+    """
+    query = ctx.filters.log_query(filter_id)
+    return log_search.NOTHING if query.is_passed(ctx.queries.head_number) else await log_search.search(ctx, query)
 
 
 @method("eth_subscribe", transports={WEBSOCKET})

@@ -34,7 +34,11 @@ def coinbase(ctx: RpcContext) -> AddressResult:
 
 @method("eth_mining", needs={"mining"}, examples=[Example([], False)])
 def mining(ctx: RpcContext) -> Boolean:
-    """Whether this node is making blocks."""
+    """Whether this node is making blocks.
+
+    Not after `miner_stop`, and not while it is far behind its network; this holds for IBFT 2.0 and QBFT too, where the
+    original client always said true.
+    """
     return ctx.mining.is_mining
 
 

@@ -43,6 +43,10 @@ class LogQuery(Struct, frozen=True):
         """Whether a block arriving from now on can be of interest: `toBlock` ends it, `fromBlock` plays no part."""
         return not isinstance(self.to_block, int) or number <= self.to_block
 
+    def is_passed(self, head: int) -> bool:
+        """Whether the chain has left the range behind: it began at the newest block and ended at an older one."""
+        return self.from_block in (BlockTag.LATEST, BlockTag.PENDING) and not self.takes_block(head)
+
     def matches(self, address: Address, topics: Sequence[Hash32]) -> bool:
         """Whether a log with these is wanted, wherever it stands."""
         if self.addresses and address not in self.addresses:

@@ -39,6 +39,10 @@ def test_storage_and_accounts_in_the_order_of_hashes(sample: Interface) -> None:
     assert {**one["storage"], **rest["storage"]} == everything["storage"]
     assert sample.ask("debug_storageRangeAt", NOWHERE, 0, contract, "0", 1) == {"storage": {}, "complete": True}
     assert sample.error("debug_storageRangeAt", "latest", -1, contract, "0", 1)[0] == -32603
+    assert sample.ask("debug_storageRangeAt", "latest", "0", contract, "0", "1") == one
+    for wrong in ("0x0", "0x1", "", "-", "1 ", "٣", "1" * 40, 1.0, True, []):
+        assert sample.error("debug_storageRangeAt", "latest", wrong, contract, "0", 1)[0] == -32602, wrong
+        assert sample.error("debug_storageRangeAt", "latest", 0, contract, "0", wrong)[0] == -32602, wrong
     accounts = sample.ask("debug_accountRange", "latest", 0, "0", 100)
     assert contract in accounts["addressMap"].values()
     assert accounts["nextKey"] == "0x" + "00" * 32

@@ -97,8 +97,21 @@ def test_backward_ranges_and_unknown_blocks_are_errors(dev: Interface, contract:
     dev.run(dev.node.mine(log(dev, contract, 1)))
     for query in ({"fromBlock": "0x2", "toBlock": "0x1"}, {"toBlock": "0x1"}, {"fromBlock": "0x63", "toBlock": "0x62"}):
         assert dev.error("eth_getLogs", query) == (-32602, "Invalid params"), query
+    for query in ({"fromBlock": "0x2", "toBlock": "0x1"}, {"fromBlock": "0x63", "toBlock": "0x62"}):
         assert dev.error("eth_getFilterLogs", dev.ask("eth_newFilter", query))[0] == -32602
     assert dev.error("eth_getLogs", {"blockHash": "0x" + "ab" * 32}) == (-32000, "Block not found")
+
+
+@pytest.mark.parametrize("query", [{"toBlock": "0x2"}, {"fromBlock": "pending", "toBlock": "0x2"}])
+def test_a_filter_that_the_chain_has_passed_has_no_logs_left(
+    dev: Interface, contract: str, query: dict[str, str]
+) -> None:
+    found = dev.ask("eth_newFilter", query)
+    dev.run(dev.node.mine(log(dev, contract, 1)))
+    assert [one["blockNumber"] for one in dev.ask("eth_getFilterLogs", found)] == ["0x2"]
+    dev.run(dev.node.mine(log(dev, contract, 2)))
+    assert dev.ask("eth_getFilterLogs", found) == []
+    assert [one["blockNumber"] for one in dev.ask("eth_getFilterChanges", found)] == ["0x2"]
 
 
 def test_a_range_that_is_too_long_is_refused(sample: Interface) -> None:
