@@ -187,6 +187,8 @@ def _document(fork: str) -> dict[str, Any]:
             config[key] = 0
         if name == fork:
             break
+    if "eip158Block" in config:
+        config["eip155Block"] = 0  # without effect of its own; admin_nodeInfo shows it
     config["daoForkBlock"] = 0
     config["contractSizeLimit"] = 2147483647
     config["ethash"] = {"fixeddifficulty": 100}

@@ -57,6 +57,30 @@ pub fn mnemonic(opcode: u8, spec: SpecId) -> &'static str {
     OpCode::new(opcode).map_or("INVALID", OpCode::as_str)
 }
 
+/// The same for the original client's struct logs: what a later fork gave a meaning has none before it.
+#[inline]
+pub fn mnemonic_of_the_time(opcode: u8, spec: SpecId) -> &'static str {
+    if spec.is_enabled_in(begins_with(opcode)) { mnemonic(opcode, spec) } else { "INVALID" }
+}
+
+/// The fork in which an instruction came.
+#[inline]
+fn begins_with(opcode: u8) -> SpecId {
+    use revm::bytecode::opcode as op;
+    match opcode {
+        op::DELEGATECALL => SpecId::HOMESTEAD,
+        op::RETURNDATASIZE | op::RETURNDATACOPY | op::STATICCALL | op::REVERT => SpecId::BYZANTIUM,
+        op::SHL | op::SHR | op::SAR | op::EXTCODEHASH | op::CREATE2 => SpecId::PETERSBURG,
+        op::CHAINID | op::SELFBALANCE => SpecId::ISTANBUL,
+        op::BASEFEE => SpecId::LONDON,
+        op::PUSH0 => SpecId::SHANGHAI,
+        op::BLOBHASH | op::BLOBBASEFEE | op::TLOAD | op::TSTORE | op::MCOPY => SpecId::CANCUN,
+        op::CLZ => SpecId::OSAKA,
+        op::SLOTNUM | op::DUPN | op::SWAPN | op::EXCHANGE => SpecId::AMSTERDAM,
+        _ => SpecId::FRONTIER,
+    }
+}
+
 /// An exceptional halt under the name that struct logs use.
 pub fn halt_name(result: InstructionResult) -> &'static str {
     use InstructionResult as R;
@@ -209,6 +233,23 @@ mod tests {
         assert_eq!(mnemonic(0x44, SpecId::CANCUN), "PREVRANDAO");
         assert_eq!(mnemonic(0x20, SpecId::CANCUN), "KECCAK256");
         assert_eq!((mnemonic(0xfe, SpecId::CANCUN), mnemonic(0x0c, SpecId::CANCUN)), ("INVALID", "INVALID"));
+    }
+
+    #[test]
+    fn an_instruction_of_a_later_fork_is_none() {
+        for (opcode, before, since, name) in [
+            (0x5c, SpecId::SHANGHAI, SpecId::CANCUN, "TLOAD"),
+            (0x5f, SpecId::LONDON, SpecId::SHANGHAI, "PUSH0"),
+            (0x48, SpecId::BERLIN, SpecId::LONDON, "BASEFEE"),
+            (0x46, SpecId::PETERSBURG, SpecId::ISTANBUL, "CHAINID"),
+            (0x1b, SpecId::BYZANTIUM, SpecId::PETERSBURG, "SHL"),
+            (0xfd, SpecId::TANGERINE, SpecId::BYZANTIUM, "REVERT"),
+        ] {
+            assert_eq!(mnemonic_of_the_time(opcode, before), "INVALID", "{name}");
+            assert_eq!(mnemonic_of_the_time(opcode, since), name);
+        }
+        assert_eq!(mnemonic_of_the_time(0x01, SpecId::FRONTIER), "ADD");
+        assert_eq!(mnemonic_of_the_time(0x0c, SpecId::OSAKA), "INVALID");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use revm::primitives::hardfork::SpecId;
 use super::cost::Costs;
 use super::rows::{CalleeGas, Ended, verdict};
 use crate::output::sink::{Sink, halt};
-use crate::output::text::{decimal, digits, mnemonic, word};
+use crate::output::text::{decimal, digits, mnemonic_of_the_time, word};
 use crate::replay::block::{Ran, Tracer};
 
 #[derive(Clone, Copy)]
@@ -204,7 +204,7 @@ impl Inspector<EvmContext> for StructTracer<'_> {
         }
         self.opcode = interpreter.bytecode.opcode();
         self.gas_before = interpreter.gas.remaining();
-        let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());
+        let name = mnemonic_of_the_time(self.opcode, interpreter.runtime_flag.spec_id());
         self.head(interpreter.bytecode.pc(), name, self.gas_before, depth);
         let stack = interpreter.stack.data();
         self.write = match &stack[..] {

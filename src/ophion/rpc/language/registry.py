@@ -40,6 +40,7 @@ from typing import (
 
 from msgspec import Struct
 
+from ophion.errors import OphionError
 from ophion.rpc.errors import METHOD_NOT_ENABLED, invalid_params
 from ophion.rpc.language.wire_types import Wire, optional
 
@@ -125,6 +126,8 @@ class MethodSpec(Struct, frozen=True, dict=True):
     examples: tuple[Example, ...]
     without: Callable[[], Exception] | None = None
     """The answer where a service is absent, instead of "not enabled"; whatever the parameters are."""
+    alias_words: Callable[[OphionError], OphionError] | None = None
+    """What an error is under an alias, where texts came with the name; None where they are the same."""
     also: tuple[MethodSpec, ...] = ()
     """Further declarations of the same handler, for methods of several groups that do the same."""
 
@@ -180,6 +183,7 @@ def method(
     transports: Collection[str] = (HTTP, WEBSOCKET),
     examples: Sequence[Example] = (),
     without: Callable[[], Exception] | None = None,
+    alias_words: Callable[[OphionError], OphionError] | None = None,
 ) -> Callable[[F], F]:
     """Declare a handler under its literal wire name.
 
@@ -187,6 +191,7 @@ def method(
     `needs` names the services of the context the method works with; where one is absent the method is not enabled,
     or answers with the error `without`.
     `exact_count` refuses surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
+    `alias_words` turns an error into the one that is told to whoever called by an alias.
     """
 
     def declare(function: F) -> F:
@@ -199,6 +204,7 @@ def method(
             transports=frozenset(transports),
             examples=tuple(examples),
             without=without,
+            alias_words=alias_words,
             also=_declarations(function),
         )
         return function
@@ -287,7 +293,7 @@ class Registry:
 
     def bind(self, context: Services, groups: Collection[str], transport: str) -> MethodTable:
         """The method table of one transport: every known name, offered or not."""
-        return MethodTable(_Names(self), lambda name: self._bind(self._by_name[name], context, groups, transport))
+        return MethodTable(_Names(self), lambda name: self._bind(name, context, groups, transport))
 
     def _load(self, topic: Topic) -> None:
         self._topics.remove(topic)
@@ -300,9 +306,11 @@ class Registry:
                     raise TypeError(f"two methods are called {name}")
                 self._by_name[name] = spec
 
-    def _bind(self, spec: MethodSpec, context: Services, groups: Collection[str], transport: str) -> Bound:
+    def _bind(self, name: str, context: Services, groups: Collection[str], transport: str) -> Bound:
+        spec = self._by_name[name]
         if is_enabled(spec, context, groups, transport):
-            return _bound(spec, context)
+            bound = _bound(spec, context)
+            return bound if spec.alias_words is None or name == spec.name else _reworded(bound, spec.alias_words)
         if spec.without is not None and is_offered(spec, groups, transport):
             return _refused(spec, spec.without)
         return _NOT_ENABLED
@@ -355,6 +363,28 @@ def _bound(spec: MethodSpec, context: Services) -> Bound:
     decode, call = _halves(spec, context)
     encoder = optional(encode) if signature.nullable else encode
     return Bound(_compile(spec, context), encoder, signature.may_wait, spec.name, decode, call)
+
+
+def _reworded(bound: Bound, words: Callable[[OphionError], OphionError]) -> Bound:
+    """The same method with errors in other words."""
+
+    async def awaited(result: Awaitable[Any]) -> Any:
+        try:
+            return await result
+        except OphionError as error:
+            raise words(error) from None
+
+    def wrapped(function: Invoke) -> Invoke:
+        def invoke(values: Sequence[Any], caller: Any) -> Any:
+            try:
+                result = function(values, caller)
+            except OphionError as error:
+                raise words(error) from None
+            return awaited(result) if inspect.isawaitable(result) else result
+
+        return invoke
+
+    return bound._replace(invoke=wrapped(bound.invoke), call=wrapped(bound.call))
 
 
 def _refused(spec: MethodSpec, error: Callable[[], Exception]) -> Bound:

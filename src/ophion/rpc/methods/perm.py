@@ -1,10 +1,15 @@
-"""perm_*: who is permitted, by the lists of this node (json-rpc.md 5.11, operations.md 10.3)."""
+"""perm_*: who is permitted, by the lists of this node (json-rpc.md 5.11, operations.md 10.3).
+
+Later releases of the original client renamed the methods, and what their errors call the list: each name has its own
+texts here (json-rpc.md 7.1).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
+from ophion.errors import OphionError, RulesError
 from ophion.permissions.requests import ACCOUNTS, requested_accounts, requested_nodes
 from ophion.primitives.enode import Enode
 from ophion.rpc.errors import invalid_params
@@ -30,34 +35,42 @@ TextsParam = Annotated[list[str], Wire("list", "list of strings", _TEXTS_SCHEMA,
 Texts = Annotated[list[str], object_result("list", "list of strings", _TEXTS_SCHEMA)]
 
 
-@method("perm_addAccountsToWhitelist", aliases=["perm_addAccountsToAllowlist"])
+def _later(error: OphionError) -> OphionError:
+    """An error in the words of the later names."""
+    if not isinstance(error, RulesError):
+        return error
+    text = error.message.replace("whitelisting", "allowlist").replace("whitelist", "allowlist")
+    return RulesError(text, error.detail)
+
+
+@method("perm_addAccountsToWhitelist", aliases=["perm_addAccountsToAllowlist"], alias_words=_later)
 async def add_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
     """Let more accounts send transactions, all of them or none."""
     permitted = ctx.permissions.accounts
     return await _changed(ctx, lambda: permitted.prepare(requested_accounts(accounts), ()))
 
 
-@method("perm_removeAccountsFromWhitelist", aliases=["perm_removeAccountsFromAllowlist"])
+@method("perm_removeAccountsFromWhitelist", aliases=["perm_removeAccountsFromAllowlist"], alias_words=_later)
 async def remove_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
     """Let accounts send transactions no longer, all of them or none."""
     permitted = ctx.permissions.accounts
     return await _changed(ctx, lambda: permitted.prepare((), requested_accounts(accounts)))
 
 
-@method("perm_getAccountsWhitelist", aliases=["perm_getAccountsAllowlist"])
+@method("perm_getAccountsWhitelist", aliases=["perm_getAccountsAllowlist"], alias_words=_later)
 def get_accounts(ctx: RpcContext) -> Texts:
     """The accounts that may send transactions."""
     return [ACCOUNTS.write(account) for account in ctx.permissions.accounts]
 
 
-@method("perm_addNodesToWhitelist", aliases=["perm_addNodesToAllowlist"])
+@method("perm_addNodesToWhitelist", aliases=["perm_addNodesToAllowlist"], alias_words=_later)
 async def add_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
     """Let more nodes connect, all of them or none."""
     permitted = _nodes(ctx)
     return await _changed(ctx, lambda: permitted.prepare(requested_nodes(nodes), ()))
 
 
-@method("perm_removeNodesFromWhitelist", aliases=["perm_removeNodesFromAllowlist"])
+@method("perm_removeNodesFromWhitelist", aliases=["perm_removeNodesFromAllowlist"], alias_words=_later)
 async def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
     """Let nodes connect no longer, all of them or none; connections with them end at once.
 
@@ -68,7 +81,7 @@ async def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
     return await _changed(ctx, lambda: permissions.without_nodes(requested_nodes(nodes)))
 
 
-@method("perm_getNodesWhitelist", aliases=["perm_getNodesAllowlist"])
+@method("perm_getNodesWhitelist", aliases=["perm_getNodesAllowlist"], alias_words=_later)
 def get_nodes(ctx: RpcContext) -> Texts:
     """The nodes that may connect, beside this one."""
     return [node.url for node in _nodes(ctx)]

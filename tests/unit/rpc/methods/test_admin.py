@@ -39,6 +39,9 @@ def test_the_node_describes_itself_and_its_chain(dev: Interface) -> None:
     assert eth["genesis"] == eth["head"] == dev.ask("eth_getBlockByNumber", "0x0")["hash"]
     assert eth["difficulty"] == 0x10000
     assert eth["config"]["chainId"] == 2018
+    named = ["homestead", "daoFork", "eip150", "eip155", "eip158", "byzantium", "constantinople", "constantinopleFix"]
+    assert {f"{name}Block": eth["config"][f"{name}Block"] for name in named} == {f"{name}Block": 0 for name in named}
+    assert eth["config"]["daoForkSupport"] is True
     assert "ethash" in eth["config"]
 
 

@@ -31,6 +31,11 @@ OUT_OF_SYNC = (
 )
 
 
+def worded(message: str, spelling: str) -> str:
+    """The later names have their own words (json-rpc.md 7.1)."""
+    return message.replace("whitelist", spelling.lower())
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     file = tmp_path / "permissions_config.toml"
@@ -73,7 +78,7 @@ def test_a_bad_request_changes_nothing(
     node: Interface, path: Path, spelling: str, method: str, accounts: list[str], message: str
 ) -> None:
     before = path.read_bytes()
-    assert node.error(f"perm_{method}{spelling}", accounts) == (-32000, message)
+    assert node.error(f"perm_{method}{spelling}", accounts) == (-32000, worded(message, spelling))
     assert node.ask("perm_getAccountsWhitelist") == [A]
     assert path.read_bytes() == before
 
@@ -129,12 +134,20 @@ def test_feature_off(dev: Interface) -> None:
     assert dev.error("perm_removeAccountsFromWhitelist", []) == expected
     assert dev.error("perm_getAccountsWhitelist") == expected
     assert dev.error("perm_addAccountsToWhitelist", A) == (-32602, "Invalid params")
+    later = (-32000, "Account allowlist has not been enabled")
+    assert dev.error("perm_addAccountsToAllowlist", []) == later
+    assert dev.error("perm_removeAccountsFromAllowlist", []) == later
+    assert dev.error("perm_getAccountsAllowlist") == later
+    assert dev.error("perm_addAccountsToAllowlist", A) == (-32602, "Invalid params")
 
 
 def test_write_failed(node: Interface, path: Path) -> None:
     path.chmod(0o444)
     answer = node.request("perm_addAccountsToWhitelist", [C])
     assert answer["error"] == {"code": -32000, "message": NOT_PERSISTED, "data": f"{path} is read-only"}
+    answer = node.request("perm_addAccountsToAllowlist", [C])
+    later = worded(NOT_PERSISTED, "Allowlist")
+    assert answer["error"] == {"code": -32000, "message": later, "data": f"{path} is read-only"}
     assert node.ask("perm_getAccountsWhitelist") == [A]
 
 
@@ -142,6 +155,8 @@ def test_file_edited_behind_the_nodes_back(node: Interface, path: Path) -> None:
     path.write_text(f'accounts-whitelist=["{B}"]')
     assert node.error("perm_addAccountsToWhitelist", [C]) == (-32000, OUT_OF_SYNC)
     assert node.ask("perm_getAccountsWhitelist") == [A, C]
+    assert node.error("perm_removeAccountsFromAllowlist", [C]) == (-32000, worded(OUT_OF_SYNC, "Allowlist"))
+    assert node.ask("perm_getAccountsWhitelist") == [A]
     assert path.read_text() == f'accounts-whitelist=["{B}"]'
 
 
@@ -258,7 +273,7 @@ def test_a_bad_request_about_nodes_changes_nothing(
     guarded: Interface, nodes_path: Path, spelling: str, method: str, nodes: list[str], message: str
 ) -> None:
     before = nodes_path.read_bytes()
-    assert guarded.error(f"perm_{method}{spelling}", nodes) == (-32000, message)
+    assert guarded.error(f"perm_{method}{spelling}", nodes) == (-32000, worded(message, spelling))
     assert guarded.ask("perm_getNodesWhitelist") == [N1]
     assert nodes_path.read_bytes() == before
 
@@ -269,6 +284,10 @@ def test_remove_nodes_fixed(guarded: Interface) -> None:
         -32000,
         "Cannot remove a fixed node (bootnode or static node) from whitelist",
     )
+    assert guarded.error("perm_removeNodesFromAllowlist", [N1]) == (
+        -32000,
+        "Cannot remove a fixed node (bootnode or static node) from allowlist",
+    )
 
 
 def test_node_feature_off(dev: Interface) -> None:
@@ -277,6 +296,10 @@ def test_node_feature_off(dev: Interface) -> None:
     assert dev.error("perm_removeNodesFromWhitelist", []) == expected
     assert dev.error("perm_getNodesWhitelist") == expected
     assert dev.error("perm_addNodesToWhitelist", N1) == (-32602, "Invalid params")
+    later = (-32000, "Node allowlist has not been enabled")
+    assert dev.error("perm_addNodesToAllowlist", []) == later
+    assert dev.error("perm_removeNodesFromAllowlist", []) == later
+    assert dev.error("perm_getNodesAllowlist") == later
 
 
 def test_p2p_off(guarded: Interface) -> None:
