@@ -103,7 +103,9 @@ def test_a_restart_finds_the_same_chain_and_the_same_key(tmp_path: Path) -> None
     with node:
         assert node.rpc("eth_getBlockByNumber", "latest", False) == head
         assert node.rpc("admin_nodeInfo")["id"] == identity
-        assert "Loaded key 0x" in node.output()
+        output = node.output()
+        assert "Loaded key 0x" in output
+        assert f"Head is block #1 ({head['hash']})" in output, "an operator sees what is there"
 
 
 def test_a_key_file_that_is_not_there_is_said_to_be_the_reason_for_a_new_key(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ class HashOptions(Options):
 def hash_password(options: HashOptions, session: Session) -> int:
     """Prints the hash, without a newline where a script reads it."""
     password = _password(options).encode()
+    if not password:
+        raise CommandError("The password is empty.")
     if len(password) > _MOST_BYTES:
         raise CommandError(f"The password has {len(password)} bytes; bcrypt takes no more than {_MOST_BYTES}.")
     if b"\0" in password:

@@ -19,7 +19,11 @@ def load_key(path: Path) -> PrivateKey:
             content = file.read(_MOST_BYTES)
     except OSError as error:
         raise KeyFileError(f"Unable to read the private key file {path}: {error.strerror}") from error
-    return PrivateKey(_secret(content, path))
+    secret = _secret(content, path)
+    try:
+        return PrivateKey(secret)
+    except KeyFileError as error:
+        raise _no_key(path, "a number that is no key of the curve") from error
 
 
 def _secret(content: bytes, path: Path) -> bytes:
@@ -30,10 +34,12 @@ def _secret(content: bytes, path: Path) -> bytes:
     except ValueError:
         secret = b""
     if len(secret) != 32:
-        raise KeyFileError(
-            f"Supplied file does not contain valid key pair. ({path}: expected one line of 64 hex digits)"
-        )
+        raise _no_key(path, "expected one line of 64 hex digits")
     return secret
+
+
+def _no_key(path: Path, reason: str) -> KeyFileError:
+    return KeyFileError(f"Supplied file does not contain valid key pair. ({path}: {reason})")
 
 
 def load_or_create_key(path: Path, entropy: Entropy | None = None) -> tuple[PrivateKey, bool]:

@@ -92,6 +92,8 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
     store = directory.store(durable=config.storage.durable)
     try:
         core = build_core(config, genesis, store, key, lanes, clock, entropy, directory.path, permissions)
+        head = core.chain.head
+        log.info("Head is block #%d (0x%s)", head.number, head.hash.hex())
         restored = core.pool.restore()
         if restored:
             log.info("local transactions restored count=%d", restored)

@@ -51,6 +51,7 @@ from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
+from ophion.runtime.taken_ports import is_taken, taken
 
 log = logging.getLogger(__name__)
 
@@ -480,5 +481,5 @@ def _outcome(ending: Ending, lived: float) -> Outcome:
 def _listen_error(interface: str, port: int, error: OSError) -> PeerListenError:
     if error.errno == errno.EADDRNOTAVAIL:
         return PeerListenError(f"The provided --p2p-interface is not available: {interface}")
-    reason = error.strerror or str(error)
+    reason = taken("--p2p-port") if is_taken(error) else error.strerror or str(error)
     return PeerListenError(f"P2P service cannot listen on {interface}:{port}: {reason}")

@@ -29,6 +29,15 @@ def test_what_bcrypt_does_not_take_is_one_clear_error(password: str) -> None:
         hash_password(HashOptions(password=password), SESSION)
 
 
+@pytest.mark.parametrize("typed", ["", "\n", "\nsecond line\n"])
+def test_nothing_is_no_password(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    with pytest.raises(CommandError, match="The password is empty"):
+        hash_password(HashOptions(), SESSION)
+    with pytest.raises(CommandError, match="The password is empty"):
+        hash_password(HashOptions(password=""), SESSION)
+
+
 def test_a_password_may_come_from_standard_input_and_the_option_warns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

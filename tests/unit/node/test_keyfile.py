@@ -33,9 +33,12 @@ def test_anything_else_is_one_clear_error(tmp_path: Path, content: str) -> None:
 
 def test_a_number_that_is_no_key_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key"
-    path.write_text("00" * 32)
-    with pytest.raises(KeyFileError, match="Not a valid private key"):
-        load_key(path)
+    for number in ("00" * 32, "ff" * 32):
+        path.write_text(number)
+        with pytest.raises(
+            KeyFileError, match=rf"^Supplied file .* valid key pair\. \({path}: a number that is no key"
+        ):
+            load_key(path)
 
 
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:

@@ -67,7 +67,13 @@ fn open_env(path: &Path, flags: EnvFlags) -> Result<Env<WithoutTls>> {
             Ok(env) => return Ok(env),
             Err(heed::Error::Io(cause)) if cause.raw_os_error() == Some(12) && size > SMALLEST_MAP => size /= 2,
             Err(cause) => {
-                return Err(Error::Storage(format!("cannot open the database in {}: {cause}", path.display())));
+                let advice = match cause {
+                    heed::Error::Mdb(heed::MdbError::Invalid | heed::MdbError::VersionMismatch) => {
+                        ". It is damaged, or another program's. Restore it from a copy, or import the chain anew."
+                    }
+                    _ => "",
+                };
+                return Err(Error::Storage(format!("cannot open the database in {}: {cause}{advice}", path.display())));
             }
         }
     }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from ophion.errors import OphionError
 from ophion.rpc.transport.places import Guest, Places
+from ophion.runtime.taken_ports import is_taken, taken
 
 if TYPE_CHECKING:
     import ssl
@@ -118,7 +119,7 @@ class Listener(ABC, Generic[ConnectionT]):
             for server in self._servers:
                 await server.start_serving()
         except OSError as error:
-            raise ListenError(self.name, self.host, self.port, error.strerror or str(error)) from error
+            raise self._refused(error) from error
         logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
 
     @abstractmethod
@@ -148,4 +149,13 @@ class Listener(ABC, Generic[ConnectionT]):
                     servers.append(await loop.create_server(newcomer, sock=one, backlog=_BACKLOG, start_serving=False))
             return servers
         except OSError as error:
-            raise ListenError(self.name, self.host, self.port, error.strerror or str(error)) from error
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> ListenError:
+        """The system's own words: those of asyncio repeat the address."""
+        if is_taken(error):
+            reason = taken()
+        else:
+            number = error.errno or 0
+            reason = os.strerror(number) if number > 0 else error.strerror or str(error)
+        return ListenError(self.name, self.host, self.port, reason)

@@ -107,7 +107,8 @@ def test_a_port_that_is_taken_is_one_clear_error(dev: Interface) -> None:
 
     async def story() -> None:
         second = http_service(dev.context, HttpSettings(port=first.port), Health(lambda: None))
-        with pytest.raises(ListenError, match=f"cannot listen on 127.0.0.1:{first.port}"):
+        text = f"^JsonRPC service cannot listen on 127.0.0.1:{first.port}: Address already in use. Another program has"
+        with pytest.raises(ListenError, match=text):
             await second.run(lambda: None)
 
     dev.run(serving(first, story))
