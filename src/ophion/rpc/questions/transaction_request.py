@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
-from ophion.chainspec.forks import Milestone
+from ophion.chainspec.forks import Fork, Milestone
 from ophion.primitives.types import Address
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.language.wire_types import Wire, decode_quantity
@@ -83,9 +83,11 @@ async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransa
         priced = replace(call, nonce=None, **prices)
         state, gas_limit = ctx.queries.head_state, following.header.gas_limit
         gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None)
+    # before Spurious Dragon no signature names its chain, and one that does is refused
+    names_chain = kind != LEGACY or _next_fork(ctx).has(Milestone.SPURIOUS)
     return UnsignedTransaction(
         type=kind,
-        chain_id=ctx.queries.spec.chain_id,
+        chain_id=ctx.queries.spec.chain_id if names_chain else None,
         nonce=next_nonce(ctx, call.sender or bytes(20)) if nonce is None else nonce,
         gas=gas,
         to=call.to,
@@ -112,10 +114,16 @@ def _type(ctx: RpcContext, request: TransactionRequest) -> int:
         return SET_CODE
     if call.blob_hashes:
         return BLOB
-    has_base_fee = ctx.queries.spec.fork_of(ctx.queries.next_block().header).has(Milestone.LONDON)
+    has_base_fee = _next_fork(ctx).has(Milestone.LONDON)
     if call.gas_price is None and has_base_fee:
         return DYNAMIC_FEE
+    if call.max_fee_per_gas is not None or call.max_priority_fee_per_gas is not None:
+        raise invalid_params("maxFeePerGas and maxPriorityFeePerGas are not valid before London")
     return ACCESS_LIST if call.access_list else LEGACY
+
+
+def _next_fork(ctx: RpcContext) -> Fork:
+    return ctx.queries.spec.fork_of(ctx.queries.next_block().header)
 
 
 async def _gas_price(ctx: RpcContext, call: Call) -> dict[str, Any]:

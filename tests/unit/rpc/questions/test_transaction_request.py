@@ -60,6 +60,16 @@ def test_before_london_transactions_have_a_gas_price(tmp_path: Any) -> None:
         got = fill(old)
         assert (got.type, got.gas_price) == (LEGACY, 1000)
         assert fill(old, accessList=LIST).type == ACCESS_LIST
+        for fees in ({"maxFeePerGas": "0x400"}, {"maxPriorityFeePerGas": "0x1"}):
+            with pytest.raises(RpcError) as raised:
+                fill(old, **fees)
+            assert raised.value.code == -32602, "fees that nobody would look at"
+
+
+@pytest.mark.parametrize(("fork", "chain"), [("frontier", None), ("tangerine", None), ("spurious", 2018)])
+def test_before_spurious_dragon_signatures_name_no_chain(tmp_path: Any, fork: str, chain: int | None) -> None:
+    with open_interface(tmp_path, dev_genesis(fork)) as old:
+        assert fill(old).chain_id == chain
 
 
 def test_given_fees_are_kept(dev: Interface) -> None:
