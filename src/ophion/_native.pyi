@@ -824,6 +824,7 @@ class GraphqlQuery:
         syncing: tuple[int, int, int] | None = None,
         pool: Sequence[Transaction] = ...,
         named: Sequence[Transaction] = ...,
+        oldest_state: int = 0,
     ) -> tuple[int, bytes | GraphqlText] | GraphqlRound | None:
         """Status and body; or what the node has to do first; or None when `at_once` allows less work than it takes."""
 

@@ -107,7 +107,12 @@ class Chain:
 
     def keeps_state(self, number: int) -> bool:
         """Whether the state of a block with this number is one of those that are kept."""
-        return self.state_history is None or number == 0 or number >= self._tip.header.number - self.state_history
+        return number == 0 or number >= self.oldest_state
+
+    @property
+    def oldest_state(self) -> int:
+        """The first block from which on every state is kept; beside them there is that of the genesis."""
+        return 0 if self.state_history is None else max(self._tip.header.number - self.state_history, 0)
 
     def state(self, header: Header) -> State:
         """The world after a committed block; `MissingStateError` when it is not kept."""

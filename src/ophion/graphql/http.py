@@ -179,6 +179,7 @@ class GraphqlApplication:
             next_base_fee=queries.next_base_fee() if query.needs_next_base_fee else None,
             syncing=self._syncing(),
             named=self._named(query),
+            oldest_state=queries.chain.oldest_state,
         )
         if isinstance(result, tuple):
             return _response(*result)
@@ -202,7 +203,7 @@ class GraphqlApplication:
         gas_price = await context.fees.gas_price() if query.needs_gas_price else None
         priority_fee = await context.fees.max_priority_fee() if query.needs_priority_fee else None
         pool = [pooled.transaction for pooled in context.pool.transactions()] if query.needs_pool else []
-        head_hash, head_number = queries.head_hash, queries.head_number
+        head_hash, head_number, oldest_state = queries.head_hash, queries.head_number, queries.chain.oldest_state
         next_base_fee = queries.next_base_fee() if query.needs_next_base_fee else None
         syncing, named = self._syncing(), self._named(query)
 
@@ -219,6 +220,7 @@ class GraphqlApplication:
                 syncing=syncing,
                 pool=pool,
                 named=named,
+                oldest_state=oldest_state,
             )
 
         result = None if query.is_heavy else run(True)

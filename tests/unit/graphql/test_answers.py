@@ -11,6 +11,7 @@ from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from tests.unit.graphql.client import Client
 from tests.unit.rpc.contracts import deploying
 
+RICH = "0x" + DEV_KEYS[1].address.hex()
 ABSENT = "0xdeadbeefdeadbeefdeadbeefdeadbeefdeadbeef"
 HEAD = "0x71d59849ddd98543bdfbe8548f5eed559b07b8aaf196369f39134500eab68e53"
 INVALID = {"errorCode": -32602, "errorMessage": "Invalid params", "classification": "DataFetchingException"}
@@ -174,3 +175,19 @@ def test_integers_are_hex_text_where_the_node_is_told_so(client: Client) -> None
         return hex(value) if isinstance(value, int) else value
 
     assert shown == hexed(decimal)
+
+
+def test_a_state_that_is_not_kept_is_missing_though_nobody_has_swept_it_yet(dev: Client) -> None:
+    for _ in range(4):
+        dev.rpc.run(dev.rpc.node.seal())
+    account = f'account(address: "{RICH}"'
+    balance = dev.ask(f"{{ {account}, blockNumber: 1) {{ balance }} }}")
+    assert balance == {"account": {"balance": dev.rpc.ask("eth_getBalance", RICH, "0x1")}}
+    dev.rpc.context.queries.chain.state_history = 2
+    assert dev.rpc.ask("eth_getBalance", RICH, "0x1") is None
+    for query in (f"{account}, blockNumber: 1) {{ balance }}", f"block(number: 1) {{ {account}) {{ code }} }}"):
+        refused = dev.error(f"{{ {query} }}")
+        assert refused["extensions"]["errorCode"] == -32008
+    for number in (0, 2, 4):
+        dev.ask(f"{{ {account}, blockNumber: {number}) {{ balance }} }}")
+    dev.ask(f"{{ block(number: 1) {{ {account}) {{ address }} }} }}")

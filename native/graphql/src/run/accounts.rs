@@ -24,6 +24,11 @@ pub struct Account<'a> {
 
 impl<'a> Run<'a> {
     fn view(&mut self, node: &Node, block: &Loaded<'_>) -> Result<Rc<View>, Stop> {
+        let number = block.header.number;
+        if number != 0 && number < self.inputs.oldest_state {
+            // It may be there still, until somebody sweeps; clients do not see that.
+            return Err(self.fail_with(node, STATE_MISSING));
+        }
         let root = block.header.state_root;
         if let Some(view) = self.views.get(&root) {
             return Ok(view.clone());

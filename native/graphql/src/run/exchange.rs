@@ -19,6 +19,8 @@ pub struct Pooled {
 pub struct Inputs {
     /// The block that the node has announced as its head.
     pub head: (B256, u64),
+    /// The first block from which on the node keeps states; that of the genesis is always there.
+    pub oldest_state: u64,
     pub chain_id: u64,
     pub protocol_version: u32,
     /// Integers are written as hex text.

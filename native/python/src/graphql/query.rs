@@ -96,7 +96,7 @@ impl GraphqlQuery {
 
     /// Status and body; what the node has to do first; or None when it is too much to be done at once.
     #[pyo3(signature = (store, head_hash, head_number, at_once, deadline_s, *, gas_price=None, priority_fee=None,
-        next_base_fee=None, syncing=None, pool=vec![], named=vec![]))]
+        next_base_fee=None, syncing=None, pool=vec![], named=vec![], oldest_state=0))]
     #[allow(clippy::too_many_arguments)]
     fn run<'py>(
         &self,
@@ -112,6 +112,7 @@ impl GraphqlQuery {
         syncing: Option<(u64, u64, u64)>,
         pool: Vec<Py<Transaction>>,
         named: Vec<Py<Transaction>>,
+        oldest_state: u64,
     ) -> Answer<Bound<'py, PyAny>> {
         let inner = store.get().inner()?;
         let pooled = |given: Vec<Py<Transaction>>| {
@@ -120,6 +121,7 @@ impl GraphqlQuery {
         let wide = |given: Option<Wide>| given.map_or(U256::ZERO, |given| given.0);
         let inputs = Inputs {
             head: (head_hash.0, head_number),
+            oldest_state,
             chain_id: self.settings.chain_id,
             protocol_version: self.settings.protocol_version,
             shows_hex: self.settings.shows_hex,

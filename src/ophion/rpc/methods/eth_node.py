@@ -53,14 +53,20 @@ def config(ctx: RpcContext) -> ForkConfigResult:
 
 
 _HISTORIES: Final = ("state", "tx", "logs", "receipts", "blocks", "stateproofs")
+_OF_STATE: Final = ("state", "stateproofs")
 
 
 @method("eth_capabilities", needs={"chain"})
 def capabilities(ctx: RpcContext) -> CapabilitiesResult:
-    """What this node can be asked about, for whoever spreads requests over several: everything since genesis."""
+    """What this node can be asked about, for whoever spreads requests over several.
+
+    Everything since genesis, but for the states that `--state-history` drops.
+    """
     head = ctx.queries.head
     everything = {"disabled": False, "oldestBlock": quantity(0)}
-    return {"head": {"number": quantity(head.number), "hash": data(head.hash)}} | dict.fromkeys(_HISTORIES, everything)
+    kept = {"disabled": False, "oldestBlock": quantity(ctx.queries.chain.oldest_state)}
+    said = dict.fromkeys(_HISTORIES, everything) | dict.fromkeys(_OF_STATE, kept)
+    return {"head": {"number": quantity(head.number), "hash": data(head.hash)}} | said
 
 
 @method("eth_gasPrice", needs={"chain"}, examples=[Example([], "0x3e8")])

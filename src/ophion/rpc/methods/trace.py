@@ -24,7 +24,7 @@ from ophion.native.tracing import (
 )
 from ophion.native.transactions import Body, decode_transactions
 from ophion.primitives.types import Address, BlockTag
-from ophion.rpc.errors import BLOCK_NOT_FOUND, INTERNAL_ERROR, RANGE_TOO_LARGE, invalid_params
+from ophion.rpc.errors import BLOCK_NOT_FOUND, INTERNAL_ERROR, RANGE_TOO_LARGE, STATE_UNAVAILABLE, invalid_params
 from ophion.rpc.language.registry import method
 from ophion.rpc.language.wire_types import (
     BlockId,
@@ -204,12 +204,15 @@ async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> T
 async def filter_traces(ctx: RpcContext, filter: FilterParam) -> TraceResult:
     """Entries of a range of blocks by sender and recipient, in order.
 
-    A range that reaches beyond the newest block ends there; one that goes backwards is an error.
+    A range that reaches beyond the newest block ends there; one that goes backwards is an error, and so is one with
+    blocks whose states are not kept: what could be found would look like all there is.
     """
     numbers = block_range(ctx, filter.first, filter.last)
     most = ctx.limits.max_trace_range
     if most and len(numbers) > most + 1:
         raise RANGE_TOO_LARGE()
+    if not numbers or numbers[-1] == 0:
+        return _EMPTY
 
     def start() -> TraceStream:
         blocks = [_canonical(ctx, number) for number in numbers if number]
@@ -224,7 +227,11 @@ async def filter_traces(ctx: RpcContext, filter: FilterParam) -> TraceResult:
             ctx.limits.timeout_s,
         )
 
-    return await streamed(ctx, start) or _EMPTY
+    found = await streamed(ctx, start)
+    if found is None:
+        oldest = ctx.queries.chain.oldest_state
+        raise STATE_UNAVAILABLE(f"states before block {oldest} are not kept" if oldest else None)
+    return found
 
 
 def _canonical(ctx: RpcContext, number: int) -> TracedBlock:

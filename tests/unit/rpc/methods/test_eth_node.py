@@ -42,6 +42,18 @@ def test_everything_can_be_asked_about_since_genesis(sample: Interface) -> None:
     assert all(one == {"disabled": False, "oldestBlock": "0x0"} for one in found.values())
 
 
+def test_states_that_are_dropped_are_not_promised(dev: Interface) -> None:
+    dev.context.queries.chain.state_history = 2
+    for head, oldest in ((1, "0x0"), (2, "0x0"), (3, "0x1")):
+        dev.run(dev.node.seal())
+        found = dev.ask("eth_capabilities")
+        assert found["head"]["number"] == hex(head)
+        for part in ("state", "stateproofs"):
+            assert found[part] == {"disabled": False, "oldestBlock": oldest}
+        for part in ("tx", "logs", "receipts", "blocks"):
+            assert found[part] == {"disabled": False, "oldestBlock": "0x0"}
+
+
 def test_a_node_that_is_behind_says_how_far(dev: Interface) -> None:
     context = replace(dev.context, sync_status=lambda: SyncStatus(1, 16, 300))
     behind = Dispatcher(method_table(context, ("eth",), HTTP), dev.loop)

@@ -104,6 +104,20 @@ def test_filters_by_address_and_number(sample: Interface) -> None:
     assert sample.error("trace_filter", 5)[0] == -32602
 
 
+def test_a_filter_over_states_that_are_not_kept_is_no_empty_list(dev: Interface) -> None:
+    for _ in range(5):
+        dev.run(dev.node.seal())
+    assert len(dev.ask("trace_filter", {"fromBlock": "0x1", "toBlock": "0x5"})) == 5
+    dev.context.queries.chain.state_history = 3
+    answer = dev.request("trace_filter", {"fromBlock": "0x1", "toBlock": "0x5"})
+    assert answer["error"] == {
+        "code": -32000, "message": "World state unavailable", "data": "states before block 2 are not kept",
+    }  # fmt: skip
+    assert len(dev.ask("trace_filter", {"fromBlock": "0x3", "toBlock": "0x5"})) == 3
+    assert dev.ask("trace_filter", {"fromBlock": "0x0", "toBlock": "0x0"}) == []
+    assert dev.ask("trace_filter", {"fromBlock": "0x63", "toBlock": "0x64"}) == []
+
+
 def test_a_filter_of_too_many_blocks_is_refused(sample: Interface) -> None:
     context = replace(sample.context, limits=replace(sample.context.limits, max_trace_range=10))
     narrow = Dispatcher(method_table(context, ("trace",), HTTP), sample.loop)
