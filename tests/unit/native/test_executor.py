@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -25,6 +27,8 @@ from ophion.native.executor import (
 from ophion.native.failures import InvalidBody, NativeError
 from ophion.native.store import open_store
 from ophion.native.transactions import Body, decode_transactions
+from ophion.testing.process import environment
+from tests.conftest import ROOT
 from tests.unit.native.worlds import ADDRESSES, CHAIN_ID, KEYS, World, decoded, signed
 
 COUNTER = b"\xcc" * 20
@@ -137,6 +141,32 @@ def test_a_call_returns_reverts_halts_or_is_invalid(world: World) -> None:
     assert run("00", gas=100)[2].startswith("intrinsic-gas:")
     assert run("00", value=10**30)[2].startswith("balance:")
     assert world.store.latest().account(b"\x99" * 20) is None
+
+
+_FIRST_PROOF = """
+import hashlib, sys
+from pathlib import Path
+from ophion.native.executor import CallRequest, call
+from ophion.runtime.memory import resident_bytes
+from tests.unit.native.worlds import ADDRESSES, World
+
+world = World(Path(sys.argv[1]), "cancun")
+nothing = bytes([0xC0]) + bytes(47)  # the blob of zeros, and the proof of any of its values
+proof = b"\\1" + hashlib.sha256(nothing).digest()[1:] + bytes(64) + nothing + nothing
+request = CallRequest(sender=ADDRESSES[0], to=(10).to_bytes(20, "big"), gas=100_000, input=proof)
+before = resident_bytes()
+outcome = call(world.genesis.execution.state, world.env(1, world.genesis.hash), request, [], 600.0)
+print(len(outcome.output), resident_bytes() - before)
+"""
+
+
+def test_the_first_proof_of_a_blob_takes_nothing_that_stays(tmp_path: Path) -> None:
+    """Tables to make proofs with are 100 MB, and seconds of a core in the middle of a block."""
+    command = [sys.executable, "-c", _FIRST_PROOF, str(tmp_path / "db")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment())
+    length, grown = map(int, done.stdout.split())
+    assert length == 64
+    assert grown < 20_000_000
 
 
 def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:
