@@ -1,20 +1,22 @@
-//! What an instruction would have cost, for rows on which the gas ran out: the EVM has stopped before it knew.
+//! What an instruction would have cost, for rows on which the gas ran out or something else was against the rules: the
+//! EVM has stopped before it knew.
 
 use alloy_primitives::{Address, U256};
 use ophion_execution::evm::context::EvmContext;
-use revm::bytecode::opcode as op;
+use revm::bytecode::opcode::{self as op, OpCode};
 use revm::context::{Cfg, ContextTr, JournalTr};
 use revm::context_interface::cfg::gas_params::{GasParams, num_words};
 use revm::context_interface::context::SStoreResult;
 use revm::database_interface::Database;
 use revm::interpreter::Interpreter;
 use revm::interpreter::instructions::{GasTable, gas_table_spec};
-use revm::interpreter::interpreter_types::{InputsTr, MemoryTr};
+use revm::interpreter::interpreter_types::{InputsTr, MemoryTr, RuntimeFlag};
 use revm::primitives::hardfork::SpecId;
 
 /// What a caller of a value-transferring call gives on top of what it is charged.
 pub const CALL_STIPEND: u64 = 2300;
-/// With more gas than this no access to an account or a slot can fail for the lack of it.
+/// With more gas than this no access to an account or a slot can fail for the lack of it; in a static call a write fails
+/// all the same.
 const ACCESS_MOST: u64 = 60_000;
 
 pub struct Costs {
@@ -46,13 +48,17 @@ impl Costs {
         if !has_variable_part {
             return fixed;
         }
-        let params = context.cfg().gas_params().clone();
         let stack = interpreter.stack.data();
+        if stack.len() < OpCode::new(opcode).map_or(0, |known| usize::from(known.inputs())) {
+            return 0;
+        }
+        let params = context.cfg().gas_params().clone();
         let top = |at: usize| stack.len().checked_sub(at + 1).map_or(U256::ZERO, |index| stack[index]);
         let size = |at: usize| usize::try_from(top(at)).unwrap_or(usize::MAX);
         let memory = |offset: usize, length: usize| expansion(&params, interpreter, size(offset), size(length));
         let word = |offset: usize, length: usize| expansion(&params, interpreter, size(offset), length);
-        let access = |context: &mut EvmContext, at: usize| match gas < ACCESS_MOST {
+        let may_fail = gas < ACCESS_MOST || interpreter.runtime_flag.is_static();
+        let access = |context: &mut EvmContext, at: usize| match may_fail {
             true => self.account(&params, context, Address::from_word(top(at).into())),
             false => 0,
         };
@@ -69,7 +75,7 @@ impl Costs {
             op::BALANCE | op::EXTCODESIZE | op::EXTCODEHASH => access(context, 0),
             op::MLOAD | op::MSTORE => word(0, 32),
             op::MSTORE8 => word(0, 1),
-            op::SLOAD | op::SSTORE if gas < ACCESS_MOST => {
+            op::SLOAD | op::SSTORE if may_fail => {
                 self.slot(&params, context, interpreter.input.target_address(), opcode, top(0), top(1))
             }
             op::LOG0..=op::LOG4 => {
@@ -85,7 +91,7 @@ impl Costs {
             op::CALL | op::CALLCODE => {
                 let has_value = !top(2).is_zero();
                 let transfer = if has_value { params.transfer_value_cost() } else { 0 };
-                let creation = match opcode == op::CALL && gas < ACCESS_MOST {
+                let creation = match opcode == op::CALL && may_fail {
                     true => self.creation(&params, context, Address::from_word(top(1).into()), has_value),
                     false => 0,
                 };
@@ -93,10 +99,27 @@ impl Costs {
             }
             op::DELEGATECALL | op::STATICCALL => memory(2, 3).max(memory(4, 5)).saturating_add(access(context, 1)),
             op::RETURN | op::REVERT => memory(0, 1),
-            op::SELFDESTRUCT => access(context, 0),
+            // other than for calls, an account that is known already costs nothing at all
+            op::SELFDESTRUCT => match access(context, 0) {
+                0 => 0,
+                _ => params.selfdestruct_cold_cost(),
+            },
             _ => 0,
         };
         fixed.saturating_add(variable)
+    }
+
+    /// What a call would hand to its callee beside its cost.
+    pub fn handed_on(&self, opcode: u8, gas: u64, cost: u64, interpreter: &Interpreter) -> u64 {
+        let stack = interpreter.stack.data();
+        match (opcode, stack.last()) {
+            (op::CALL | op::CALLCODE, Some(asked)) if gas > cost => {
+                let rest = gas - cost;
+                let most = if self.spec.is_enabled_in(SpecId::TANGERINE) { rest - rest / 64 } else { rest };
+                most.min(asked.saturating_to())
+            }
+            _ => 0,
+        }
     }
 
     fn init_code(&self, params: &GasParams, length: usize) -> u64 {

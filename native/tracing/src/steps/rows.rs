@@ -47,9 +47,9 @@ impl Ended {
                 let name = halt_name(result.result);
                 ended.error = Some(name);
                 ended.cost = match name {
-                    "INSUFFICIENT_GAS" => whole_cost,
-                    "INVALID_JUMP_DESTINATION" => ended.cost,
-                    _ => 0,
+                    // nobody can say what these would have cost
+                    "INVALID_OPERATION" | "INSUFFICIENT_STACK_ITEMS" => 0,
+                    _ => whole_cost,
                 };
             }
             _ => {}

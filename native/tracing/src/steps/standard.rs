@@ -189,6 +189,10 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         }
         self.gas_before = interpreter.gas.remaining();
         self.whole_cost = self.costs.next(self.opcode, self.gas_before, interpreter, context);
+        if interpreter.runtime_flag.is_static() {
+            // where the call is refused, nobody else says what it would have handed on
+            self.whole_cost += self.costs.handed_on(self.opcode, self.gas_before, self.whole_cost, interpreter);
+        }
         let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());
         self.head(interpreter.bytecode.pc(), name, self.gas_before);
         let stack = interpreter.stack.data();

@@ -120,6 +120,35 @@ def test_an_exceptional_halt_is_named(dev: Interface, code: str, error: str, cos
     assert last["gasCost"] == cost
 
 
+STATIC_SECOND = f"600060006000600073{SECOND[2:]}6203d090" + "fa00"
+WRITES = [
+    ("6001600055", "SSTORE", 22_100),
+    ("60016000a0", "LOG0", 375 + 8 + 3),
+    ("600060006000f0", "CREATE", 32_000),
+    ("6000600060006000f5", "CREATE2", 32_000),
+    (f"73{'dd' * 20}ff", "SELFDESTRUCT", 5_000 + 2_600),
+    ("600160005d", "TSTORE", 100),
+    ("600155", "SSTORE", 0),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"enableMemory": False}], ids=["original", "standard"])
+@pytest.mark.parametrize(("code", "name", "cost"), WRITES, ids=[name for _, name, _ in WRITES[:-1]] + ["underflow"])
+def test_a_write_in_a_static_call_shows_what_it_would_have_cost(
+    dev: Interface, code: str, name: str, cost: int, options: dict[str, Any]
+) -> None:
+    rows = trace(dev, {FIRST: STATIC_SECOND, SECOND: code}, options)["structLogs"]
+    (last,) = [row for row in rows if row["op"] == name]
+    assert (last["depth"], last["error"], last["gasCost"]) == (2, ["ILLEGAL_STATE_CHANGE"], cost)
+
+
+@pytest.mark.parametrize(("options", "handed_on"), [({}, 0), ({"enableMemory": False}, 2_000)])
+def test_a_transfer_in_a_static_call_does_too(dev: Interface, options: dict[str, Any], handed_on: int) -> None:
+    code = f"6000600060006000600173{'dd' * 20}6107d0f1"
+    (row,) = [row for row in trace(dev, {FIRST: STATIC_SECOND, SECOND: code}, options)["structLogs"] if "error" in row]
+    assert (row["op"], row["gasCost"]) == ("CALL", 2_600 + 9_000 + 25_000 + handed_on)
+
+
 def test_writes_of_a_failed_call_are_forgotten(dev: Interface) -> None:
     code = (
         "3615601057" + "6005600255" + "60006000fd" + "00" + "5b" + "6001600155" + "60006000600160006000305af1" + STOPS
