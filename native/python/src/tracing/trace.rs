@@ -21,7 +21,7 @@ use crate::chain::state::State;
 use crate::execution::block::rewards_of;
 use crate::execution::call::{AccountOverride, CallRequest};
 use crate::execution::env::BlockEnv;
-use crate::values::convert::{Addr, Hash, Wide, to_bytes};
+use crate::values::convert::{Addr, Hash, Wide};
 use crate::values::errors::Answer;
 
 /// A trace while it is made.
@@ -33,12 +33,24 @@ pub struct TraceStream {
 #[pymethods]
 impl TraceStream {
     fn next<'py>(&self, py: Python<'py>) -> Answer<Option<Bound<'py, PyBytes>>> {
-        Ok(py.detach(|| self.stream.next())?.map(|chunk| to_bytes(py, chunk)))
+        Ok(py.detach(|| self.stream.next())?.map(|chunks| joined(py, &chunks)).transpose()?)
     }
 
     fn close(&self) {
         self.stream.close();
     }
+}
+
+fn joined<'py>(py: Python<'py>, chunks: &[Vec<u8>]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, chunks.iter().map(Vec::len).sum(), |bytes| {
+        let mut rest = bytes;
+        for chunk in chunks {
+            let (place, after) = rest.split_at_mut(chunk.len());
+            place.copy_from_slice(chunk);
+            rest = after;
+        }
+        Ok(())
+    })
 }
 
 /// A block to be traced, with the state that it was built on and the rewards that end it.

@@ -2,6 +2,7 @@
 
 mod curve;
 pub mod precompiles;
+pub mod repeated;
 pub mod sink;
 pub mod stream;
 pub mod text;

@@ -9,15 +9,21 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::sink::{Message, Sink};
 
-/// Chunks that wait for the reader.
+/// Chunks that wait for the reader, who takes all that are there at once: asking costs more than a chunk does.
 const WAITING: usize = 4;
 /// Deep call chains need no stack of ours (revm keeps its frames on the heap), but a thread's default is little.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct Stream {
     /// None once the trace has ended or was closed.
-    channel: Mutex<Option<Receiver<Message>>>,
+    channel: Mutex<Option<Channel>>,
     is_closed: Arc<AtomicBool>,
+}
+
+struct Channel {
+    receiver: Receiver<Message>,
+    /// The end, when it was there behind the chunks taken last.
+    last: Option<Message>,
 }
 
 impl Stream {
@@ -34,17 +40,17 @@ impl Stream {
                 sink.finish(outcome);
             })
             .map_err(|cause| Error::Storage(format!("no thread for a trace: {cause}")))?;
-        Ok(Stream { channel: Mutex::new(Some(receiver)), is_closed })
+        Ok(Stream { channel: Mutex::new(Some(Channel { receiver, last: None })), is_closed })
     }
 
-    /// Wait for the next piece; None after the last.
-    pub fn next(&self) -> Result<Option<Vec<u8>>> {
-        let chunk = self.receive();
+    /// Wait for what comes next, one chunk or several; None after the last.
+    pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
+        let chunks = self.receive();
         // Closed meanwhile: whoever did so could not take the channel, and the worker would wait for room in it.
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }
-        chunk
+        chunks
     }
 
     /// Nobody reads any more: the thread ends soon.
@@ -56,18 +62,32 @@ impl Stream {
         }
     }
 
-    fn receive(&self) -> Result<Option<Vec<u8>>> {
-        let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(receiver) = channel.as_ref() else { return Ok(None) };
-        match receiver.recv() {
-            Ok(Message::Chunk(chunk)) => return Ok(Some(chunk)),
-            Ok(Message::End) => *channel = None,
+    fn receive(&self) -> Result<Option<Vec<Vec<u8>>>> {
+        let mut open = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(channel) = open.as_mut() else { return Ok(None) };
+        let first = channel.last.take().map_or_else(|| channel.receiver.recv(), Ok);
+        match first {
+            Ok(Message::Chunk(chunk)) => {
+                let mut chunks = vec![chunk];
+                while chunks.len() < WAITING {
+                    match channel.receiver.try_recv() {
+                        Ok(Message::Chunk(chunk)) => chunks.push(chunk),
+                        Ok(last) => {
+                            channel.last = Some(last);
+                            break;
+                        }
+                        Err(_) => break,
+                    }
+                }
+                return Ok(Some(chunks));
+            }
+            Ok(Message::End) => *open = None,
             Ok(Message::Failed(cause)) => {
-                *channel = None;
+                *open = None;
                 return Err(cause);
             }
             Err(_) => {
-                *channel = None;
+                *open = None;
                 return Err(Error::Storage("the trace ended unexpectedly".into()));
             }
         }
@@ -78,5 +98,58 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.is_closed.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::output::sink::CHUNK;
+
+    fn streamed(count: usize, outcome: Result<()>) -> Stream {
+        let job = move |sink: &mut Sink| {
+            for number in 0..count {
+                sink.out.resize(CHUNK, number as u8);
+                sink.settle();
+            }
+            outcome
+        };
+        Stream::start(Instant::now() + Duration::from_secs(60), job).unwrap()
+    }
+
+    /// Everything up to the end or the error.
+    fn read(stream: &Stream) -> (Vec<u8>, Result<()>) {
+        let mut bytes = Vec::new();
+        loop {
+            match stream.next() {
+                Ok(Some(chunks)) => bytes.extend(chunks.concat()),
+                Ok(None) => return (bytes, Ok(())),
+                Err(cause) => return (bytes, Err(cause)),
+            }
+        }
+    }
+
+    fn expected(count: usize) -> Vec<u8> {
+        (0..count).flat_map(|number| [number as u8; CHUNK]).collect()
+    }
+
+    #[test]
+    fn chunks_arrive_in_order_and_once_however_many_wait() {
+        for count in [0, 1, WAITING, WAITING + 1, 5 * WAITING + 2] {
+            let stream = streamed(count, Ok(()));
+            let (bytes, end) = read(&stream);
+            assert!(bytes == expected(count) && end.is_ok());
+            assert!(stream.next().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn an_error_comes_after_what_was_written_before_it() {
+        for count in [0, 1, WAITING, 2 * WAITING + 1] {
+            let (bytes, end) = read(&streamed(count, Err(Error::Storage("gone".into()))));
+            assert!(bytes == expected(count) && end.is_err());
+        }
     }
 }

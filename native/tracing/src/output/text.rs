@@ -27,10 +27,10 @@ pub fn decimal(out: &mut Vec<u8>, before: &str, mut value: u64) {
 
 /// A word as 64 hex digits in quotes, without a prefix.
 #[inline]
-pub fn word(out: &mut Vec<u8>, value: &U256) {
-    let start = out.len();
-    out.resize(start + 66, b'"');
-    hex::encode_to_slice(value.to_be_bytes::<32>(), &mut out[start + 1..start + 65]).expect("two digits a byte");
+pub fn word(bytes: [u8; 32]) -> [u8; 66] {
+    let mut text = [b'"'; 66];
+    hex::encode_to_slice(bytes, &mut text[1..65]).expect("two digits a byte");
+    text
 }
 
 /// Bytes as hex digits in quotes, without a prefix.
@@ -222,7 +222,7 @@ mod tests {
         for value in [0, 7, 10, 12_345, u64::MAX] {
             assert_eq!(written(|out| decimal(out, "", value)), value.to_string());
         }
-        assert_eq!(written(|out| word(out, &U256::from(0xab))), format!("\"{:064x}\"", 0xab));
+        assert_eq!(word(U256::from(0xab).to_be_bytes()), format!("\"{:064x}\"", 0xab).as_bytes());
         assert_eq!(written(|out| digits(out, "x:", &[])), "x:\"\"");
         assert_eq!(written(|out| digits(out, "", &[1, 0xf0])), "\"01f0\"");
     }

@@ -20,6 +20,7 @@ use revm::primitives::hardfork::SpecId;
 
 use super::cost::Costs;
 use super::rows::{CalleeGas, Ended, verdict};
+use crate::output::repeated::Repeated;
 use crate::output::sink::{Sink, halt};
 use crate::output::text::{decimal, digits, mnemonic_of_the_time, word};
 use crate::replay::block::{Ran, Tracer};
@@ -43,6 +44,8 @@ pub struct StructTracer<'s> {
     write: Option<(U256, U256)>,
     whole_cost: u64,
     costs: Costs,
+    shown_stack: Repeated<U256>,
+    shown_memory: Repeated<[u8; 32]>,
 }
 
 struct Frame {
@@ -88,9 +91,9 @@ impl Storage {
                 if at > 0 {
                     self.text.push(b',');
                 }
-                word(&mut self.text, slot);
+                self.text.extend_from_slice(&word(slot.to_be_bytes()));
                 self.text.push(b':');
-                word(&mut self.text, value);
+                self.text.extend_from_slice(&word(value.to_be_bytes()));
             }
             self.text.push(b'}');
         }
@@ -111,6 +114,8 @@ impl<'s> StructTracer<'s> {
             write: None,
             whole_cost: 0,
             costs: Costs::of(spec),
+            shown_stack: Repeated::default(),
+            shown_memory: Repeated::default(),
         }
     }
 
@@ -133,13 +138,8 @@ impl<'s> StructTracer<'s> {
             raw(out, ",\"stack\":null");
             return;
         }
-        raw(out, ",\"stack\":[");
-        out.reserve(stack.len() * 67 + 2);
-        for item in stack {
-            word(out, item);
-            out.push(b',');
-        }
-        close_list(out, stack.is_empty());
+        raw(out, ",\"stack\":");
+        self.shown_stack.write(out, stack);
     }
 
     fn memory(&mut self, memory: &[u8]) {
@@ -148,12 +148,8 @@ impl<'s> StructTracer<'s> {
             raw(out, ",\"memory\":null");
             return;
         }
-        raw(out, ",\"memory\":[");
-        for piece in memory.chunks_exact(32) {
-            digits(out, "", piece);
-            out.push(b',');
-        }
-        close_list(out, memory.is_empty());
+        raw(out, ",\"memory\":");
+        self.shown_memory.write(out, memory.as_chunks().0);
     }
 
     fn tail(&mut self, account: Address, ended: &Ended) {
@@ -183,13 +179,6 @@ impl<'s> StructTracer<'s> {
             self.storage.undo_to(frame.mark);
         }
     }
-}
-
-fn close_list(out: &mut Vec<u8>, is_empty: bool) {
-    if !is_empty {
-        out.pop();
-    }
-    out.push(b']');
 }
 
 impl Inspector<EvmContext> for StructTracer<'_> {
