@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from ophion.rpc.transport.turns import Share, Turns
+from ophion.runtime.turns import Share, Turns
 
 _PIECE_S: Final = 20e-6
 _BYTE_S: Final = 0.6e-9

@@ -18,7 +18,7 @@ from typing import Final
 
 from ophion.native.memory import give_back, keep_freed
 
-_EVERY_S: Final = 4.0
+_EVERY_S: Final = 2.0
 _GROWN_BYTES: Final = 2 * 1024 * 1024
 _KEPT_BYTES: Final = 32 * 1024 * 1024
 """As much as one large answer: with less, every answer of some megabytes gets all its pages anew from the system, which
@@ -42,6 +42,8 @@ class Trimming:
         """Look until cancelled."""
         ready()
         keep_freed(_KEPT_BYTES)
+        # makes the thread too, which would otherwise lie in the midst of what a crowd leaves behind
+        await asyncio.to_thread(give_back)
         least = resident_bytes()
         rested_s = 0.0
         while True:

@@ -12,7 +12,7 @@ from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.language.registry import HTTP, Caller, MethodTable, Registry, method
 from ophion.rpc.language.wire_types import AddressParam, BlockParam, Boolean, Data, Quantity, Text, TextParam
 from ophion.rpc.transport.commons import Commons
-from ophion.rpc.transport.turns import Turns
+from ophion.runtime.turns import Turns
 
 
 class MemoryTransport(asyncio.Transport):

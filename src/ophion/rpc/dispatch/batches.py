@@ -1,6 +1,6 @@
 """Batches: many requests in one message, run in order, without holding up everybody else.
 
-A batch begins at once, and after a few milliseconds, or some answers, waits for its turn (transport/turns.py). Batches
+A batch begins at once, and after a few milliseconds, or some answers, waits for its turn (runtime/turns.py). Batches
 that have begun are finished one after the other, the oldest first: if all of them went on a little in each turn, the
 node would hold the answers of all of them. Answers that are sent while they are made cannot be, inside of a batch: they
 are put together one at a time, as far as there is room for them.
@@ -16,7 +16,7 @@ from typing import Final, cast
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, failure
 from ophion.rpc.transport.replies import LARGE, OK, Answer, Complete, Pending, Reply, whole
 from ophion.rpc.transport.streaming import StreamedAnswer
-from ophion.rpc.transport.turns import Turns
+from ophion.runtime.turns import Turns
 
 _BATCH_TASKS: Final = 16
 """Members of one batch that may wait in lanes at the same time; the lanes serve other clients too."""
@@ -107,7 +107,6 @@ class Batch:
                 if self._next < len(self._answers):
                     self._wait()
                 break
-        self._turns.spend(perf_counter() - began)
 
     def _keep(self, position: int, text: bytes) -> None:
         self._bytes += len(text)

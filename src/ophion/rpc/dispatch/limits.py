@@ -7,8 +7,8 @@ from msgspec import Struct, field
 from ophion.rpc.dispatch.heavy import HeavyRequests
 from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.transport.replies import OK
-from ophion.rpc.transport.turns import Turns
 from ophion.runtime.lanes import InlineLane, Lane
+from ophion.runtime.turns import Turns
 
 
 class DispatchLimits(Struct, frozen=True):

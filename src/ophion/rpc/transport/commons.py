@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from ophion.rpc.transport.budget import Budget
-from ophion.rpc.transport.turns import Turns
 from ophion.runtime.lanes import InlineLane, Lane
+from ophion.runtime.turns import Turns
 
 
 class Commons(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 Closing a socket with something unread in it makes the other side drop what it was told last together with the
 connection. So the connection is closed for writing only, and what still comes is thrown away: up to a limit, for some
-seconds, and only when the loop has nothing better to do.
+seconds, and when the loop has nothing better to do: of thousands that go on sending, some are read from in each turn.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ophion.rpc.transport.turns import LAST, Turns
+from ophion.runtime.turns import LAST, Turns
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
-_READ_S: Final = 30e-6
+READ_S: Final = 30e-6
 """What it costs to read something and throw it away."""
 
 
@@ -29,23 +29,26 @@ class Lingering:
         self._is_waiting = False
         if transport.can_write_eof():
             transport.write_eof()
-            transport.resume_reading()
+            self._put_aside()
         else:
             transport.close()  # TLS knows no half-closed connections
 
     def receive(self, size: int) -> None:
         """So much has come."""
         self._left -= size
-        self._turns.spend(_READ_S)
         if self._left < 0:
             self._transport.abort()
-        elif self._turns.is_over and not self._is_waiting:
-            self._is_waiting = True
-            self._transport.pause_reading()
-            self._turns.wait(self, LAST)
+        elif not self._is_waiting:
+            self._put_aside()
+
+    def _put_aside(self) -> None:
+        self._is_waiting = True
+        self._transport.pause_reading()
+        self._turns.wait(self, LAST)
 
     def work(self) -> None:
         """Look at what has come meanwhile."""
         self._is_waiting = False
         if not self._transport.is_closing():
+            self._turns.spend(READ_S)
             self._transport.resume_reading()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
+_TICKED: Final = 128  # in one turn of the loop: each looks at its socket, or ends
 _DOORS: Final = 32
 """How many newcomers are let in in each turn of the loop: libuv accepts one for each socket that listens, so there are
 several descriptors of the same one. With a single one a crowd that comes at once would keep everybody else waiting."""
@@ -96,8 +97,11 @@ class Listener(ABC, Generic[ConnectionT]):
         try:
             while True:
                 await asyncio.sleep(_TICK_S)
-                for connection in self.places:
-                    connection.tick(_TICK_S)
+                for number, connection in enumerate(self.places):
+                    if number % _TICKED == 0:
+                        await asyncio.sleep(0)
+                    if connection in self.places:
+                        connection.tick(_TICK_S)
         finally:
             for server in self._servers:
                 server.close()

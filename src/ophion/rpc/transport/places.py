@@ -51,6 +51,9 @@ class Places(Generic[GuestT]):
     def __len__(self) -> int:
         return len(self._guests)
 
+    def __contains__(self, guest: GuestT) -> bool:
+        return guest in self._guests
+
     def __iter__(self) -> Iterator[GuestT]:
         """The connections of this moment; they may leave meanwhile."""
         return iter(tuple(self._guests))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ophion.rpc.transport.lingering import Lingering
-from ophion.rpc.transport.turns import TURN_S, Turns
+from ophion.rpc.transport.lingering import READ_S, Lingering
+from ophion.runtime.turns import SHARE_S, Turns
 from tests.unit.rpc.wire import MemoryTransport
 
 
@@ -27,13 +27,33 @@ def test_others_come_first() -> None:
     async def main() -> None:
         transport, turns = MemoryTransport(), Turns()
         lingering = Lingering(transport, turns)
-        turns.spend(TURN_S)
+        assert transport.is_reading_paused
+        await asyncio.sleep(0)
+        assert not transport.is_reading_paused
         lingering.receive(1000)
         lingering.receive(1000)
         assert transport.is_reading_paused
         assert len(turns) == 1
         await asyncio.sleep(0)
         assert not transport.is_reading_paused
+
+    asyncio.run(main())
+
+
+def test_of_a_crowd_some_are_read_from_in_each_turn_of_the_loop() -> None:
+    """Reading on costs next to nothing; what it makes the loop do does not, and is counted before it is done."""
+
+    async def main() -> None:
+        turns = Turns()
+        crowd = [MemoryTransport() for _ in range(1000)]
+        for transport in crowd:
+            Lingering(transport, turns)
+        seen = 0
+        while len(turns):
+            await asyncio.sleep(0)
+            before, seen = seen, sum(not transport.is_reading_paused for transport in crowd)
+            assert seen - before <= SHARE_S / READ_S + 1
+        assert seen == len(crowd)
 
     asyncio.run(main())
 

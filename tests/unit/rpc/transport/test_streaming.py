@@ -23,8 +23,8 @@ from ophion.rpc.transport.streaming import (
     opened,
     whole_of,
 )
-from ophion.rpc.transport.turns import Turns
 from ophion.runtime.lanes import InlineLane
+from ophion.runtime.turns import Turns
 from tests.unit.rpc.interface import Interface
 
 LANE = InlineLane("trace")

@@ -33,7 +33,7 @@ from ophion.rpc.transport.http.wire import (
 from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
 from ophion.rpc.transport.replies import Pending
-from ophion.rpc.transport.turns import Share
+from ophion.runtime.turns import Share
 
 _NO_PLACE_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many connections"}}'
 _NO_PLACE: Final = response_head(Response(503, (_NO_PLACE_BODY,), JSON), b"", False, False) + _NO_PLACE_BODY
@@ -313,7 +313,7 @@ class HttpConnection(asyncio.Protocol):
         data, position = self._rest, 0
         if self.is_ending or not data:
             return
-        begun = self._turns.begin()
+        begun, is_crowded = perf_counter(), self._turns.is_crowded
         if self._session is not None and not (self._in_message or self._answers or self._is_paused):
             end = self._known(data)
             if end:

@@ -25,10 +25,10 @@ from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
 from ophion.rpc.transport.replies import Complete, Pending
 from ophion.rpc.transport.streaming import Pump, StreamedAnswer, fragments
-from ophion.rpc.transport.turns import Share
 from ophion.rpc.transport.websocket.framing import PING, Closing, closing, pong, text_head
 from ophion.rpc.transport.websocket.handshake import MOST_BYTES, Handshake
 from ophion.rpc.transport.websocket.policy import ConnectionSession, WebSocketPolicy
+from ophion.runtime.turns import Share
 
 logger = logging.getLogger(__name__)
 
@@ -236,7 +236,7 @@ class WebSocketConnection(asyncio.Protocol):
         hello, self._hello = self._hello, b""
         if self._is_closed:
             return
-        begun = self._turns.begin()
+        begun = perf_counter()
         self._set_reading(True)
         self._greet(hello)
         self._turns.end(begun, self._share)
@@ -324,7 +324,7 @@ class WebSocketConnection(asyncio.Protocol):
         data, position = self._rest, 0
         if not data or self._is_closed:
             return
-        begun = self._turns.begin()
+        begun = perf_counter()
         while position < len(data) and self._has_room:
             position, events, controls, fault = self._frames.read(data, position, _FRAMES)
             self._controls += controls

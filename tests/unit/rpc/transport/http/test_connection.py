@@ -23,7 +23,7 @@ from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
 from ophion.rpc.transport.http.wire import Request, Response
 from ophion.rpc.transport.replies import Pending, Reply
-from ophion.rpc.transport.turns import Turns
+from ophion.runtime.turns import Turns
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 BLOCK_NUMBER = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import math
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -31,6 +32,7 @@ from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
+from ophion.runtime.turns import Turns
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 
@@ -418,7 +420,7 @@ def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
     """A crowd that comes at once: what is over the time of this turn waits for the next."""
 
     async def story(client: Client, context: Context) -> None:
-        client.commons.turns.is_over = True
+        client.commons.turns.spend(math.inf)
         client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
         assert client.transport.take() == b""
         assert client.transport.is_reading_paused
@@ -428,19 +430,19 @@ def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
         assert not client.transport.is_reading_paused
         assert client.ask("eth_blockNumber")["result"] == "0x20"
 
-    run(story, commons=Commons())
+    run(story, commons=Commons(turns=Turns(turn_s=1e6)))
 
 
 def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
     async def story(client: Client, context: Context) -> None:
-        client.commons.turns.is_over = True
+        client.commons.turns.spend(math.inf)
         client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
         client.server.connection_lost(None)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert client.transport.take() == b""
 
-    run(story, commons=Commons())
+    run(story, commons=Commons(turns=Turns(turn_s=1e6)))
 
 
 class Changing(MemoryTransport):

@@ -1,9 +1,10 @@
 """Whose turn it is: how long the event loop works for one connection before it looks after the others.
 
-A connection does its work when it arrives, as long as there is time in this turn of the loop. When the time is up, what
-arrives is put aside and waits. In each turn those who wait get a part of it: first those who have sent little and have
-not kept the loop busy lately, then those who have sent much, at last those who do nothing else; so somebody with an
-ordinary request passes a crowd that keeps the loop busy, however large the crowd is.
+A connection does its work when it arrives, as long as there is time in this turn of the loop. When the time is up, by
+the clock, since reading the sockets of a crowd takes longer than all that is measured here, what arrives is put aside
+and waits. In each turn those who wait get a part of it: first those who have sent little and have not kept the loop
+busy lately, then those who have sent much, at last those who do nothing else; so somebody with an ordinary request
+passes a crowd that keeps the loop busy, however large the crowd is.
 
 Work that is known to be long, and to hold memory until it is done, stands in a line of its own and is done one after
 the other.
@@ -18,10 +19,12 @@ from itertools import count
 from time import perf_counter, thread_time
 from typing import Final, Protocol
 
+from ophion.runtime.haste import Haste
+
 TURN_S: Final = 0.006
-"""How much of a turn may be spent on work that is measured, before what arrives is put aside."""
+"""How long a turn may take before what arrives is put aside."""
 SLICE_S: Final = 0.001
-_SHARE_S: Final = 0.002
+SHARE_S: Final = 0.002
 """How much of a turn those who wait get, and those in line."""
 _CROWD: Final = 16
 """From so many who wait on, each newcomer gets a small piece of its work done first."""
@@ -72,25 +75,30 @@ class Share:
 class Turns:
     """The turns of one event loop."""
 
-    def __init__(self, turn_s: float = TURN_S, slice_s: float = SLICE_S) -> None:
+    def __init__(self, turn_s: float = TURN_S, slice_s: float = SLICE_S, haste: Haste | None = None) -> None:
+        """In `haste` what arrives is put aside, and nobody's turn comes."""
         self._turn_s = turn_s
+        self._haste = Haste() if haste is None else haste
+        self._haste.begun = self._break_off
         self.slice_s = slice_s
         """How long one connection may work before it is asked to stop."""
         self._waiting: list[tuple[float, int, Worker]] = []
         self._line: deque[Worker] = deque()
         self._first: Worker | None = None
         self._order = count()
-        self._left_s = turn_s
         self._is_renewing = False
         self._marked_s, self._marked_at = thread_time(), perf_counter()
-        self.is_over = False
-        """Whether what arrives now must wait."""
         self.ends_at = 0.0
-        """Until then work that is too short to be measured may begin; from then on `goes_on` is asked."""
+        """Until then work may begin; from then on `goes_on` is asked."""
 
     def __len__(self) -> int:
         """How many wait."""
         return len(self._waiting) + len(self._line)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether what arrives now must wait."""
+        return perf_counter() >= self.ends_at and not self.goes_on()
 
     @property
     def is_crowded(self) -> bool:
@@ -110,19 +118,14 @@ class Turns:
             self._line.append(worker)
         self._renew_soon()
 
-    def begin(self) -> float:
-        """Work that is measured begins; what `end` wants to know."""
-        return perf_counter()
-
     def end(self, begun: float, share: Share) -> None:
-        """It has ended: so much of this turn is gone, and of the share of whoever did it.
+        """Work that somebody began then has ended: so much of its share is gone.
 
         Work that took long may have had the processor for a part of the time only, which is not its fault: it has had
         no more than this thread has since somebody last looked.
         """
         now = perf_counter()
         spent_s = now - begun
-        self.spend(spent_s)
         if spent_s > self.slice_s:
             spent_s = min(spent_s, self._mark(now))
         share.note(spent_s, now)
@@ -133,41 +136,45 @@ class Turns:
         return max(0.0, self._marked_s - before)
 
     def spend(self, seconds: float) -> None:
-        """So much of this turn is gone."""
-        self._left_s -= seconds
+        """So much of this turn is gone for what somebody has begun and nobody will measure."""
         self._renew_soon()
-        if self._left_s <= 0:
-            self.is_over, self.ends_at = True, 0.0
+        self.ends_at -= seconds
 
     def goes_on(self) -> bool:
         """Whether the turn goes on although the clock is beyond `ends_at`: it does when that was the end of another,
         long ago, since turns are not counted when there is little to do."""
-        if self._is_renewing:
-            self.is_over, self.ends_at = True, 0.0
-            return False
+        is_another = not (self._is_renewing or self._haste.is_on)
         self._renew_soon()
-        return True
+        return is_another
 
     def _renew_soon(self) -> None:
         if not self._is_renewing:
             self._is_renewing = True
-            self.ends_at = perf_counter() + self._turn_s
+            now = perf_counter()
+            if now >= self.ends_at and not self._haste.is_on:
+                self.ends_at = now + self._turn_s
             asyncio.get_running_loop().call_soon(self._renew)
+
+    def _break_off(self) -> None:
+        """In any thread: what arrives from now on is put aside."""
+        self.ends_at = 0.0
 
     def _renew(self) -> None:
         """A new turn: first for those who wait."""
         self._is_renewing = False
-        self._left_s, self.is_over = self._turn_s, False
+        if self._haste.is_on:
+            self._renew_soon()
+            return
         now = perf_counter()
         self.ends_at = now + self._turn_s
         if now - self._marked_at > _MARK_S:
             self._mark(now)
-        waiting, line, end = self._waiting, self._line, now + _SHARE_S
+        waiting, line, first = self._waiting, self._line, self.ends_at
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
-            if perf_counter() > end:
+            if perf_counter() - now + first - self.ends_at > SHARE_S:  # with what they have begun (`spend`)
                 break
-        end = perf_counter() + _SHARE_S
+        end = perf_counter() + SHARE_S
         while line and perf_counter() < end:
             self._first = line.popleft()
             self._first.work()

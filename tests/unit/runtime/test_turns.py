@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from time import perf_counter, sleep, thread_time
 
-from ophion.rpc.transport.turns import TURN_S, Share, Turns
+from ophion.runtime.haste import Haste
+from ophion.runtime.turns import Share, Turns
 
 
 class Worker:
@@ -31,7 +32,7 @@ class Worker:
             self._turns.wait(self, self.share.rank(self._size))
 
     def work(self) -> None:
-        begun = self._turns.begin()
+        begun = perf_counter()
         self._log.append(self._name)
         end = perf_counter() + self._seconds
         while perf_counter() < end:
@@ -91,11 +92,11 @@ def test_what_somebody_has_had_is_forgotten() -> None:
 def test_time_without_the_processor_is_nobodys_fault() -> None:
     async def main() -> None:
         turns, share = Turns(), Share()
-        begun = turns.begin()
+        begun = perf_counter()
         sleep(0.05)  # noqa: ASYNC251  # the processor is to be elsewhere
         turns.end(begun, share)
         assert share.rank(100) == 0.0
-        begun = turns.begin()
+        begun = perf_counter()
         worked = thread_time()
         while thread_time() < worked + 0.03:
             pass
@@ -135,10 +136,24 @@ def test_the_loop_is_not_held_beyond_a_part_of_a_turn() -> None:
 
 def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
     async def main() -> None:
-        turns = Turns()
-        turns.spend(TURN_S / 2)
+        turns = Turns(turn_s=1e6)
+        turns.spend(5e5)
         assert not turns.is_over
-        turns.spend(TURN_S)
+        turns.spend(1e6)
+        assert turns.is_over
+        await asyncio.sleep(0)
+        assert not turns.is_over
+
+    asyncio.run(main())
+
+
+def test_a_turn_ends_by_the_clock_whoever_had_the_time() -> None:
+    """Most of it goes into reading sockets, where nobody measures anything."""
+
+    async def main() -> None:
+        turns = Turns(turn_s=0.001)
+        assert not turns.is_over
+        sleep(0.002)  # noqa: ASYNC251  # the loop is busy with something
         assert turns.is_over
         await asyncio.sleep(0)
         assert not turns.is_over
@@ -153,5 +168,28 @@ def test_nothing_is_scheduled_when_nobody_waits() -> None:
         for _ in range(3):
             await asyncio.sleep(0)
         assert not turns._is_renewing
+
+    asyncio.run(main())
+
+
+def test_in_haste_nobodys_turn_comes_and_what_arrives_is_put_aside() -> None:
+    async def main() -> None:
+        haste, log = Haste(1e6), list[str]()
+        turns = Turns(turn_s=1e6, haste=haste)
+        Worker(turns, log, "first", 1).wait()
+        assert perf_counter() < turns.ends_at
+        haste.begin()
+        assert turns.is_over
+        assert perf_counter() > turns.ends_at
+        await asyncio.sleep(0)
+        assert not turns.goes_on()
+        for _ in range(100):
+            assert log == []
+            await asyncio.sleep(0)
+        haste.end()
+        await until_nobody_waits(turns)
+        assert log == ["first"]
+        await asyncio.sleep(0)
+        assert turns.goes_on()
 
     asyncio.run(main())
