@@ -29,6 +29,20 @@ pub fn recover_signer(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<Add
     Ok(Address::from_raw_public_key(&recover_key(digest, r_s, parity)?))
 }
 
+/// A signature and what it was made over.
+#[derive(Clone, Copy)]
+pub struct Signed {
+    pub digest: B256,
+    pub r_s: [u8; 64],
+    pub parity: bool,
+}
+
+impl Signed {
+    pub fn signer(&self) -> Result<Address> {
+        recover_signer(&self.digest, &self.r_s, self.parity)
+    }
+}
+
 /// A private key from its 32 bytes.
 pub fn secret_key(secret: &[u8]) -> Result<SecretKey> {
     let bytes = fixed("private key", secret)?;

@@ -1,7 +1,8 @@
 //! Keccak-256 and secp256k1 as Python functions.
 
 use alloy_primitives::{Address, B256, keccak256};
-use ophion_primitives::keys;
+use ophion_primitives::keys::{self, Signed};
+use ophion_primitives::signers::{TASK, recover_signers};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -62,12 +63,17 @@ fn recover_addresses<'py>(
     py: Python<'py>,
     pairs: Vec<(PyBackedBytes, PyBackedBytes)>,
 ) -> Vec<Option<Bound<'py, PyBytes>>> {
-    let one = |(digest, signature): &(PyBackedBytes, PyBackedBytes)| -> Option<Address> {
+    let signed = |(digest, signature): &(PyBackedBytes, PyBackedBytes)| -> Option<Signed> {
         let digest = B256::from(keys::fixed::<32>("digest", digest).ok()?);
         let (r_s, parity) = keys::split_signature(signature).ok()?;
-        keys::recover_signer(&digest, &r_s, parity).ok()
+        Some(Signed { digest, r_s, parity })
     };
-    let found: Vec<Option<Address>> = py.detach(|| pairs.par_iter().map(one).collect());
+    let some = |pairs: &[(PyBackedBytes, PyBackedBytes)]| -> Vec<Option<Address>> {
+        let all: Vec<Option<Signed>> = pairs.iter().map(signed).collect();
+        let mut found = recover_signers(&all.iter().flatten().copied().collect::<Vec<_>>()).into_iter();
+        all.iter().map(|one| one.and_then(|_| found.next()?.ok())).collect()
+    };
+    let found: Vec<Option<Address>> = py.detach(|| pairs.par_chunks(TASK).flat_map_iter(some).collect());
     found.into_iter().map(|address| address.map(|address| to_bytes(py, address))).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Transactions and block bodies: decoded once, senders recovered once.
 
+use std::borrow::Borrow;
 use std::sync::OnceLock;
 
 use alloy_consensus::transaction::{RlpEcdsaDecodableTx, Transaction as _};
@@ -10,11 +11,12 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bytes, Signature, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
 use ophion_primitives::errors::{Error, Result};
-use ophion_primitives::keys::recover_signer;
+use ophion_primitives::keys::Signed;
+use ophion_primitives::signers::{TASK, recover_signers};
 use rayon::prelude::*;
 
 use crate::chain::ordered_root::OrderedRoot;
-use crate::chain::senders::sender_of;
+use crate::chain::senders::senders_of;
 
 pub type Envelope = EthereumTxEnvelope<TxEip4844>;
 
@@ -24,6 +26,9 @@ pub struct Tx {
     /// EIP-2718 form.
     pub raw: Bytes,
 }
+
+/// First byte of a transaction that brings blobs.
+pub const BLOB_TYPE: u8 = 3;
 
 /// s of a signature must not be above this from Homestead on.
 const HALF_ORDER: U256 =
@@ -59,11 +64,16 @@ impl Tx {
     }
 
     pub fn recover(&self) -> Result<Address> {
+        self.signed().signer()
+    }
+
+    /// The signature, and what it was made over.
+    pub fn signed(&self) -> Signed {
         let signature = self.signature();
         let mut r_s = [0u8; 64];
         r_s[..32].copy_from_slice(&signature.r().to_be_bytes::<32>());
         r_s[32..].copy_from_slice(&signature.s().to_be_bytes::<32>());
-        recover_signer(&self.envelope.signature_hash(), &r_s, signature.v())
+        Signed { digest: self.envelope.signature_hash(), r_s, parity: signature.v() }
     }
 
     /// Most the sender may have to pay: value, gas and blobs.
@@ -88,9 +98,15 @@ pub struct Known {
 }
 
 impl Known {
-    pub fn of(tx: &Tx) -> Result<Self> {
-        let hash = tx.hash();
-        Ok(Known { hash, sender: sender_of(hash, || tx.recover())? })
+    /// Of each transaction, in their order.
+    pub fn of(txs: &[impl Borrow<Tx>]) -> Vec<Result<Self>> {
+        let hashes: Vec<B256> = txs.iter().map(|tx| tx.borrow().hash()).collect();
+        let recover = |unknown: &[usize]| {
+            let signed: Vec<Signed> = unknown.iter().map(|place| txs[*place].borrow().signed()).collect();
+            recover_signers(&signed)
+        };
+        let senders = senders_of(&hashes, recover);
+        hashes.iter().zip(senders).map(|(hash, sender)| Ok(Known { hash: *hash, sender: sender? })).collect()
     }
 }
 
@@ -122,14 +138,15 @@ impl BodyData {
         if let Some(known) = self.known.get() {
             return Ok(known);
         }
-        let one = |(index, tx): (usize, &Tx)| -> Result<Known> {
-            Known::of(tx).map_err(|cause| Error::InvalidBody(format!("transaction {index}: {cause}")))
-        };
-        let known = if self.txs.len() < 4 {
-            self.txs.iter().enumerate().map(one).collect::<Result<Vec<_>>>()?
+        let known: Vec<Result<Known>> = if self.txs.len() <= TASK {
+            Known::of(&self.txs)
         } else {
-            self.txs.par_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?
+            self.txs.par_chunks(TASK).flat_map_iter(Known::of).collect()
         };
+        let located = |(index, one): (usize, Result<Known>)| {
+            one.map_err(|cause| Error::InvalidBody(format!("transaction {index}: {cause}")))
+        };
+        let known = known.into_iter().enumerate().map(located).collect::<Result<Vec<_>>>()?;
         Ok(self.known.get_or_init(|| known))
     }
 
@@ -287,7 +304,7 @@ pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
 
 /// A transaction as somebody submits it: blob transactions come with their side-car, which is verified.
 pub fn decode_submitted(raw: &[u8]) -> Result<Tx> {
-    if raw.first() != Some(&3) {
+    if raw.first() != Some(&BLOB_TYPE) {
         return Tx::decode(Bytes::copy_from_slice(raw));
     }
     let mut rest = raw;

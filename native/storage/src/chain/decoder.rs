@@ -18,12 +18,10 @@ use std::thread;
 use alloy_primitives::Bytes;
 use ophion_primitives::errors::Result;
 use ophion_primitives::memory::note_heap;
+use ophion_primitives::signers::{TASK, recovered_at_once};
 use rayon::prelude::*;
 
-use super::body::{Known, Tx, decode_submitted};
-
-/// So few are decoded one after the other: waking the other cores costs as much.
-const FEW: usize = 8;
+use super::body::{BLOB_TYPE, Known, Tx, decode_submitted};
 
 /// A transaction whose sender is known.
 pub struct Decoded {
@@ -31,16 +29,26 @@ pub struct Decoded {
     pub known: Known,
 }
 
-/// Decode one transaction as it was submitted, with its sender: a remembered one is not recovered again.
+/// Decode transactions as they were submitted, with their senders: a remembered one is not recovered again.
+fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
+    let txs: Vec<Result<Tx>> = raws.iter().map(|raw| decode_submitted(raw.as_ref())).collect();
+    let mut known = Known::of(&txs.iter().flatten().collect::<Vec<_>>()).into_iter();
+    let with_sender = |tx: Result<Tx>| {
+        let tx = tx?;
+        let known = known.next().expect("one for each that is a transaction")?;
+        Ok(Decoded { known, tx: Arc::new(tx) })
+    };
+    txs.into_iter().map(with_sender).collect()
+}
+
+/// One transaction.
 pub fn decode(raw: &[u8]) -> Result<Decoded> {
-    let tx = decode_submitted(raw)?;
-    Ok(Decoded { known: Known::of(&tx)?, tx: Arc::new(tx) })
+    decode_some(&[raw]).pop().expect("one for one")
 }
 
 /// Many at once, in their order; on all cores where there are more than a few.
 pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
-    let one = |raw: &R| decode(raw.as_ref());
-    if raws.len() <= FEW { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() }
+    if raws.len() <= TASK { decode_some(raws) } else { raws.par_chunks(TASK).flat_map_iter(decode_some).collect() }
 }
 
 /// What one submission has become, under the number its submitter gave it.

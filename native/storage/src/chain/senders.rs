@@ -59,10 +59,24 @@ pub fn sender_of(hash: B256, recover: impl FnOnce() -> Result<Address>) -> Resul
     if let Some(sender) = SENDERS.get(&hash) {
         return Ok(sender);
     }
-    let sender = recover()?;
+    recover().inspect(|sender| remember(hash, *sender))
+}
+
+fn remember(hash: B256, sender: Address) {
     RECOVERED.fetch_add(1, Ordering::Relaxed);
     SENDERS.put(hash, sender);
-    Ok(sender)
+}
+
+/// As `sender_of`, many at once: `recover` is given the places of those that nobody knows.
+pub fn senders_of(hashes: &[B256], recover: impl FnOnce(&[usize]) -> Vec<Result<Address>>) -> Vec<Result<Address>> {
+    let known: Vec<Option<Address>> = hashes.iter().map(|hash| SENDERS.get(hash)).collect();
+    let unknown: Vec<usize> = (0..hashes.len()).filter(|place| known[*place].is_none()).collect();
+    let mut recovered = recover(&unknown).into_iter();
+    let sender = |(hash, known): (&B256, Option<Address>)| match known {
+        Some(sender) => Ok(sender),
+        None => recovered.next().expect("one for each").inspect(|sender| remember(*hash, *sender)),
+    };
+    hashes.iter().zip(known).map(sender).collect()
 }
 
 /// How many were not known and had to be worked out.
@@ -120,5 +134,23 @@ mod tests {
         assert!(sender_of(hash, fails).is_err(), "a failure is not remembered");
         assert_eq!(sender_of(hash, || Ok(sender(7))).unwrap(), sender(7));
         assert_eq!(sender_of(hash, fails).unwrap(), sender(7));
+    }
+
+    #[test]
+    fn of_many_only_the_unknown_are_worked_out() {
+        let hashes = [1u64, 2, 3, 4].map(|number| keccak256((number << 32).to_be_bytes()));
+        sender_of(hashes[1], || Ok(sender(1))).unwrap();
+        let found = senders_of(&hashes, |unknown| {
+            assert_eq!(unknown, [0, 2, 3]);
+            vec![Ok(sender(10)), Err(Error::Decode("no signature".into())), Ok(sender(13))]
+        });
+        assert_eq!(
+            found.into_iter().map(Result::ok).collect::<Vec<_>>(),
+            [Some(sender(10)), Some(sender(1)), None, Some(sender(13))]
+        );
+        senders_of(&hashes, |unknown| {
+            assert_eq!(unknown, [2], "a failure is not remembered");
+            vec![Ok(sender(12))]
+        });
     }
 }

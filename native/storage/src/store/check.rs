@@ -1,8 +1,9 @@
 //! Integrity of the database: the canonical chain, the state of the head, and the flat tables beside it.
 
-use alloy_primitives::{B256, KECCAK256_EMPTY, U256, b256, keccak256};
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, b256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;
+use ophion_primitives::signers::{TASK, recover_signers};
 use rayon::prelude::*;
 
 use super::flat::storage_key;
@@ -11,7 +12,7 @@ use super::reach::Reach;
 use super::records::decode_header;
 use super::roots::{RootRecord, root_id};
 use super::snapshot::Snapshot;
-use crate::chain::body::Known;
+use crate::chain::body::{Known, Tx};
 use crate::chain::receipts;
 use crate::trie::{Account, Child, EMPTY_ROOT, FlatAccount, Slot, Source, Trie, Value, stored_children};
 
@@ -137,10 +138,15 @@ fn check_contents(
                     findings.add(format!("block {at}: transaction {index} is not in the index"));
                 }
             }
-            let wrong = body.txs.par_iter().zip(known).position_any(|(tx, known)| {
-                tx.hash() != known.hash || tx.recover().is_ok_and(|sender| sender != known.sender)
-            });
-            if let Some(index) = wrong {
+            let is_wrong = |((tx, known), sender): ((&Tx, &Known), Result<Address>)| {
+                tx.hash() != known.hash || sender.is_ok_and(|sender| sender != known.sender)
+            };
+            let first_wrong = |(task, (txs, known)): (usize, (&[Tx], &[Known]))| {
+                let senders = recover_signers(&txs.iter().map(Tx::signed).collect::<Vec<_>>());
+                Some(task * TASK + txs.iter().zip(known).zip(senders).position(is_wrong)?)
+            };
+            let tasks = body.txs.par_chunks(TASK).zip(known.par_chunks(TASK)).enumerate();
+            if let Some(index) = tasks.find_map_any(first_wrong) {
                 findings.add(format!("block {at}: hash or sender stored for transaction {index} is wrong"));
             }
         }

@@ -1,0 +1,173 @@
+//! Numbers modulo the order of secp256k1, one at a time: what a signature says about the multiples of points.
+
+use alloy_primitives::{U256, U512, uint};
+
+uint! {
+pub const ORDER: U256 = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141_U256;
+/// 2^512 modulo the order: takes a product out of Montgomery's form.
+const SQUARE: U256 = 0x9d671cd581c69bc5e697f5e45bcd07c6741496c20e7cf878896cf21467d7d140_U256;
+/// The curve has an endomorphism: lambda times (x, y) is (beta x, y). Two short vectors (a, b) with a + b lambda = 0:
+/// (A1, -B1) and (A2, A1); and A1 and B1 divided by the order, times 2^384.
+const A1: U256 = 0x3086d221a7d46bcde86c90e49284eb15_U256;
+const B1: U256 = 0xe4437ed6010e88286f547fa90abfe4c3_U256;
+const A2: U256 = 0x114ca50f7a8e2f3f657c1108d9d44cfd8_U256;
+const A1_SHARE: U256 = 0x3086d221a7d46bcde86c90e49284eb153daa8a1471e8ca7fe893209a45dbb031_U256;
+const B1_SHARE: U256 = 0xe4437ed6010e88286f547fa90abfe4c4221208ac9df506c61571b4ae8ac47f71_U256;
+}
+/// Minus the inverse of the order modulo 2^64.
+const REDUCE: u64 = 0x4b0d_ff66_5588_b13f;
+
+/// a b / 2^256.
+fn product(a: U256, b: U256) -> U256 {
+    a.mul_redc(b, ORDER, REDUCE)
+}
+
+/// The inverses of numbers between zero and the order, by one inversion for all.
+pub fn inverses(numbers: &[U256]) -> Vec<U256> {
+    let mut products = Vec::with_capacity(numbers.len());
+    let mut so_far = None;
+    for number in numbers {
+        let next = so_far.map_or(*number, |so_far| product(so_far, *number));
+        products.push(next);
+        so_far = Some(next);
+    }
+    let Some(mut rest) = so_far.and_then(|all| all.inv_mod(ORDER)) else { return Vec::new() };
+    // the powers of 2^256 in `products` and in `rest` cancel out
+    let mut out = vec![U256::ZERO; numbers.len()];
+    for index in (1..numbers.len()).rev() {
+        out[index] = product(rest, products[index - 1]);
+        rest = product(rest, numbers[index]);
+    }
+    out[0] = rest;
+    out
+}
+
+/// What recovery multiplies the generator and the point of the signature by: -digest / r and s / r.
+pub fn factors(digest: U256, s: U256, inverse: U256) -> (U256, U256) {
+    let inverse = product(inverse, SQUARE);
+    let digest = if digest >= ORDER { digest - ORDER } else { digest };
+    let negated = if digest.is_zero() { digest } else { ORDER - digest };
+    (product(negated, inverse), product(s, inverse))
+}
+
+/// Half a number: a sign and what stands behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Half {
+    pub size: u128,
+    pub is_negative: bool,
+}
+
+impl Half {
+    /// Two's complement; None when it does not fit.
+    fn of(number: U256) -> Option<Self> {
+        let is_negative = number.bit(255);
+        let size = if is_negative { number.wrapping_neg() } else { number };
+        Some(Half { size: size.try_into().ok()?, is_negative })
+    }
+
+    /// Digits to the base 2^BITS, lowest first, each between minus and plus half the base.
+    pub fn digits<const BITS: usize, const COUNT: usize>(self) -> [i64; COUNT] {
+        let mut carry = 0;
+        std::array::from_fn(|index| {
+            let rest = self.size.checked_shr((index * BITS) as u32).unwrap_or(0);
+            let mut digit = (rest & ((1 << BITS) - 1)) as i64 + carry;
+            carry = i64::from(digit > 1 << (BITS - 1));
+            digit -= carry << BITS;
+            if self.is_negative { -digit } else { digit }
+        })
+    }
+}
+
+/// `number` = first + second lambda.
+pub fn split(number: U256) -> Option<(Half, Half)> {
+    let share = |of: U256| -> U256 {
+        let product: U512 = number.widening_mul(of);
+        let rounded = (product >> 383u32) + U512::from(1);
+        (rounded >> 1u32).to()
+    };
+    let (c1, c2) = (share(A1_SHARE), share(B1_SHARE));
+    let first = number.wrapping_sub(c1.wrapping_mul(A1)).wrapping_sub(c2.wrapping_mul(A2));
+    let second = c1.wrapping_mul(B1).wrapping_sub(c2.wrapping_mul(A1));
+    Some((Half::of(first)?, Half::of(second)?))
+}
+
+/// `number` = first + second 2^128.
+pub fn halves(number: U256) -> (Half, Half) {
+    let [a, b, c, d] = number.into_limbs();
+    let half = |low: u64, high: u64| Half { size: u128::from(low) | u128::from(high) << 64, is_negative: false };
+    (half(a, b), half(c, d))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::keccak256;
+
+    use super::*;
+
+    const LAMBDA: U256 = uint!(0x5363ad4cc05c30e0a5261c028812645a122e22ea20816678df02967c1b23bd72_U256);
+
+    fn some() -> Vec<U256> {
+        let random = (0..500u32).map(|number| U256::from_be_bytes(keccak256(number.to_be_bytes()).0) % ORDER);
+        let edges = [1, 2, 3, 15, 16, 17].map(U256::from);
+        edges
+            .into_iter()
+            .chain(edges.map(|edge| ORDER - edge))
+            .chain([U256::ONE << 128, LAMBDA])
+            .chain(random)
+            .collect()
+    }
+
+    fn signed(half: Half) -> U256 {
+        let size = U256::from(half.size);
+        if half.is_negative && !size.is_zero() { ORDER - size } else { size }
+    }
+
+    #[test]
+    fn every_inverse_is_one() {
+        let numbers = some();
+        for (number, inverse) in numbers.iter().zip(inverses(&numbers)) {
+            assert_eq!(number.mul_mod(inverse, ORDER), U256::ONE);
+        }
+        assert!(inverses(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_parts_are_the_number() {
+        for number in some() {
+            let (first, second) = split(number).unwrap();
+            assert_eq!(signed(first).add_mod(signed(second).mul_mod(LAMBDA, ORDER), ORDER), number);
+            let (low, high) = halves(number);
+            assert_eq!(U256::from(low.size) + (U256::from(high.size) << 128), number);
+        }
+    }
+
+    #[test]
+    fn the_digits_are_the_half() {
+        for size in some().iter().map(|number| number.wrapping_to::<u128>()).chain([0, u128::MAX, u128::MAX - 15]) {
+            for is_negative in [false, true] {
+                let half = Half { size, is_negative };
+                let sum = |digits: &[i64], bits: usize| {
+                    digits.iter().rev().fold(U256::ZERO, |sum, digit| {
+                        assert!(digit.unsigned_abs() <= 1 << (bits - 1));
+                        let digit_256 = U256::from(digit.unsigned_abs());
+                        let sum = sum << bits;
+                        if *digit < 0 { sum.wrapping_sub(digit_256) } else { sum.wrapping_add(digit_256) }
+                    })
+                };
+                let wanted = if is_negative { U256::from(size).wrapping_neg() } else { U256::from(size) };
+                assert_eq!(sum(&half.digits::<5, 26>(), 5), wanted);
+                assert_eq!(sum(&half.digits::<8, 17>(), 8), wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn factors_are_quotients() {
+        let numbers = some();
+        let (digest, s, r) = (U256::MAX, numbers[20], numbers[21]);
+        let (of_generator, of_point) = factors(digest, s, inverses(&[r])[0]);
+        assert_eq!(of_generator.mul_mod(r, ORDER), ORDER - digest % ORDER);
+        assert_eq!(of_point.mul_mod(r, ORDER), s);
+        assert_eq!(factors(ORDER, s, r).0, U256::ZERO);
+    }
+}
