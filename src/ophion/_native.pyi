@@ -233,9 +233,14 @@ class Decoder:
     def __new__(cls) -> Decoder: ...
     fd: int
     """Readable when something is finished."""
-    def submit(self, number: int, raws: Sequence[bytes], /) -> None: ...
-    def collect(self) -> list[tuple[int, list[Transaction | str]]]:
-        """Everything that is finished, in the order of submission; never waits."""
+    def submit(self, number: int, raws: Sequence[bytes], /) -> bool:
+        """Whether it is held, so that others go with it: until there are as many as are recovered at once, or `start`."""
+
+    def start(self) -> None:
+        """Nothing more comes for now: begin with what is held."""
+
+    def collect(self, most: int, /) -> list[tuple[int, list[Transaction | str]]]:
+        """What is finished, in the order of submission, and at most so much; never waits. `fd` stays readable for the rest."""
 
 @final
 class Withdrawal:

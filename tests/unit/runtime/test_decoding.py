@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from ophion.runtime.decoding import Decoding, InlineDecoding, ThreadDecoding
+from ophion.runtime.haste import Haste
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(3)]
@@ -47,6 +48,55 @@ def test_it_serves_one_loop_after_another() -> None:
     decoding.close()
 
 
+def test_what_a_loop_has_left_behind_keeps_nobody_waiting() -> None:
+    decoding = ThreadDecoding()
+
+    async def leave() -> None:
+        decoding.listen(lambda: None)
+        decoding.submit(1, [b"nonsense"])
+
+    async def story() -> list[int]:
+        numbers: list[int] = []
+        done = asyncio.Event()
+
+        def collect() -> None:
+            numbers.extend(number for number, _ in decoding.collect())
+            if 2 in numbers:
+                done.set()
+
+        decoding.listen(collect)
+        decoding.submit(2, [b"nonsense"])
+        await done.wait()
+        return numbers
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(leave())
+    loop.close()
+    assert asyncio.run(story()) == [1, 2]
+    decoding.close()
+
+
+@pytest.mark.parametrize("others", [0, 1, 5, 30])
+def test_nobody_waits_for_somebody_who_does_not_come(others: int) -> None:
+    async def story() -> int:
+        decoding, seen, done = ThreadDecoding(), [], asyncio.Event()
+
+        def collect() -> None:
+            seen.extend(decoding.collect())
+            if len(seen) == others + 1:
+                done.set()
+
+        decoding.listen(collect)
+        for number in range(others + 1):
+            decoding.submit(number, RAWS[:1])
+            await asyncio.sleep(0)
+        await done.wait()
+        decoding.close()
+        return len(seen)
+
+    assert asyncio.run(story()) == others + 1
+
+
 def test_it_can_be_closed_before_and_after_its_loop() -> None:
     ThreadDecoding().close()
 
@@ -58,3 +108,31 @@ def test_it_can_be_closed_before_and_after_its_loop() -> None:
     decoding.close()
     with pytest.raises(RuntimeError):
         decoding.submit(1, RAWS)
+
+
+def test_some_are_collected_at_a_time_and_none_in_haste() -> None:
+    async def story() -> list[int]:
+        haste, sizes, waited = Haste(1e6), list[int](), list[bool]()
+        decoding, ready = ThreadDecoding(haste), asyncio.Event()
+
+        def collect() -> None:
+            if not waited:
+                haste.begin()
+            found = decoding.collect()
+            if haste.is_on:
+                waited.append(found == [])
+                haste.end()
+                return
+            sizes.append(len(found))
+            if sum(sizes) == 100:
+                ready.set()
+
+        decoding.listen(collect)
+        for number in range(100):
+            decoding.submit(number, RAWS[:1])
+        await ready.wait()
+        decoding.close()
+        assert waited == [True]
+        return sizes
+
+    assert max(asyncio.run(story())) <= 32

@@ -301,12 +301,17 @@ impl Decoder {
     }
 
     #[pyo3(signature = (number, raws, /))]
-    fn submit(&self, number: u64, raws: Vec<Raw>) {
-        self.desk.submit(number, raws.into_iter().map(|raw| raw.0).collect());
+    fn submit(&self, number: u64, raws: Vec<Raw>) -> bool {
+        self.desk.submit(number, raws.into_iter().map(|raw| raw.0).collect())
     }
 
-    fn collect<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Bound<'py, PyList>)>> {
-        self.desk.collect().into_iter().map(|(number, decoded)| Ok((number, listed(py, decoded)?))).collect()
+    fn start(&self) {
+        self.desk.start();
+    }
+
+    #[pyo3(signature = (most, /))]
+    fn collect<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Vec<(u64, Bound<'py, PyList>)>> {
+        self.desk.collect(most).into_iter().map(|(number, decoded)| Ok((number, listed(py, decoded)?))).collect()
     }
 }
 

@@ -1,18 +1,22 @@
 //! Transactions decoded and their senders recovered by a thread of our own, while the event loop goes on.
 //!
 //! ```text
-//! submit ──▶ channel ──▶ worker: decode, recover ──▶ finished ──▶ one byte wakes the loop ──▶ collect
+//! submit ──▶ held ──start──▶ channel ──▶ worker: decode, recover ──▶ finished ──▶ one byte wakes the loop ──▶ collect
 //! ```
 //!
 //! Handing a recovery to a Python thread and back costs the loop as much as the recovery itself. Here a submission is a
-//! push, and one wake-up collects everything that is ready by then; nobody waits for the last of a batch. One worker
-//! keeps the order of arrival; what arrives as a long list is spread over all cores inside it.
+//! push, and one wake-up collects everything that is ready by then. One worker keeps the order of arrival; what arrives
+//! as a long list is spread over all cores inside it.
+//!
+//! Eight signers take less than twice as long as one, so those that come together go together: a submission is held until
+//! there are as many as the processor recovers at once, or until the submitter has seen all that has come by now and says
+//! so (`start`). Nobody waits for somebody who is not there yet.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use alloy_primitives::Bytes;
@@ -59,9 +63,25 @@ struct Job {
     raws: Vec<Bytes>,
 }
 
+impl Job {
+    /// How many transactions it takes as long as. Blobs take their time, and nobody's company.
+    fn weight(&self) -> usize {
+        let has_blobs = self.raws.iter().any(|raw| raw.first() == Some(&BLOB_TYPE));
+        if has_blobs { self.raws.len() + recovered_at_once() } else { self.raws.len() }
+    }
+}
+
+/// Submissions that the worker gets in one go, and how many transactions they take as long as.
+#[derive(Default)]
+struct Round {
+    jobs: Vec<Job>,
+    weight: usize,
+}
+
 /// The desk in front of the worker.
 pub struct Decoder {
-    jobs: Sender<Job>,
+    rounds: Sender<Round>,
+    held: Mutex<Round>,
     shared: Arc<Shared>,
     bell: UnixStream,
 }
@@ -75,11 +95,11 @@ impl Decoder {
         let (bell, ringer) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
         ringer.set_nonblocking(true)?;
-        let (jobs, waiting) = channel();
+        let (rounds, waiting) = channel();
         let shared = Arc::new(Shared { finished: Mutex::default() });
         let seen = shared.clone();
         thread::Builder::new().name("decode".into()).spawn(move || work(&waiting, &seen, &ringer))?;
-        Ok(Decoder { jobs, shared, bell })
+        Ok(Decoder { rounds, held: Mutex::default(), shared, bell })
     }
 
     /// Readable when something is finished.
@@ -87,34 +107,82 @@ impl Decoder {
         self.bell.as_raw_fd()
     }
 
-    pub fn submit(&self, number: u64, raws: Vec<Bytes>) {
-        // the worker ends with this desk and not before
-        let _ = self.jobs.send(Job { number, raws });
+    /// Whether it is held: then the worker begins with it when there are enough, or with `start`.
+    pub fn submit(&self, number: u64, raws: Vec<Bytes>) -> bool {
+        let job = Job { number, raws };
+        let weight = job.weight();
+        let mut held = self.held();
+        if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
+            self.hand_over(&mut held); // not together with much that came later
+        }
+        held.weight += weight;
+        held.jobs.push(job);
+        if held.weight < recovered_at_once() {
+            return true;
+        }
+        self.hand_over(&mut held);
+        false
     }
 
-    /// Everything that is finished, in the order of submission.
-    pub fn collect(&self) -> Vec<Finished> {
-        // first the bell, then the list: what is finished in between rings again
+    /// Nothing more comes for now: the worker begins with what is held.
+    pub fn start(&self) {
+        let mut held = self.held();
+        if !held.jobs.is_empty() {
+            self.hand_over(&mut held);
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Round> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hand_over(&self, held: &mut Round) {
+        // the worker ends with this desk and not before
+        let _ = self.rounds.send(std::mem::take(held));
+    }
+
+    /// What is finished, in the order of submission, and `most` of it: the bell goes on ringing for the rest.
+    pub fn collect(&self, most: usize) -> Vec<Finished> {
+        let mut finished = self.shared.lock();
+        if finished.len() > most {
+            return finished.drain(..most).collect();
+        }
+        // before the list is let go of: what is finished from then on rings again
         let mut rung = [0; 64];
         while matches!((&self.bell).read(&mut rung), Ok(count) if count == rung.len()) {}
-        std::mem::take(&mut *self.shared.lock())
+        std::mem::take(&mut *finished)
     }
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Finished>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Finished>> {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn work(waiting: &Receiver<Job>, shared: &Shared, mut ringer: &UnixStream) {
+fn work(waiting: &Receiver<Round>, shared: &Shared, mut ringer: &UnixStream) {
     note_heap();
-    while let Ok(job) = waiting.recv() {
-        let decoded = decode_all(&job.raws);
+    let mut next = None;
+    while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| waiting.recv().ok()) {
+        // what waits goes along as far as it is recovered at once: the first waits up to twice as long as alone, the
+        // last a fraction
+        while weight < recovered_at_once()
+            && let Ok(round) = waiting.try_recv()
+        {
+            weight += round.weight;
+            if weight > recovered_at_once() {
+                next = Some(round);
+            } else {
+                jobs.extend(round.jobs);
+            }
+        }
+        let raws: Vec<&Bytes> = jobs.iter().flat_map(|job| &job.raws).collect();
+        let mut decoded = decode_all(&raws).into_iter();
         let is_first = {
             let mut finished = shared.lock();
-            finished.push((job.number, decoded));
-            finished.len() == 1
+            let is_first = finished.is_empty();
+            finished.extend(jobs.iter().map(|job| (job.number, decoded.by_ref().take(job.raws.len()).collect())));
+            is_first
         };
         // one ring for all that waits; a bell that is full has been heard of
         if is_first {
@@ -135,16 +203,36 @@ mod tests {
         for number in 0..20 {
             decoder.submit(number, vec![Bytes::from_static(b"nonsense"); 1 + number as usize]);
         }
+        decoder.start();
         let mut seen = Vec::new();
         let start = Instant::now();
         while seen.len() < 20 {
             assert!(start.elapsed() < Duration::from_secs(60), "the worker answers");
-            seen.extend(decoder.collect());
+            let some = decoder.collect(3);
+            assert!(some.len() <= 3);
+            seen.extend(some);
         }
         for (index, (number, decoded)) in seen.iter().enumerate() {
             assert_eq!(*number, index as u64);
             assert_eq!(decoded.len(), 1 + index);
             assert!(decoded.iter().all(std::result::Result::is_err));
         }
+    }
+
+    #[test]
+    fn those_that_come_together_wait_for_each_other_and_no_longer_than_until_somebody_says_so() {
+        let decoder = Decoder::new().expect("a pair of sockets");
+        let held: Vec<bool> = (0..20).map(|number| decoder.submit(number, vec![Bytes::from_static(b"x")])).collect();
+        let at_once = recovered_at_once();
+        assert_eq!(held, (1..=20).map(|count| count % at_once != 0).collect::<Vec<_>>());
+        decoder.start();
+        decoder.start();
+        let start = Instant::now();
+        let mut seen = Vec::new();
+        while seen.len() < 20 {
+            assert!(start.elapsed() < Duration::from_secs(60), "the worker answers");
+            seen.extend(decoder.collect(32).into_iter().map(|(number, _)| number));
+        }
+        assert_eq!(seen, (0..20).collect::<Vec<_>>());
     }
 }
