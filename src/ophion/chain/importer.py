@@ -119,14 +119,26 @@ class Importer:
         )
 
     async def _in_write_lane(self, job: Callable[[], T], publish: Callable[[T], None]) -> T:
-        """Run a job that commits, and tell the chain what came of it, also when nobody waits any more."""
-        working = self._lanes.write.submit(job)
+        """Run a job that commits, and tell the chain what came of it, also when nobody waits any more.
+
+        Others wait from the end of the commit until those who listen to the chain have heard of it.
+        """
+        haste = self._lanes.haste
+
+        def work() -> T:
+            done = job()
+            haste.begin()
+            return done
+
+        working = self._lanes.write.submit(work)
+        haste.end()
         try:
             done = await asyncio.shield(working)
         except asyncio.CancelledError:
             working.add_done_callback(lambda finished: _publish_abandoned(finished, publish))
             raise
         publish(done)
+        haste.end()
         return done
 
     def _publish(self, change: HeadChange | None, bodies: dict[Hash32, Body]) -> None:

@@ -44,6 +44,7 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.memory import Trimming
 from ophion.runtime.open_files import allow_open_files
 from ophion.runtime.supervisor import Service
+from ophion.runtime.turns import Turns
 from ophion.version import client_version
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ def build_interface(
         """Where JSON-RPC asks for a token, GraphQL asks for the same: it would be a side door otherwise."""
         return door_of(config.http_auth)
 
-    commons = Commons(Budget(limits.max_held_bytes), lane=lanes.pack)
+    commons = Commons(Budget(limits.max_held_bytes), Turns(haste=lanes.haste), lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     services: list[Service] = [subscriptions, Trimming(), Warming(listening)]
     if private_subscriptions is not None:

@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 _SWEEP_INTERVAL_S = 60.0
 _SYNC_INTERVAL_S = 1.0
 _DEFAULT_PRICE_BUMP = 10
+_LET_GO = 64
+"""Mined transactions that are let go of with each batch that comes in: thousands at once hold the loop for long."""
 
 
 class TxPool:
@@ -82,6 +84,8 @@ class TxPool:
         self._accounts: dict[Address, Account] = {}
         self._gate = Gate.at(head, floor, config.fee_cap, config.needs_chain_id)
         self._sequence = 0
+        self._mined: list[PooledTransaction] = []
+        """What has left with the last blocks, and is let go of little by little."""
         self._intake = Intake(lanes.decoding, self._admit_all)
 
     # --- admission ------------------------------------------------------------------------------
@@ -99,16 +103,20 @@ class TxPool:
         return self._intake.submit_decoded(transaction, origin is Origin.LOCAL)
 
     def _admit_all(self, arrivals: list[Arrival[list[Admission]]], transactions: Decoded) -> None:
-        decoded, now = iter(transactions), self._clock.now()
+        decoded, now, admit = iter(transactions), self._clock.now(), self._admit
         entered: list[PooledTransaction] = []
         outcomes: list[tuple[Arrival[list[Admission]], list[Admission], PooledTransaction | None]] = []
         for arrival in arrivals:
-            before = len(entered)
-            answer = [self._admit(next(decoded), raw, arrival.is_local, now, entered) for raw in arrival.raws]
+            before, answer = len(entered), []
+            for raw in arrival.raws:
+                answer.append(admit(next(decoded), raw, arrival.is_local, now, entered))
             outcomes.append((arrival, answer, entered[-1] if len(entered) > before else None))
         self._enter(entered, now)
+        if self._mined:
+            del self._mined[-_LET_GO:]
+        hold_answer = self.hold_answer
         for arrival, answer, last in outcomes:
-            hold = None if last is None or self.hold_answer is None else self.hold_answer(last)
+            hold = None if last is None or hold_answer is None else hold_answer(last)
             if hold is None:
                 arrival.waiter.answer(answer)
             else:
@@ -310,7 +318,7 @@ class TxPool:
         for block in added:
             if block.body.transaction_count:
                 hashes, its_senders = block.body.parties()
-                self._queue.take_mined(hashes)
+                self._mined.extend(self._queue.take_mined(hashes))
                 senders.update(its_senders)
         if isinstance(event, Reorged):
             for block in event.removed:
@@ -397,6 +405,9 @@ class TxPool:
         try:
             while True:
                 await asyncio.sleep(_SYNC_INTERVAL_S)
+                while self._mined:
+                    del self._mined[-_LET_GO:]
+                    await asyncio.sleep(0)
                 sync = None if self._journal is None else self._journal.sync_job()
                 if sync is not None:
                     await self._lanes.read.run(sync)

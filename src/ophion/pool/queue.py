@@ -13,8 +13,10 @@ found, because taking one from the middle would strand all that follow it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import repeat
 
 from msgspec import Struct, field
 
@@ -157,17 +159,31 @@ class Queue:
         if not queue.by_nonce:
             del self.senders[item.sender]
 
-    def take_mined(self, hashes: Sequence[Hash32]) -> None:
-        """Take out what stands in a block; whoever calls this moves the senders to their nonces afterwards."""
-        by_hash, senders = self.by_hash, self.senders
-        for hash in hashes:
-            item = by_hash.pop(hash, None)
-            if item is not None:
-                queue = senders[item.sender]
-                del queue.by_nonce[item.nonce]
-                queue.bytes -= item.size
-                self.bytes -= item.size
-                self.local_count -= item.is_local
+    def take_mined(self, hashes: Sequence[Hash32]) -> list[PooledTransaction]:
+        """Take out what stands in a block; whoever calls this moves the senders to their nonces afterwards.
+
+        The items are the caller's, who lets go of them when there is time: that takes as long as all of this.
+        """
+        by_hash = self.by_hash
+        mined = [item for item in map(by_hash.pop, hashes, repeat(None)) if item is not None]
+        self.bytes -= sum([item.size for item in mined])
+        self.local_count -= sum([item.is_local for item in mined])
+        # who has most of its transactions mined keeps the others; of anybody else single ones are taken
+        rich: set[Address] = set()
+        for sender, count in Counter([item.sender for item in mined]).items():
+            queue = self.senders[sender]
+            if 2 * count < len(queue.by_nonce):
+                rich.add(sender)
+                continue
+            queue.by_nonce = {nonce: item for nonce, item in queue.by_nonce.items() if item.hash in by_hash}
+            queue.bytes = sum([item.size for item in queue.by_nonce.values()])
+        if rich:
+            for item in mined:
+                if item.sender in rich:
+                    queue = self.senders[item.sender]
+                    del queue.by_nonce[item.nonce]
+                    queue.bytes -= item.size
+        return mined
 
     def move(self, sender: Address, account_nonce: int) -> list[PooledTransaction]:
         """The account's nonce is this now: the transactions that are too old with it, which are taken out."""

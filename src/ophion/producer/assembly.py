@@ -108,7 +108,7 @@ class Assembler:
             self._builder,
             self.pool,
             self._permissions,
-            self._lanes.build,
+            self._lanes,
             self.clock,
             self._unfinished,
         )

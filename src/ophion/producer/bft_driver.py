@@ -132,6 +132,7 @@ class BftDriver:
         self._timers = BftTimers(self._clock, self._post)
         self._tasks: asyncio.TaskGroup | None = None
         self._kept = KeptBlocks()
+        self._haste = lanes.haste
         self._promises = Promises(self._chain.store, lanes)
         self._problem: str | None = None
         self._was_validator: bool | None = None
@@ -270,8 +271,11 @@ class BftDriver:
         if isinstance(event, Connected):
             # a height may outlast a restart of everybody, and each round has one proposal
             self._scribe.hides_round = hides_round(self._gossip.clients())
-        for effect in self._machine.handle(event, self._clock.now()):
+        effects = self._machine.handle(event, self._clock.now())
+        for effect in effects:
             await self._carry_out(effect)
+        if isinstance(event, ProposalBuilt) and not any(isinstance(effect, ImportBlock) for effect in effects):
+            self._haste.end()  # others decide what becomes of it
         if isinstance(item, HashedHeader) and item.hash == self._chain.head.hash:
             committee = self._machine.committee
             if committee is not None and committee.proposer(0) == self._signer.address:
@@ -348,6 +352,7 @@ class BftDriver:
         elif isinstance(effect, Relay):
             self._gossip.relay(effect.message, effect.exclude)
         elif isinstance(effect, BuildProposal):
+            self._haste.begin()
             self._begin(self._build(effect))
         elif isinstance(effect, CheckProposal):
             self._begin(self._check(effect))
@@ -363,6 +368,7 @@ class BftDriver:
     # --- blocks ---------------------------------------------------------------------------------
 
     async def _build(self, order: BuildProposal) -> None:
+        self._haste.end()
         chain = self._chain
         parent = chain.header(order.parent)
         assert parent is not None, "the machine builds on a head it was told of"

@@ -40,7 +40,7 @@ from ophion.pool.queue import PooledTransaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lane
+from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +54,10 @@ _SETTLED: Final = 1024
 """After so many transactions the state is hashed. More often, and what many of them touch is hashed over and over."""
 _CLOSING_S: Final = 0.1
 """So shortly before the block is due the state is hashed however little has come: then little is left to hash."""
-_CLOSED_S: Final = 0.03
-"""Nothing is begun from here on, so that the end waits for nothing; what comes now is run at the end."""
+_LAST_LOOK_S: Final = 0.02
+"""The last look before the block is due: what comes later is run at the end, and is little."""
+_CLOSED_S: Final = 0.008
+"""Nothing is begun from here on, so that the end waits for nothing."""
 _LAST_S: Final = 0.05
 """Time for what has arrived last, when the block is due; the rest waits for the next block."""
 _MOST_BEGINNINGS: Final = 3
@@ -119,7 +121,7 @@ class GrowingBlock:
         builder: Builder,
         pool: TxPool,
         permissions: Permissions,
-        lane: Lane,
+        lanes: Lanes,
         clock: Clock,
         first: PooledTransaction | None = None,
     ) -> None:
@@ -131,7 +133,8 @@ class GrowingBlock:
         self._builder = builder
         self._pool = pool
         self._permissions = permissions
-        self._lane = lane
+        self._lane = lanes.build
+        self._haste = lanes.haste
         self._clock = clock
         self._first = first
         self._base_fee = plan.draft.base_fee_per_gas or 0
@@ -198,7 +201,9 @@ class GrowingBlock:
 
     def _schedule(self) -> None:
         if self._timer is None and self._job is None and not self.is_closed:
-            self._timer = asyncio.get_running_loop().call_later(_PACE_S, self._feed)
+            left_s = self.plan.due - _LAST_LOOK_S - self._clock.monotonic()
+            pace_s = min(_PACE_S, left_s) if left_s > 0 else _PACE_S
+            self._timer = asyncio.get_running_loop().call_later(pace_s, self._feed)
 
     # --- growing --------------------------------------------------------------------------------
 
@@ -307,13 +312,12 @@ class GrowingBlock:
         offered, taken = step.offered, step.taken
         self._running = set()
         self._refused.update(step.refused)
-        for position in taken.included:
-            item = offered[position]
-            self._in[item.hash] = item
-            self._room -= item.size
-            tip = item.tip(self._base_fee)
-            if self._lowest is None or tip < self._lowest:
-                self._lowest = tip
+        included, base_fee = [offered[position] for position in taken.included], self._base_fee
+        if included:
+            self._in.update([(item.hash, item) for item in included])
+            self._room -= sum([item.size for item in included])
+            lowest = min([item.tip(base_fee) for item in included])
+            self._lowest = lowest if self._lowest is None else min(lowest, self._lowest)
         for position, reason in taken.skipped:
             self._skipped[offered[position].hash] = reason
         for position in taken.early:
@@ -385,7 +389,9 @@ class GrowingBlock:
         if batch:
             # the end hashes all there is
             self._note(self._run(batch, _LAST_S, sys.maxsize), False)
-        return None if self._is_contested else self._block.complete(draft)
+        built = None if self._is_contested else self._block.complete(draft)
+        self._haste.begin()
+        return built
 
 
 def _is_same(draft: Header, planned: Header) -> bool:

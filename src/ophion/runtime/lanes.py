@@ -18,7 +18,8 @@ will see the end of. A deadline given with a job covers the time in the queue to
 by it and takes its own. A job of `read` or `trace` that is cancelled while it runs (its client went away) ends soon
 after: the extension looks for that where it looks at its deadline.
 
-Beside them stands `decoding` (decoding.py): a thread of the extension that decodes transactions and recovers senders.
+Beside them stand `decoding` (decoding.py), a thread of the extension that decodes transactions and recovers senders,
+and `haste` (haste.py), which says when the loop has a block to think of first.
 
 `InlineLanes` runs everything at once in the calling thread: the same interface for tests without threads.
 """
@@ -36,6 +37,7 @@ from ophion.errors import OphionError
 from ophion.native.cancellation import Cancellation
 from ophion.native.memory import note_heap
 from ophion.runtime.decoding import Decoding, InlineDecoding, ThreadDecoding
+from ophion.runtime.haste import Haste
 
 T = TypeVar("T")
 
@@ -157,6 +159,8 @@ class Lanes(Protocol):
     @property
     def decoding(self) -> Decoding: ...
     @property
+    def haste(self) -> Haste: ...
+    @property
     def read(self) -> Lane: ...
     @property
     def trace(self) -> Lane: ...
@@ -184,7 +188,8 @@ class ThreadLanes:
         cores = os.cpu_count() or 2
         self.write = ThreadLane("write", 1, None)
         self.build = ThreadLane("build", 1, None)
-        self.decoding = ThreadDecoding()
+        self.haste = Haste()
+        self.decoding = ThreadDecoding(self.haste)
         self.read = ThreadLane("read", read_threads or max(2, cores), read_limit, is_abortable=True)
         self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit, is_abortable=True)
         self.peers = ThreadLane("peers", 2, None)
@@ -208,6 +213,7 @@ class InlineLanes:
     def __init__(self) -> None:
         self.write = InlineLane("write")
         self.build = InlineLane("build")
+        self.haste = Haste()
         self.decoding = InlineDecoding()
         self.read = InlineLane("read")
         self.trace = InlineLane("trace")

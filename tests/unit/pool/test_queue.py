@@ -229,3 +229,18 @@ def test_nothing_is_built_where_the_next_nonce_has_gone() -> None:
     assert list(queue.best(0)) == []
     queue.put(pooled(A, 0), 0)
     assert [item.nonce for item in queue.best(0)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("mined", [[0], [0, 1], [0, 1, 2, 3], [1, 2], [3]])
+def test_what_is_mined_is_handed_out_and_counted_off(mined: list[int]) -> None:
+    items = [pooled(A, nonce) for nonce in range(4)]
+    queue = Queue(100)
+    for item in [*items, pooled(B, 0)]:
+        queue.put(item, 0)
+    taken = [items[nonce] for nonce in mined]
+    assert queue.take_mined([item.hash for item in taken]) == taken
+    left = [item for item in items if item not in taken]
+    assert list(queue.senders[A].by_nonce.values()) == left
+    assert queue.senders[A].bytes == sum(item.size for item in left)
+    assert queue.bytes == sum(item.size for item in queue.by_hash.values())
+    assert queue.local_count == sum(item.is_local for item in queue.by_hash.values())

@@ -176,8 +176,7 @@ class MessageCodec(ABC):
             block,
             self.no_round_changes if why is None else why.round_changes,
             () if why is None else why.prepares,
-            keccak256(raw.data),
-            raw,
+            raw=raw,
         )
 
     def write_round_change(

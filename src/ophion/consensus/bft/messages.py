@@ -18,6 +18,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from ophion.errors import OphionError
+from ophion.native.crypto import keccak256
 from ophion.primitives.types import Address, Hash32, Signature
 
 
@@ -169,8 +170,14 @@ class Proposal(_Signed):
     """None when the message carries no certificate at all, as IBFT 2.0 wants it in round 0."""
     prepares: tuple[Prepare, ...] = ()
     """QBFT: the prepares behind the highest claim among the round changes."""
-    fingerprint: bytes = field(default=b"", repr=False)
+    known_as: bytes = field(default=b"", repr=False, compare=False)
+    """Its fingerprint, where that has been worked out."""
     raw: RawMessage = field(default=NOT_ENCODED, repr=False)
+
+    @property
+    def fingerprint(self) -> bytes:
+        """H(message data). Nobody asks for that of a proposal of our own, and a large block takes milliseconds."""
+        return self.known_as or keccak256(self.raw.data)
 
 
 BftMessage: TypeAlias = "Proposal | Prepare | Commit | RoundChange"

@@ -333,7 +333,7 @@ def test_i_13_later_proposals_need_a_certificate_of_a_quorum_that_names_the_prep
         ),
     ]
     for number, proposal in enumerate(refused):
-        stage.hear(replace(proposal, fingerprint=bytes((number,))))
+        stage.hear(replace(proposal, known_as=bytes((number,))))
         assert not stage.done(CheckProposal), number
     stage.hear(good)
     assert len(stage.done(CheckProposal)) == 1
@@ -350,7 +350,7 @@ def test_ibft2_refuses_a_certificate_in_round_0_and_a_block_of_another_round() -
             replace(proposal, signed=replace(proposal.signed, digest=bytes(32))),
         )
     ):
-        stage.hear(replace(bad, fingerprint=bytes((number,))))
+        stage.hear(replace(bad, known_as=bytes((number,))))
         assert not stage.done(CheckProposal)
 
 
