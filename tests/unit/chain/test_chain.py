@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from ophion.chain.chain import Chain
-from ophion.chain.events import ChainEvent, Extended, Reorged
+from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged
 from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.registry import engine_for
 from ophion.errors import GenesisError
 from ophion.native.store import open_store
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.chain.workshop import workshop
 
 
@@ -90,6 +91,43 @@ def test_growth_and_reorganisation_are_published_after_the_commit(tmp_path: Path
     assert [block.header for block in reorged.removed] == [old[1].header, old[0].header]
     assert [block.header for block in reorged.added] == [block.header for block in new]
     assert reorged.removed[0].body.transactions[0].hash == old[1].body.transactions[0].hash
+
+
+def test_addresses_and_transactions_are_known_on_whatever_branch(tmp_path: Path) -> None:
+    def payment(nonce: int, to: bytes) -> bytes:
+        return legacy_transaction(DEV_KEYS[1], nonce, to=to, value=1, chain_id=2018)
+
+    with workshop(tmp_path) as shop:
+        chain = shop.chain
+        receivers = {name: [bytes([name, number]) * 10 for number in range(3)] for name in (1, 2)}
+
+        def names(block: ChainBlock) -> set[bytes | None]:
+            rows, _ = chain.store.state(block.header.header.state_root).accounts(bytes(32), 1_000)
+            return {address for _, address, *_ in rows}
+
+        branches: dict[int, list[ChainBlock]] = {}
+        for name in (1, 2):
+            branch = branches[name] = []
+            for number in range(name + 1):
+                parent = branch[-1].header if branch else chain.genesis
+                branch.append(shop.block(parent, [payment(number, receivers[name][number])], extra=bytes([name])))
+        for block in (*branches[1], *branches[2]):
+            shop.put(block)
+        again = shop.block(branches[1][-1].header, [payment(2, receivers[1][2])], extra=b"1")
+        last = shop.block(again.header, [payment(3, b"\x03" * 20)], extra=b"1")
+        assert chain.head == branches[2][-1].header
+        for block in (again, last):
+            shop.put(block)
+        assert chain.head == last.header
+        branches[1].append(again)
+        for name, branch in branches.items():
+            for number, block in enumerate(branch):
+                found = names(block)
+                assert None not in found
+                assert {*receivers[name][: number + 1]} <= found
+                hash = block.body.transactions[0].hash
+                assert (chain.store.transaction_position(hash) is not None) == (name == 1)
+        assert chain.store.check(10) == []
 
 
 def test_empty_accounts_of_a_genesis_file_exist(tmp_path: Path) -> None:

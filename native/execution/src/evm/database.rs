@@ -7,7 +7,7 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::{Layer, LayerAccount, Layers, View};
-use ophion_storage::store::FlatChanges;
+use ophion_storage::store::{AccountChange, FlatChanges};
 use ophion_storage::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie};
 use revm::database_interface::{Database, DatabaseCommit};
 use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
@@ -311,13 +311,10 @@ impl ExecDb {
                     })
                 }
             };
-            if account.is_some() && !entry.existed {
-                preimages.push((entry.hash, address.to_vec()));
-            }
             if (entry.wiped || account.is_none()) && entry.existed {
                 flat.wiped.push(entry.hash);
             }
-            flat.accounts.insert(entry.hash, account);
+            flat.accounts.insert(entry.hash, AccountChange { address: Some(*address), account });
             accounts.insert(*address, LayerAccount { account, wiped: entry.wiped, storage });
         }
         preimages.sort_unstable();

@@ -15,7 +15,7 @@ use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
-use crate::store::{Database, Snapshot, decode_header, storage_key};
+use crate::store::{Database, Snapshot, address_of, decode_header, storage_key};
 use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
 
 /// What one uncommitted block changed, by plain keys.
@@ -230,10 +230,11 @@ impl View {
 
     /// What was hashed to give this key, when that is known.
     pub fn preimage(&self, hash: &B256) -> Result<Option<Vec<u8>>> {
-        match &self.snapshot {
-            Some(snapshot) => Ok(snapshot.tables().preimages.get(snapshot.txn(), hash.as_slice())?.map(<[u8]>::to_vec)),
-            None => Ok(None),
+        let Some(snapshot) = &self.snapshot else { return Ok(None) };
+        if let Some(address) = address_of(snapshot.tables(), snapshot.txn(), hash)? {
+            return Ok(Some(address.to_vec()));
         }
+        Ok(snapshot.tables().preimages.get(snapshot.txn(), hash.as_slice())?.map(<[u8]>::to_vec))
     }
 
     /// Up to `limit` accounts from a hashed key on, and the key after them.

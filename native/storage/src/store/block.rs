@@ -18,6 +18,7 @@ pub struct Effects {
     pub blob_price: u128,
     pub trie: Trie<Account>,
     pub flat: FlatChanges,
+    /// Slots by their hashes; addresses are part of the changes.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
 }

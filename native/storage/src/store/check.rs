@@ -231,10 +231,14 @@ fn check_account(
 ) -> Result<()> {
     let tables = snapshot.tables();
     let flat = tables.accounts.get(snapshot.txn(), hash.as_slice())?;
-    let same =
-        flat.is_some_and(|bytes| FlatAccount::restore(bytes).is_ok_and(|flat| flat == FlatAccount::from(account)));
-    if !same {
-        findings.add(format!("account {hash}: the flat table differs from the state"));
+    let flat = flat.and_then(|bytes| FlatAccount::restore_whole(bytes).ok());
+    match flat {
+        Some((flat, address)) if flat == FlatAccount::from(account) => {
+            if address.is_some_and(|address| keccak256(address) != hash) {
+                findings.add(format!("account {hash}: the address stored with it is wrong"));
+            }
+        }
+        _ => findings.add(format!("account {hash}: the flat table differs from the state")),
     }
     if account.code_hash != KECCAK256_EMPTY {
         match tables.code.get(snapshot.txn(), account.code_hash.as_slice())? {

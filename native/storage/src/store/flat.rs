@@ -1,18 +1,29 @@
 //! The flat tables: accounts and storage of the head's state, one keyed lookup each.
+//!
+//! An account lies there with its address, which the trie knows by its hash alone. When it leaves the head's state, the
+//! address goes to the table of preimages, for states that still have it.
 
 use alloy_primitives::map::{B256Map, HashMap};
-use alloy_primitives::{B256, U256};
-use heed::RwTxn;
+use alloy_primitives::{Address, B256, U256};
+use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::Result;
 
 use super::records::Nodes;
 use super::tables::Tables;
 use crate::trie::{Account, FlatAccount, Slot, Trie};
 
+/// What becomes of an account.
+#[derive(Clone, Copy)]
+pub struct AccountChange {
+    /// None where it is known by its hash alone.
+    pub address: Option<Address>,
+    pub account: Option<FlatAccount>,
+}
+
 /// Changes of one block to the flat tables, by hashed keys.
 #[derive(Default)]
 pub struct FlatChanges {
-    pub accounts: B256Map<Option<FlatAccount>>,
+    pub accounts: B256Map<AccountChange>,
     /// Accounts whose whole storage went away before `storage` applies.
     pub wiped: Vec<B256>,
     pub storage: HashMap<(B256, B256), U256>,
@@ -33,7 +44,8 @@ impl FlatChanges {
         let mut changes = FlatChanges::default();
         for (key, old, new) in before.difference(after, nodes)? {
             let account = B256::from_slice(&key.pack());
-            changes.accounts.insert(account, new.as_ref().map(FlatAccount::from));
+            let change = AccountChange { address: None, account: new.as_ref().map(FlatAccount::from) };
+            changes.accounts.insert(account, change);
             let Some(new) = new else {
                 changes.wiped.push(account);
                 continue;
@@ -49,18 +61,36 @@ impl FlatChanges {
         Ok(changes)
     }
 
+    /// Addresses of accounts that these changes bring, for those who apply them later, if ever.
+    pub fn note_addresses(&self, txn: &mut RwTxn<'_>, tables: &Tables) -> Result<()> {
+        for (hash, change) in &self.accounts {
+            if let AccountChange { address: Some(address), account: Some(_) } = change
+                && address_of(tables, txn, hash)?.is_none()
+            {
+                tables.preimages.put(txn, hash.as_slice(), address.as_slice())?;
+            }
+        }
+        Ok(())
+    }
+
     pub fn write(self, txn: &mut RwTxn<'_>, tables: &Tables) -> Result<()> {
         for account in &self.wiped {
             tables.storage.delete_prefix(txn, account.as_slice())?;
         }
         let mut accounts: Vec<_> = self.accounts.into_iter().collect();
         accounts.sort_unstable_by_key(|(hash, _)| *hash);
-        for (hash, account) in accounts {
-            match account {
-                Some(account) => tables.accounts.put(txn, hash.as_slice(), &account.store())?,
-                None => {
-                    tables.accounts.delete(txn, hash.as_slice())?;
-                }
+        for (hash, AccountChange { address, account }) in accounts {
+            let address = match address {
+                Some(address) => Some(address),
+                None => address_of(tables, txn, &hash)?,
+            };
+            if let Some(account) = account {
+                tables.accounts.put(txn, hash.as_slice(), &account.store(address.as_ref()))?;
+                continue;
+            }
+            tables.accounts.delete(txn, hash.as_slice())?;
+            if let Some(address) = address {
+                tables.preimages.put_new(txn, hash.as_slice(), address.as_slice())?;
             }
         }
         let mut storage: Vec<_> = self.storage.into_iter().collect();
@@ -75,6 +105,17 @@ impl FlatChanges {
         }
         Ok(())
     }
+}
+
+/// Address of the account with this hash, when it is known.
+pub fn address_of(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Address>> {
+    if let Some(row) = tables.accounts.get(txn, hash.as_slice())?
+        && let (_, Some(address)) = FlatAccount::restore_whole(row)?
+    {
+        return Ok(Some(address));
+    }
+    let preimage = tables.preimages.get(txn, hash.as_slice())?;
+    Ok(preimage.filter(|bytes| bytes.len() == Address::len_bytes()).map(Address::from_slice))
 }
 
 pub fn storage_key(account: &B256, slot: &B256) -> [u8; 64] {

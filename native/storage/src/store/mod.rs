@@ -10,6 +10,7 @@
 //! | records.rs   | how they look in their tables                        |
 //! | roots.rs     | which states are kept                                |
 //! | flat.rs      | how do the tables of the head's state follow it      |
+//! | positions.rs | where on the chain does a transaction lie            |
 //! | rows.rs      | which tables belong to other rooms, how they are used |
 //! | log_index.rs | what does the index of logs hold                     |
 //! | private.rs   | what do private transactions leave                   |
@@ -23,6 +24,7 @@ mod database;
 mod flat;
 mod log_index;
 mod opening;
+mod positions;
 mod private;
 mod pruning;
 mod reach;
@@ -35,7 +37,7 @@ mod tables;
 pub use block::{BlockRecord, Effects};
 pub use check::check;
 pub use database::Database;
-pub use flat::{FlatChanges, storage_key};
+pub use flat::{AccountChange, FlatChanges, address_of, storage_key};
 pub use log_index::{fold, folds};
 pub use private::{GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus, PrivateWrites, note_late};
 pub use pruning::Pruning;

@@ -110,7 +110,10 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
             }
             let databases: [_; Tables::NAMES.len()] =
                 databases.try_into().unwrap_or_else(|_| unreachable!("one for each name"));
-            if made != Some(Tables::NAMES.len()) {
+            let layout = databases[Tables::META].get(txn, meta::LAYOUT)?;
+            let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
+            if made != Some(Tables::NAMES.len()) || is_older {
+                // What is there stays as it is; programs that do not know the rows to come shall say so.
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }
@@ -200,7 +203,7 @@ fn table(database: Database<'_, Raw, Raw>) -> Table {
 fn check_layout(env: &Env<WithoutTls>, tables: &Tables) -> Result<()> {
     let txn = env.read_txn()?;
     match tables.meta.get(&txn, meta::LAYOUT)? {
-        Some(version) if version == meta::LAYOUT_VERSION => Ok(()),
+        Some(version) if version == meta::LAYOUT_VERSION || meta::OLDER_LAYOUTS.contains(&version) => Ok(()),
         version => Err(Error::Storage(format!(
             "the database has layout {}, this program knows layout {}: use a newer Ophion or another data path",
             version.and_then(|version| version.first()).copied().unwrap_or(0),
@@ -251,7 +254,7 @@ mod tests {
             for table in tables {
                 let made = opener.create_database::<Raw, Raw>(txn, Some(table))?;
                 if *table == Tables::NAMES[Tables::META] {
-                    made.put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
+                    made.put(txn, meta::LAYOUT, meta::OLDER_LAYOUTS[0])?;
                 }
             }
             Ok(CommitOrAbort::<_, ()>::Commit(()))
@@ -268,7 +271,16 @@ mod tests {
         let refused = open(&path, false, true, true).err().expect("reading alone makes nothing").to_string();
         assert!(refused.contains("start a node on it once"), "{refused}");
         drop(open(&path, true, false, false).expect("the later tables are made"));
-        drop(open(&path, false, true, true).expect("and are there"));
+        let (env, tables, _) = open(&path, false, true, true).expect("and are there");
+        let layout = tables
+            .meta
+            .get(&env.read_txn().expect("a transaction"), meta::LAYOUT)
+            .expect("a table")
+            .map(<[u8]>::to_vec);
+        assert_eq!(layout.as_deref(), Some(meta::LAYOUT_VERSION), "older programs shall refuse it");
+        drop(env);
+        let path = older("whole", &Tables::NAMES);
+        drop(open(&path, false, true, true).expect("an older database can be looked at"));
         let path = older("lost", &first[..Tables::FIRST - 1]);
         let refused = open(&path, true, false, false).err().expect("a lost table is damage").to_string();
         assert!(refused.contains(first[Tables::FIRST - 1]), "{refused}");

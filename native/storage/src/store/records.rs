@@ -1,9 +1,11 @@
 //! Headers, bodies, receipts and trie nodes as their tables hold them.
 
 use alloy_consensus::Header;
+use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, U256};
 use alloy_rlp::Decodable;
 use heed::RoTxn;
+use ophion_primitives::bytes::{Reader, put_varint};
 use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{Table, Tables};
@@ -95,17 +97,111 @@ pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option
 
 /// Senders and hashes of a stored body's transactions, and its RLP.
 pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
-    let damaged = || Error::damaged(format!("the body of block {hash} is too short"));
-    let count = record.get(..4).ok_or_else(damaged)?;
-    let count = u32::from_be_bytes(count.try_into().expect("four bytes")) as usize;
-    let (known, payload) = record[4..].split_at_checked(count * KNOWN_LENGTH).ok_or_else(damaged)?;
-    let one = |entry: &[u8]| Known { sender: Address::from_slice(&entry[..20]), hash: B256::from_slice(&entry[20..]) };
-    Ok((known.chunks_exact(KNOWN_LENGTH).map(one).collect(), payload))
+    let damaged = |_| Error::damaged(format!("the body of block {hash} is too short"));
+    let mut reader = Reader(record);
+    let known = read_known(&mut reader).map_err(damaged)?;
+    Ok((known, reader.rest()))
 }
 
-/// Sender and hash of one transaction in a stored body.
-const KNOWN_LENGTH: usize = 20 + 32;
+/// Set in the count of a record that names each sender once.
+const SENDERS_ONCE: u32 = 1 << 31;
+
+fn read_known(reader: &mut Reader<'_>) -> Result<Vec<Known>> {
+    let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));
+    if count & SENDERS_ONCE == 0 {
+        // As it was written before: sender and hash of each.
+        let known = reader.take(count as usize * (20 + 32))?.chunks_exact(20 + 32);
+        let one =
+            |entry: &[u8]| Known { sender: Address::from_slice(&entry[..20]), hash: B256::from_slice(&entry[20..]) };
+        return Ok(known.map(one).collect());
+    }
+    let hashes = reader.take((count & !SENDERS_ONCE) as usize * 32)?.chunks_exact(32);
+    let senders = reader.varint()? as usize;
+    let senders: Vec<_> = reader.take(senders.saturating_mul(20))?.chunks_exact(20).map(Address::from_slice).collect();
+    let one = |hash: &[u8]| {
+        let at = if senders.len() == 1 { 0 } else { reader.varint()? as usize };
+        let sender = *senders.get(at).ok_or_else(|| Error::damaged("a transaction has no sender"))?;
+        Ok(Known { hash: B256::from_slice(hash), sender })
+    };
+    hashes.map(one).collect()
+}
+
+/// What stands before the RLP of a stored body: count (4), hash (32) of each transaction, number of senders, address (20)
+/// of each of them, and whose each transaction is, unless all are of one.
+pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(known.len() as u32 | SENDERS_ONCE).to_be_bytes());
+    let mut numbers: AddressMap<u64> = AddressMap::default();
+    let (mut senders, mut whose) = (Vec::new(), Vec::with_capacity(known.len()));
+    for one in known {
+        out.extend_from_slice(one.hash.as_slice());
+        let next = numbers.len() as u64;
+        whose.push(*numbers.entry(one.sender).or_insert_with(|| {
+            senders.extend_from_slice(one.sender.as_slice());
+            next
+        }));
+    }
+    put_varint(numbers.len() as u64, out);
+    out.extend_from_slice(&senders);
+    if numbers.len() > 1 {
+        whose.into_iter().for_each(|number| put_varint(number, out));
+    }
+}
+
+/// Hash of one transaction of a stored body; None where it has no such.
+pub fn stored_hash(record: &[u8], index: usize) -> Option<&[u8]> {
+    let count = u32::from_be_bytes(*record.first_chunk()?);
+    if index >= (count & !SENDERS_ONCE) as usize {
+        return None;
+    }
+    let at = if count & SENDERS_ONCE == 0 { 4 + index * (20 + 32) + 20 } else { 4 + index * 32 };
+    record.get(at..at + 32)
+}
 
 pub fn read_receipts(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Vec<ReceiptData>>> {
     tables.receipts.get(txn, hash.as_slice())?.map(receipts::restore).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::keccak256;
+
+    use super::*;
+
+    fn known(count: u64, senders: u64) -> Vec<Known> {
+        let one = |number: u64| Known {
+            hash: keccak256(number.to_be_bytes()),
+            sender: Address::left_padding_from(&(number * number % senders).to_be_bytes()),
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn pairs(known: &[Known]) -> Vec<(B256, Address)> {
+        known.iter().map(|one| (one.hash, one.sender)).collect()
+    }
+
+    #[test]
+    fn both_forms_of_a_body_are_read() {
+        for (count, senders) in [(0, 1), (1, 1), (7, 1), (300, 2), (900, 700)] {
+            let expected = known(count, senders);
+            let (mut new, mut old) = (Vec::new(), (count as u32).to_be_bytes().to_vec());
+            store_known(&expected, &mut new);
+            for one in &expected {
+                old.extend_from_slice(one.sender.as_slice());
+                old.extend_from_slice(one.hash.as_slice());
+            }
+            for mut record in [new, old] {
+                let length = record.len();
+                record.extend_from_slice(b"rlp");
+                let (found, rest) = split_body(&record, &B256::ZERO).unwrap();
+                assert_eq!((pairs(&found), rest), (pairs(&expected), &b"rlp"[..]));
+                for (index, one) in expected.iter().enumerate() {
+                    assert_eq!(stored_hash(&record, index), Some(one.hash.as_slice()));
+                }
+                assert_eq!(stored_hash(&record, expected.len()), None);
+                for cut in 0..length {
+                    assert!(split_body(&record[..cut], &B256::ZERO).is_err());
+                }
+            }
+        }
+    }
 }

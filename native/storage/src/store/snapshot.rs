@@ -7,6 +7,7 @@ use heed::{RoTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::{Database, missing};
+use super::positions;
 use super::records::{HEADER_AT, Nodes, number, read_body, read_header, read_receipts, split_body};
 use super::roots::root_id;
 use super::tables::{Tables, meta};
@@ -77,10 +78,7 @@ impl Snapshot {
 
     /// Number of the block and index in it of a transaction on the canonical chain.
     pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
-        let Some(place) = self.tables().positions.get(&self.txn, transaction.as_slice())? else { return Ok(None) };
-        let damaged = || Error::damaged(format!("the place of transaction {transaction} cannot be read"));
-        let place: [u8; 12] = place.try_into().map_err(|_| damaged())?;
-        Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
+        positions::find(self.tables(), &self.txn, transaction)
     }
 
     /// Hash and sender of each transaction of a block, and the RLP of its body, undecoded.

@@ -4,17 +4,17 @@
 //! |------------|------------------------------|--------------------------------------------------------------|
 //! | meta       | name                         | small named values: head, flat root, next node id, node's own |
 //! | headers    | block hash                   | number (8), total difficulty (32), blob price (16), header   |
-//! | bodies     | block hash                   | count (4), sender (20) and hash (32) of each transaction, RLP |
+//! | bodies     | block hash                   | hash and sender of each transaction, see records.rs, then RLP |
 //! | receipts   | block hash                   | our form of the receipts, see receipts.rs                    |
 //! | canonical  | number                       | block hash                                                   |
-//! | positions  | transaction hash             | number (8), index (4)                                        |
+//! | positions  | first bytes of a transaction's hash | block and index, see positions.rs                     |
 //! | logs       | fold of address or topic (8), number (8) | nothing: which blocks may hold a matching log    |
 //! | nodes      | id                           | trie node, see trie/codec.rs                                 |
 //! | roots      | state root                   | last block with it, id of the root node, see roots.rs        |
 //! | code       | code hash                    | contract code                                                |
-//! | accounts   | keccak(address)              | account of the head's state                                  |
+//! | accounts   | keccak(address)              | account of the head's state, and its address                 |
 //! | storage    | keccak(address), keccak(slot)| storage value of the head's state, without leading zeros     |
-//! | preimages  | keccak(x)                    | x: an address (20) or a slot (32)                            |
+//! | preimages  | keccak(x)                    | x: a slot (32), or an address (20) that is not in accounts   |
 //!
 //! Private state lies in tables of its own, so that what is public never holds anything of it:
 //!
@@ -48,6 +48,15 @@ impl Table {
 
     pub fn put(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.0.put(txn, key, value)?)
+    }
+
+    /// Put a key that is not there yet; false, and nothing is changed, where it is.
+    pub fn put_new(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<bool> {
+        match self.0.put_with_flags(txn, heed::PutFlags::NO_OVERWRITE, key, value) {
+            Ok(()) => Ok(true),
+            Err(heed::Error::Mdb(heed::MdbError::KeyExist)) => Ok(false),
+            Err(cause) => Err(cause.into()),
+        }
     }
 
     /// Put a key that is greater than every other key of the table: fills pages instead of splitting them.
@@ -240,7 +249,10 @@ pub mod meta {
     pub const FOLLOWED: &[u8] = b"private followed";
     /// Layout of this file's tables.
     pub const LAYOUT: &[u8] = b"layout";
-    pub const LAYOUT_VERSION: &[u8] = &[1];
+    pub const LAYOUT_VERSION: &[u8] = &[3];
+    /// Whose rows are read as they are. 1: transactions by their whole hash, bodies with each sender, accounts without address.
+    /// 2: trie nodes are whole.
+    pub const OLDER_LAYOUTS: [&[u8]; 2] = [&[1], &[2]];
     /// How many of the tables were made (1); absent in a database that has the first ones alone.
     pub const TABLES: &[u8] = b"tables";
 

@@ -1,6 +1,6 @@
 //! What the two kinds of tries hold: accounts and storage slots.
 
-use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use alloy_rlp::{Encodable, Header};
 use ophion_primitives::bytes::{Reader, put_bytes, put_varint};
 use ophion_primitives::errors::{Error, Result};
@@ -59,7 +59,8 @@ impl Value for Account {
 
     /// nonce | balance | flags (1 code, 2 storage) | code hash? | root hash? and id (8)?
     fn store(&self, out: &mut Vec<u8>) {
-        store_head(self.nonce, &self.balance, &self.code_hash, self.storage.root.is_some(), out);
+        let flags = if self.storage.root.is_some() { HAS_STORAGE } else { 0 };
+        store_head(self.nonce, &self.balance, &self.code_hash, flags, out);
         if let Some(root) = &self.storage.root {
             let (hash, id) = match root {
                 Child::Stored { hash, id } => (*hash, *id),
@@ -72,8 +73,8 @@ impl Value for Account {
 
     fn restore(bytes: &[u8]) -> Result<Self> {
         let mut reader = Reader(bytes);
-        let (nonce, balance, code_hash, has_storage) = restore_head(&mut reader)?;
-        let root = if has_storage {
+        let (nonce, balance, code_hash, flags) = restore_head(&mut reader)?;
+        let root = if flags & HAS_STORAGE != 0 {
             let hash = B256::from_slice(reader.take(32)?);
             let id = u64::from_be_bytes(reader.take(8)?.try_into().expect("eight bytes"));
             Some(Child::Stored { hash, id })
@@ -95,23 +96,28 @@ impl Value for Account {
     }
 }
 
-fn store_head(nonce: u64, balance: &U256, code_hash: &B256, has_storage: bool, out: &mut Vec<u8>) {
+const HAS_CODE: u8 = 1;
+const HAS_STORAGE: u8 = 2;
+/// In the flat table: the address stands at the end.
+const HAS_ADDRESS: u8 = 4;
+
+fn store_head(nonce: u64, balance: &U256, code_hash: &B256, flags: u8, out: &mut Vec<u8>) {
     let has_code = *code_hash != KECCAK256_EMPTY;
     put_varint(nonce, out);
     put_bytes(&balance.to_be_bytes_trimmed_vec(), out);
-    out.push(u8::from(has_code) | u8::from(has_storage) << 1);
+    out.push(flags | if has_code { HAS_CODE } else { 0 });
     if has_code {
         out.extend_from_slice(code_hash.as_slice());
     }
 }
 
-fn restore_head(reader: &mut Reader<'_>) -> Result<(u64, U256, B256, bool)> {
+fn restore_head(reader: &mut Reader<'_>) -> Result<(u64, U256, B256, u8)> {
     let nonce = reader.varint()?;
     let balance = U256::try_from_be_slice(reader.bytes()?)
         .ok_or_else(|| Error::damaged("the balance of an account is too long"))?;
     let flags = reader.byte()?;
-    let code_hash = if flags & 1 != 0 { B256::from_slice(reader.take(32)?) } else { KECCAK256_EMPTY };
-    Ok((nonce, balance, code_hash, flags & 2 != 0))
+    let code_hash = if flags & HAS_CODE != 0 { B256::from_slice(reader.take(32)?) } else { KECCAK256_EMPTY };
+    Ok((nonce, balance, code_hash, flags))
 }
 
 /// An account as the flat table holds it: the storage root instead of the storage trie.
@@ -124,21 +130,32 @@ pub struct FlatAccount {
 }
 
 impl FlatAccount {
-    pub fn store(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(80);
+    /// With the address, so that whoever knows the hash alone finds it.
+    pub fn store(&self, address: Option<&Address>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(96);
         let has_storage = self.storage_root != EMPTY_ROOT;
-        store_head(self.nonce, &self.balance, &self.code_hash, has_storage, &mut out);
+        let flags = if has_storage { HAS_STORAGE } else { 0 } | if address.is_some() { HAS_ADDRESS } else { 0 };
+        store_head(self.nonce, &self.balance, &self.code_hash, flags, &mut out);
         if has_storage {
             out.extend_from_slice(self.storage_root.as_slice());
+        }
+        if let Some(address) = address {
+            out.extend_from_slice(address.as_slice());
         }
         out
     }
 
     pub fn restore(bytes: &[u8]) -> Result<Self> {
+        Self::restore_whole(bytes).map(|(account, _)| account)
+    }
+
+    /// The account, and its address where it was stored with it.
+    pub fn restore_whole(bytes: &[u8]) -> Result<(Self, Option<Address>)> {
         let mut reader = Reader(bytes);
-        let (nonce, balance, code_hash, has_storage) = restore_head(&mut reader)?;
-        let storage_root = if has_storage { B256::from_slice(reader.take(32)?) } else { EMPTY_ROOT };
-        Ok(FlatAccount { nonce, balance, code_hash, storage_root })
+        let (nonce, balance, code_hash, flags) = restore_head(&mut reader)?;
+        let storage_root = if flags & HAS_STORAGE != 0 { B256::from_slice(reader.take(32)?) } else { EMPTY_ROOT };
+        let address = if flags & HAS_ADDRESS != 0 { Some(Address::from_slice(reader.take(20)?)) } else { None };
+        Ok((FlatAccount { nonce, balance, code_hash, storage_root }, address))
     }
 }
 

@@ -1,0 +1,122 @@
+//! The index of transactions: where on the canonical chain one lies.
+//!
+//! ```text
+//! first bytes (6) of the hash | number of the block (5) and index (3) of each transaction whose hash begins so
+//! hash (32)                   | number (8), index (4)     as it was written before
+//! ```
+//! The whole hash stands in the body of the block, which decides: rows of a third of the length, in the table that
+//! grows with every transaction.
+
+use alloy_primitives::B256;
+use heed::{RoTxn, RwTxn};
+use ophion_primitives::errors::{Error, Result};
+
+use super::records::{number, stored_hash};
+use super::tables::{Table, Tables};
+
+const KEY: usize = 6;
+/// Bits of the index below the number of the block.
+const INDEX_BITS: u32 = 24;
+
+/// Where a transaction lies: number of the block, index in it.
+pub type Place = (u64, u32);
+
+fn packed((block, index): Place) -> [u8; 8] {
+    (block << INDEX_BITS | u64::from(index)).to_be_bytes()
+}
+
+fn places(record: &[u8]) -> impl Iterator<Item = Place> + '_ {
+    let places = record.chunks_exact(8).map(number);
+    places.map(|place| (place >> INDEX_BITS, (place & ((1 << INDEX_BITS) - 1)) as u32))
+}
+
+/// Note where a transaction lies.
+pub fn put(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Place) -> Result<()> {
+    let key = &transaction[..KEY];
+    if table.put_new(txn, key, &packed(place))? {
+        return Ok(());
+    }
+    let mut record = table.get(txn, key)?.unwrap_or_default().to_vec();
+    if !places(&record).any(|known| known == place) {
+        record.extend_from_slice(&packed(place));
+        table.put(txn, key, &record)?;
+    }
+    Ok(())
+}
+
+/// Forget where a transaction lay.
+pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Place) -> Result<()> {
+    let key = &transaction[..KEY];
+    let before = table.get(txn, key)?.unwrap_or_default();
+    let after: Vec<u8> = places(before).filter(|known| *known != place).flat_map(packed).collect();
+    match (after.len() < before.len(), after.is_empty()) {
+        (false, _) => table.delete(txn, transaction.as_slice()).map(drop),
+        (true, true) => table.delete(txn, key).map(drop),
+        (true, false) => table.put(txn, key, &after),
+    }
+}
+
+/// Where a transaction lies.
+pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Option<Place>> {
+    for (block, index) in places(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()) {
+        let Some(hash) = tables.canonical.get(txn, &block.to_be_bytes())? else { continue };
+        let body = tables.bodies.get(txn, hash)?;
+        if body.and_then(|record| stored_hash(record, index as usize)) == Some(transaction.as_slice()) {
+            return Ok(Some((block, index)));
+        }
+    }
+    let Some(place) = tables.positions.get(txn, transaction.as_slice())? else { return Ok(None) };
+    let damaged = || Error::damaged(format!("the place of transaction {transaction} cannot be read"));
+    let place: [u8; 12] = place.try_into().map_err(|_| damaged())?;
+    Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::body::Known;
+    use crate::store::opening;
+    use crate::store::records::store_known;
+
+    /// Hashes that begin alike.
+    fn alike(last: u8) -> B256 {
+        let mut hash = [7; 32];
+        hash[31] = last;
+        hash.into()
+    }
+
+    #[test]
+    fn transactions_whose_hashes_begin_alike_are_told_apart_and_older_rows_are_read() {
+        let path = std::env::temp_dir().join(format!("ophion-positions-{}", std::process::id()));
+        let (env, tables, _) = opening::open(&path, true, false, false).unwrap();
+        let mut txn = env.write_txn().unwrap();
+        let table = tables.positions;
+        let known = |hash| Known { hash, sender: Default::default() };
+        let blocks = [(1u64, vec![alike(1), B256::ZERO, alike(2)]), (1 << 33, vec![alike(3)])];
+        for (block, hashes) in &blocks {
+            let (hash, mut body) = (B256::left_padding_from(&block.to_be_bytes()), Vec::new());
+            store_known(&hashes.iter().copied().map(known).collect::<Vec<_>>(), &mut body);
+            tables.canonical.put(&mut txn, &block.to_be_bytes(), hash.as_slice()).unwrap();
+            tables.bodies.put(&mut txn, hash.as_slice(), &body).unwrap();
+            for (index, hash) in hashes.iter().enumerate() {
+                put(table, &mut txn, hash, (*block, index as u32)).unwrap();
+                put(table, &mut txn, hash, (*block, index as u32)).unwrap();
+            }
+        }
+        let found = |txn: &RoTxn<'_>, last| find(&tables, txn, &alike(last)).unwrap();
+        assert_eq!([1, 2, 3, 4].map(|last| found(&txn, last)), [Some((1, 0)), Some((1, 2)), Some((1 << 33, 0)), None]);
+        delete(table, &mut txn, &alike(1), (1, 0)).unwrap();
+        delete(table, &mut txn, &alike(4), (1, 0)).unwrap();
+        assert_eq!([1, 2, 3].map(|last| found(&txn, last)), [None, Some((1, 2)), Some((1 << 33, 0))]);
+        let old = [9u64.to_be_bytes().as_slice(), &5u32.to_be_bytes()].concat();
+        table.put(&mut txn, alike(4).as_slice(), &old).unwrap();
+        assert_eq!(found(&txn, 4), Some((9, 5)));
+        for (last, place) in [(2, (1, 2)), (3, (1 << 33, 0)), (4, (9, 5))] {
+            delete(table, &mut txn, &alike(last), place).unwrap();
+        }
+        delete(table, &mut txn, &B256::ZERO, (1, 1)).unwrap();
+        assert_eq!(table.usage(&txn).unwrap().0, 0);
+        drop(txn);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}
