@@ -759,6 +759,9 @@ class Store:
     def nodes_written(self) -> int:
         """How many trie nodes have been written since the database was made."""
 
+    def write_changes(self) -> None:
+        """From now on write branches of tries as what has changed in them, where that is shorter."""
+
     def begin_pruning(self, oldest: int, /) -> Pruning:
         """A round that drops the states of all blocks below this number, except that of the genesis."""
 

@@ -25,13 +25,13 @@ from ophion.runtime.topic import WhenFull
 
 log = logging.getLogger(__name__)
 
-_LEAST: Final = 20_000
+_LEAST: Final = 10_000
 """Nodes that must have been written since the last round; some megabytes."""
-_SHARE: Final = 4
+_SHARE: Final = 12
 """Or one for so many that stayed: garbage never grows to more than this share of the state."""
 _STATES_A_STEP: Final = 1_000
 _READ_A_STEP: Final = 1_000
-_SWEPT_A_STEP: Final = 500
+_SWEPT_A_STEP: Final = 1_500
 """Each step takes a millisecond or two, for which a block may have to wait."""
 _REST: Final = 4
 """How many times as long as a step the pause after it is: four fifths of a core, and of the writer, are for others."""
@@ -74,6 +74,7 @@ class PruningRounds:
     def __init__(self, store: Store, keep: int) -> None:
         """States of the head and of `keep` blocks before it stay."""
         self._store = store
+        store.write_changes()
         self.keep = keep
         self.dropped = Dropped()
         self._written_before: int | None = None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ophion.chain import pruning
 from ophion.chain.pruning import PruningRounds, StatePruner
@@ -24,6 +24,23 @@ from ophion.testing.waiting import until
 from tests.unit.native.worlds import ADDRESSES, KEYS, Built, World, signed
 
 COUNTER = b"\xcc" * 20
+
+
+class Make(Struct):
+    """Makes worlds whose databases write branches whole, or as what has changed in them."""
+
+    writes_changes: bool
+
+    def __call__(self, path: Path) -> World:
+        made = World(path)
+        if self.writes_changes:
+            made.store.write_changes()
+        return made
+
+
+@pytest.fixture(params=[False, True], ids=["whole nodes", "changes of nodes"])
+def make(request: pytest.FixtureRequest) -> Make:
+    return Make(request.param)
 
 
 def account(number: int) -> bytes:
@@ -72,13 +89,14 @@ def is_there(store: Store, block: Built) -> bool:
 
 
 @pytest.mark.parametrize("most", [1, 7, 1_000_000])
-def test_old_states_go_and_the_others_stay(tmp_path: Path, most: int) -> None:
-    world = World(tmp_path / "db")
+def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int) -> None:
+    world = make(tmp_path / "db")
     blocks = grown(world, 40)
     world.extend(*blocks)
     before = nodes(world.store)
     assert pruned(world.store, 10, most) == (29, before - nodes(world.store))
-    assert nodes(world.store) < before // 2
+    # with changes, the versions they are based on stay for a while
+    assert nodes(world.store) < (before * 2 // 3 if make.writes_changes else before // 2)
     # the head, ten blocks before it, and the genesis
     assert [is_there(world.store, block) for block in blocks] == [False] * 29 + [True] * 11
     assert is_there(world.store, world.genesis)
@@ -90,14 +108,14 @@ def test_old_states_go_and_the_others_stay(tmp_path: Path, most: int) -> None:
     assert world.store.check(10) == []
 
 
-def test_what_stays_is_packed(tmp_path: Path) -> None:
+def test_what_stays_is_packed(make: Make, tmp_path: Path) -> None:
     """Leaves stay, the larger branches above them go: in full pages an entry takes less room than before."""
 
     def bytes_each() -> float:
         [(entries, size)] = [(entries, size) for name, entries, size in world.store.usage() if name == "nodes"]
         return size / entries
 
-    world = World(tmp_path / "db")
+    world = make(tmp_path / "db")
     parent = world.genesis
     for number in range(200):
         raws = [
@@ -112,23 +130,59 @@ def test_what_stays_is_packed(tmp_path: Path) -> None:
     assert world.store.check(10) == []
 
 
-def test_a_pruned_database_can_be_opened_and_goes_on(tmp_path: Path) -> None:
-    world = World(tmp_path / "db")
+def test_changes_of_nodes_are_shorter_and_say_the_same(tmp_path: Path) -> None:
+    """Every state is complete, and what changes are based on survives every round; later nodes may be whole again."""
+
+    def size(store: Store) -> int:
+        return next(size for name, _, size in store.usage() if name == "nodes")
+
+    def filled(world: World) -> list[Built]:
+        blocks = [world.genesis]
+        for number in range(150):
+            to = keccak256(account(number))[:20]
+            raws = [signed(KEYS[0], number, to, 1), signed(KEYS[1], number, COUNTER)]
+            blocks.append(world.block(blocks[-1], raws))
+            world.extend(blocks[-1])
+        assert all(is_there(world.store, block) for block in blocks)
+        assert world.store.check(10) == []
+        return blocks
+
+    whole, brief = World(tmp_path / "whole"), World(tmp_path / "brief")
+    brief.store.write_changes()
+    blocks = filled(brief)
+    assert [block.hash for block in blocks] == [block.hash for block in filled(whole)]
+    assert size(brief.store) < size(whole.store) * 2 // 3
+    for keep in (100, 60, 30, 7, 1, 0):
+        pruned(brief.store, keep, 50)
+        assert brief.store.check(10) == [], keep
+        assert [is_there(brief.store, block) for block in blocks[1:]] == [False] * (149 - keep) + [True] * (keep + 1)
+    root, last = blocks[-1].execution.state_root, replace(blocks[-1], execution=None)  # type: ignore[arg-type]
+    brief.store.close()
+    del blocks, brief.genesis
+    again = World(tmp_path / "brief")
+    block = again.block(last, [signed(KEYS[0], 150, account(7), 1)], state=again.store.state(root))
+    again.store.commit([block.new_block()], [], [block.hash])
+    pruned(again.store, 0)
+    assert again.store.check(10) == []
+
+
+def test_a_pruned_database_can_be_opened_and_goes_on(make: Make, tmp_path: Path) -> None:
+    world = make(tmp_path / "db")
     blocks = grown(world, 30)
     world.extend(*blocks)
     pruned(world.store, 5)
     root, last = blocks[-1].execution.state_root, replace(blocks[-1], execution=None)  # type: ignore[arg-type]
     world.store.close()
     del blocks, world.genesis
-    again = World(tmp_path / "db")
+    again = make(tmp_path / "db")
     block = again.block(last, [signed(KEYS[0], 30, account(7), 1)], state=again.store.state(root))
     again.store.commit([block.new_block()], [], [block.hash])
     assert again.store.latest().balance(account(7)) == 1
     assert again.store.check(10) == []
 
 
-def test_branches_within_the_history_survive_and_become_the_chain(tmp_path: Path) -> None:
-    world = World(tmp_path / "db")
+def test_branches_within_the_history_survive_and_become_the_chain(make: Make, tmp_path: Path) -> None:
+    world = make(tmp_path / "db")
     trunk = grown(world, 20)
     world.extend(*trunk)
     main = grown(world, 5, trunk[-1])
@@ -153,9 +207,9 @@ def test_branches_within_the_history_survive_and_become_the_chain(tmp_path: Path
     assert world.store.check(10) == []
 
 
-def test_siblings_with_the_same_state_keep_it_for_each_other(tmp_path: Path) -> None:
+def test_siblings_with_the_same_state_keep_it_for_each_other(make: Make, tmp_path: Path) -> None:
     """The same state on two ways is written twice; what is built on either refers to its own nodes."""
-    world = World(tmp_path / "db")
+    world = make(tmp_path / "db")
     trunk = grown(world, 20)
     world.extend(*trunk)
     raws = [signed(KEYS[0], 20, account(1), 1)]
@@ -172,8 +226,8 @@ def test_siblings_with_the_same_state_keep_it_for_each_other(tmp_path: Path) -> 
         assert is_there(world.store, parent)
 
 
-def test_a_state_that_recurs_is_kept_for_its_last_block(tmp_path: Path) -> None:
-    world = World(tmp_path / "db")
+def test_a_state_that_recurs_is_kept_for_its_last_block(make: Make, tmp_path: Path) -> None:
+    world = make(tmp_path / "db")
     blocks = grown(world, 10)
     world.extend(*blocks)
     parent = blocks[-1]
@@ -186,11 +240,11 @@ def test_a_state_that_recurs_is_kept_for_its_last_block(tmp_path: Path) -> None:
     assert world.store.check(10) == []
 
 
-def test_blocks_come_in_between_the_steps_of_a_round(tmp_path: Path) -> None:
+def test_blocks_come_in_between_the_steps_of_a_round(make: Make, tmp_path: Path) -> None:
     """In any order: sealed on the head, on a branch, or executed before the round and written after it."""
     for seed in range(20):
         order = random.Random(seed)
-        world = World(tmp_path / f"db{seed}")
+        world = make(tmp_path / f"db{seed}")
         blocks = grown(world, 25)
         world.extend(*blocks)
         waiting = grown(world, 2, blocks[-1], salt=b"waiting")
@@ -209,9 +263,9 @@ def test_blocks_come_in_between_the_steps_of_a_round(tmp_path: Path) -> None:
         assert all(is_there(world.store, block) for block in (*waiting, head, *blocks[-5:]))
 
 
-def test_a_round_that_is_given_up_anywhere_leaves_a_sound_database(tmp_path: Path) -> None:
+def test_a_round_that_is_given_up_anywhere_leaves_a_sound_database(make: Make, tmp_path: Path) -> None:
     for stop in range(0, 60, 3):
-        world = World(tmp_path / f"db{stop}")
+        world = make(tmp_path / f"db{stop}")
         world.extend(*grown(world, 20))
         round = world.store.begin_pruning(15)
         taken = 0
@@ -227,8 +281,8 @@ def test_a_round_that_is_given_up_anywhere_leaves_a_sound_database(tmp_path: Pat
         store.close()
 
 
-def test_nothing_is_deleted_before_everything_is_marked(tmp_path: Path) -> None:
-    world = World(tmp_path / "db")
+def test_nothing_is_deleted_before_everything_is_marked(make: Make, tmp_path: Path) -> None:
+    world = make(tmp_path / "db")
     world.extend(*grown(world, 20))
     round = world.store.begin_pruning(15)
     with pytest.raises(Exception, match="before everything that stays is marked"):
@@ -239,8 +293,8 @@ def test_nothing_is_deleted_before_everything_is_marked(tmp_path: Path) -> None:
     assert world.store.check(10) == []
 
 
-def test_a_block_on_a_state_that_went_meanwhile_is_refused_and_nothing_breaks(tmp_path: Path) -> None:
-    world = World(tmp_path / "db")
+def test_a_block_on_a_state_that_went_meanwhile_is_refused_and_nothing_breaks(make: Make, tmp_path: Path) -> None:
+    world = make(tmp_path / "db")
     blocks = grown(world, 30)
     world.extend(*blocks)
     late = world.block(blocks[3], [signed(KEYS[0], 4, account(1), 1)], salt=b"late")
@@ -251,8 +305,8 @@ def test_a_block_on_a_state_that_went_meanwhile_is_refused_and_nothing_breaks(tm
     assert world.store.check(10) == []
 
 
-def test_a_state_that_is_being_read_when_it_goes_is_missing_not_damaged(tmp_path: Path) -> None:
-    world = World(tmp_path / "db")
+def test_a_state_that_is_being_read_when_it_goes_is_missing_not_damaged(make: Make, tmp_path: Path) -> None:
+    world = make(tmp_path / "db")
     blocks = grown(world, 30)
     world.extend(*blocks)
     old = world.store.state(blocks[3].execution.state_root)

@@ -317,6 +317,11 @@ impl Store {
         Ok(self.inner()?.snapshot()?.nodes_written()?)
     }
 
+    fn write_changes(&self) -> Answer<()> {
+        self.inner()?.write_changes();
+        Ok(())
+    }
+
     #[pyo3(signature = (oldest, /))]
     fn begin_pruning(&self, py: Python<'_>, oldest: u64) -> Answer<Pruning> {
         let inner = self.inner()?;

@@ -14,13 +14,14 @@ use revm_state::Bytecode;
 use super::block::BlockRecord;
 use super::flat::FlatChanges;
 use super::log_index::folds;
+use super::node_writer::NodeWriter;
 use super::opening;
 use super::positions::{self, Place};
 use super::records::{HEADER_AT, Nodes, decode_header, number, read_body, read_header, read_receipts, store_known};
 use super::roots::{note_root, root_id};
-use super::tables::{RowTables, Table, Tables, meta};
+use super::tables::{RowTables, Tables, meta};
 use crate::chain::receipts;
-use crate::trie::{Account, Child, EMPTY_ROOT, Saver, Trie, save_root};
+use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
 /// Contract codes kept analysed, so that a call does not look for jump destinations again.
 const CODES_KEPT: usize = 2048;
@@ -39,6 +40,8 @@ pub struct Database {
     /// One writer at a time, and the reason why no more may be written.
     writer: Mutex<Option<String>>,
     closed: AtomicBool,
+    /// Whether branches are written as what has changed in them; whoever reads knows both.
+    writes_changes: AtomicBool,
 }
 
 impl Database {
@@ -53,6 +56,7 @@ impl Database {
             touches: Mutex::new(0),
             writer: Mutex::new(None),
             closed: AtomicBool::new(false),
+            writes_changes: AtomicBool::new(false),
         }))
     }
 
@@ -67,6 +71,11 @@ impl Database {
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         *self.live.lock().expect("no panic while locked") = None;
+    }
+
+    /// From now on write branches as what has changed in them.
+    pub fn write_changes(&self) {
+        self.writes_changes.store(true, Ordering::Relaxed);
     }
 
     pub fn sync(&self) -> Result<()> {
@@ -177,17 +186,17 @@ impl Database {
             tables.meta.put(&mut txn, &meta::own(key), value)?;
         }
         let next = tables.meta.get(&txn, meta::NEXT_NODE)?.map_or(1, number);
-        let mut saver = NodeWriter::new(tables.nodes, next);
+        let mut writer = NodeWriter::new(tables.nodes, next);
         for block in blocks {
-            self.write_block(&mut txn, &mut saver, block)?;
+            self.write_block(&mut txn, &mut writer, block)?;
         }
-        saver.flush(&mut txn)?;
+        writer.flush(&mut txn)?;
         let fresh: B256Map<&BlockRecord> = blocks.iter().map(|block| (block.hash, block.as_ref())).collect();
         for hash in removed {
             self.take_off(&mut txn, *hash)?;
         }
         self.put_on(&mut txn, &fresh, added)?;
-        tables.meta.put(&mut txn, meta::NEXT_NODE, &saver.next.to_be_bytes())?;
+        tables.meta.put(&mut txn, meta::NEXT_NODE, &writer.next.to_be_bytes())?;
         let live = match added.last() {
             Some(head) => Some(self.move_flat(&mut txn, &fresh, added, *head)?),
             None => {
@@ -216,11 +225,15 @@ impl Database {
         }
     }
 
-    fn write_block(&self, txn: &mut RwTxn<'_>, saver: &mut NodeWriter, block: &BlockRecord) -> Result<()> {
+    fn write_block(&self, txn: &mut RwTxn<'_>, writer: &mut NodeWriter, block: &BlockRecord) -> Result<()> {
         let tables = &self.tables;
         let effects = &block.effects;
         if let Some(root) = &effects.trie.root {
-            let id = save_root(root, saver)?;
+            let before = match self.writes_changes.load(Ordering::Relaxed) {
+                true => root_id(tables, txn, &effects.parent_root)?,
+                false => None,
+            };
+            let id = save_root(root, before, &mut writer.beside(txn))?;
             note_root(tables, txn, &effects.state_root, id, block.number)?;
         }
         for (hash, code) in &effects.codes {
@@ -361,33 +374,4 @@ fn stopped(cause: &Error) -> String {
 
 fn unknown(hash: B256) -> Error {
     Error::Storage(format!("block {hash} is not in the database"))
-}
-
-/// Appends nodes; they are collected first because saving a trie borrows no transaction.
-pub(super) struct NodeWriter {
-    table: Table,
-    pub(super) next: u64,
-    buffer: Vec<(u64, Vec<u8>)>,
-}
-
-impl Saver for NodeWriter {
-    fn put(&mut self, stored: &[u8]) -> Result<u64> {
-        let id = self.next;
-        self.next += 1;
-        self.buffer.push((id, stored.to_vec()));
-        Ok(id)
-    }
-}
-
-impl NodeWriter {
-    pub(super) fn new(table: Table, next: u64) -> Self {
-        NodeWriter { table, next, buffer: Vec::new() }
-    }
-
-    pub(super) fn flush(&mut self, txn: &mut RwTxn<'_>) -> Result<()> {
-        for (id, stored) in self.buffer.drain(..) {
-            self.table.append(txn, &id.to_be_bytes(), &stored)?;
-        }
-        Ok(())
-    }
 }

@@ -15,6 +15,7 @@
 //! | log_index.rs | what does the index of logs hold                     |
 //! | private.rs   | what do private transactions leave                   |
 //! | reach.rs     | which trie nodes do the kept states need             |
+//! | node_writer.rs | how do trie nodes get their numbers               |
 //! | pruning.rs   | how are old states dropped                           |
 //! | check.rs     | is everything as it should be                        |
 
@@ -23,6 +24,7 @@ mod check;
 mod database;
 mod flat;
 mod log_index;
+mod node_writer;
 mod opening;
 mod positions;
 mod private;

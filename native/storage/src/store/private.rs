@@ -10,7 +10,8 @@ use heed::{RoTxn, RwTxn};
 use ophion_primitives::bytes::{Reader, put_bytes, put_varint};
 use ophion_primitives::errors::{Error, Result};
 
-use super::database::{Database, NodeWriter};
+use super::database::Database;
+use super::node_writer::NodeWriter;
 use super::records::{Nodes, number};
 use super::snapshot::Snapshot;
 use super::tables::{Tables, meta};
@@ -206,9 +207,10 @@ impl Database {
     fn write_private(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
         let tables = &self.tables;
         let next = tables.meta.get(txn, meta::NEXT_PRIVATE_NODE)?.map_or(1, number);
-        let mut saver = NodeWriter::new(tables.private_nodes, next);
+        let mut writer = NodeWriter::new(tables.private_nodes, next);
         for states in &writes.states {
-            let id = states.trie.root.as_ref().map_or(Ok(0), |root| save_root(root, &mut saver))?;
+            let root = states.trie.root.as_ref();
+            let id = root.map_or(Ok(0), |root| save_root(root, None, &mut writer.beside(txn)))?;
             let mut record = Vec::with_capacity(8 + states.roots.len() * 64);
             record.extend_from_slice(&id.to_be_bytes());
             for (marker, root) in &states.roots {
@@ -218,8 +220,8 @@ impl Database {
             let key = group_key(&states.group, states.number, &states.block);
             tables.private_groups.put(txn, &key, &record)?;
         }
-        tables.meta.put(txn, meta::NEXT_PRIVATE_NODE, &saver.next.to_be_bytes())?;
-        saver.flush(txn)?;
+        tables.meta.put(txn, meta::NEXT_PRIVATE_NODE, &writer.next.to_be_bytes())?;
+        writer.flush(txn)?;
         for (hash, code) in &writes.codes {
             tables.private_code.put(txn, hash.as_slice(), code)?;
         }

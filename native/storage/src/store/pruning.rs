@@ -6,8 +6,8 @@
 //! sweep    nodes written before the marking began that were not marked    short write transactions
 //! ```
 //! Whenever the process ends, the database is sound: a listed state is complete, and what is left over is found by the
-//! next round. Blocks may be written meanwhile. They are built on listed states, whose nodes are all marked, and their own
-//! nodes have higher ids than those that are swept. docs/decisions/0110-dropping-old-states.md says why it is done so.
+//! next round. Blocks may be written meanwhile. They are built on listed states, whose nodes are all marked (with the earlier
+//! versions they are changes of), and their own nodes have higher ids than those that are swept. docs/decisions/0110-dropping-old-states.md says why it is done so.
 
 use std::sync::Arc;
 
@@ -20,10 +20,14 @@ use super::reach::Reach;
 use super::records::{decode_header, number};
 use super::roots::RootRecord;
 use super::snapshot::Snapshot;
-use super::tables::meta;
+use super::tables::{Stretch, meta};
 
 /// Greater than every root and every id.
 const END: &[u8] = &[0xff; 33];
+
+/// A stretch of nodes is written anew when that gives back one of so many pages; less waits for a later round. Most of what
+/// goes lies where the oldest kept state was written, and what is older than that would be copied for a handful each time.
+const WORTH: usize = 8;
 
 /// One round of dropping states. Its steps are made in order, each until it has nothing more to do.
 pub struct Pruning {
@@ -35,7 +39,7 @@ pub struct Pruning {
     reach: Option<Reach>,
     /// Nodes from this id on were written after the marking had begun.
     bound: u64,
-    sweep_from: Vec<u8>,
+    sweep_from: Stretch,
     pub forgotten: u64,
     pub freed: u64,
 }
@@ -56,7 +60,7 @@ impl Pruning {
             forget_from: vec![0],
             reach: None,
             bound: 0,
-            sweep_from: vec![0],
+            sweep_from: Stretch::at(vec![0]),
             forgotten: 0,
             freed: 0,
         })
@@ -95,24 +99,20 @@ impl Pruning {
 
     /// Look at up to `most` nodes and delete those that no state reaches; true while there are more.
     pub fn sweep(&mut self, most: usize) -> Result<bool> {
-        let Some(Reach { marks, .. }) = self.reach.as_ref().filter(|reach| reach.is_complete()) else {
+        let Some(Reach { needed, .. }) = self.reach.as_ref().filter(|reach| reach.is_complete()) else {
             return Err(Error::Storage("nothing is deleted before everything that stays is marked".into()));
         };
-        let mut freed = 0;
-        let next = self.database.write_alone(|txn, tables| {
-            tables.nodes.repack(txn, &self.sweep_from, &self.bound.to_be_bytes(), most, |id| {
-                let stays = marks.contains(number(id));
-                freed += u64::from(!stays);
-                stays
-            })
+        let (freed, next) = self.database.write_alone(|txn, tables| {
+            let (from, bound) = (&self.sweep_from, self.bound.to_be_bytes());
+            tables.nodes.repack(txn, from, &bound, most, WORTH, |id| needed.contains(number(id)))
         })?;
-        self.freed += freed;
+        self.freed += freed as u64;
         Ok(next.map(|next| self.sweep_from = next).is_some())
     }
 
     /// Nodes that stay.
     pub fn marked(&self) -> u64 {
-        self.reach.as_ref().map_or(0, |reach| reach.marks.count())
+        self.reach.as_ref().map_or(0, |reach| reach.needed.count())
     }
 }
 

@@ -3,7 +3,7 @@
 use ophion_primitives::errors::Result;
 
 use super::records::Nodes;
-use crate::trie::{Account, Slot, Source, references};
+use crate::trie::{Account, Slot, references};
 
 /// Ids in one chunk of the marks.
 const CHUNK: u64 = 1 << 16;
@@ -50,7 +50,9 @@ enum Kind {
 /// A walk over everything that hangs below some roots; each node is visited once, however many states share it.
 #[derive(Default)]
 pub struct Reach {
-    pub marks: Marks,
+    visited: Marks,
+    /// What was visited, and the earlier versions that some of it is put together from; others may lead nowhere.
+    pub needed: Marks,
     open: Vec<(u64, Kind)>,
 }
 
@@ -69,10 +71,14 @@ impl Reach {
         let (mut own, mut below) = (Vec::new(), Vec::new());
         for _ in 0..most {
             let Some((id, kind)) = self.open.pop() else { return Ok(false) };
-            if !self.marks.insert(id) {
+            if !self.visited.insert(id) {
                 continue;
             }
-            nodes.load(id, |bytes| match kind {
+            self.needed.insert(id);
+            let earlier = |id| {
+                self.needed.insert(id);
+            };
+            nodes.load_all(id, earlier, |bytes| match kind {
                 Kind::State => references::<Account>(bytes, &mut own, &mut below),
                 Kind::Storage => references::<Slot>(bytes, &mut own, &mut below),
             })?;

@@ -11,7 +11,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::tables::{Table, Tables};
 use crate::chain::body::{BodyData, Known, decode_body};
 use crate::chain::receipts::{self, ReceiptData};
-use crate::trie::Source;
+use crate::trie::{Source, load};
 
 /// Where the trie reads its nodes in the database.
 pub struct Nodes<'t> {
@@ -19,12 +19,21 @@ pub struct Nodes<'t> {
     pub txn: &'t RoTxn<'t>,
 }
 
+impl<'t> Nodes<'t> {
+    pub fn row(&self, id: u64) -> Result<&'t [u8]> {
+        let found = self.table.get(self.txn, &id.to_be_bytes())?;
+        found.ok_or_else(|| Error::damaged(format!("trie node {id} is missing")))
+    }
+
+    /// As `load`; `earlier` is told of every further row that the node is put together from.
+    pub fn load_all<T>(&self, id: u64, earlier: impl FnMut(u64), read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        load(id, |id| self.row(id), earlier, |whole, _| read(whole))
+    }
+}
+
 impl Source for Nodes<'_> {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
-        match self.table.get(self.txn, &id.to_be_bytes())? {
-            Some(bytes) => read(bytes),
-            None => Err(Error::damaged(format!("trie node {id} is missing"))),
-        }
+        self.load_all(id, |_| (), read)
     }
 }
 

@@ -33,6 +33,50 @@ use heed::types::Bytes;
 use heed::{Database, RoTxn, RwTxn};
 use ophion_primitives::errors::Result;
 
+/// What a page has for rows, and for itself; what a row takes besides key and value.
+const PAGE: usize = 4096 - HEAD;
+const HEAD: usize = 16;
+const ROW: usize = 8 + 2;
+
+/// Rows put into pages one after the other.
+#[derive(Default)]
+struct Filling {
+    full: usize,
+    last: usize,
+}
+
+impl Filling {
+    /// Whether it begins a page.
+    fn add(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let size = (ROW + key.len() + value.len()).next_multiple_of(2);
+        let is_first = self.last == 0 || self.last + size > PAGE;
+        if is_first {
+            self.full += usize::from(self.last > 0);
+            self.last = 0;
+        }
+        self.last += size;
+        is_first
+    }
+
+    fn bytes(&self) -> usize {
+        self.full * PAGE + self.last
+    }
+}
+
+/// Where putting anew goes on.
+pub struct Stretch {
+    /// Where the last page begins that was filled so far: its rows are taken along, or every stretch would leave a page half
+    /// empty, and few rows of a stretch may stay.
+    filling: Vec<u8>,
+    from: Vec<u8>,
+}
+
+impl Stretch {
+    pub fn at(from: Vec<u8>) -> Self {
+        Stretch { filling: from.clone(), from }
+    }
+}
+
 /// One table. The handle is a number; it must not outlive the environment, which `Database` sees to.
 #[derive(Clone, Copy)]
 pub struct Table(Database<'static, Bytes, Bytes>);
@@ -107,36 +151,62 @@ impl Table {
         Ok(None)
     }
 
-    /// The same, and what stays of entries next to deleted ones is put anew: in order it fills its pages, which deletions
-    /// alone would leave three quarters empty.
+    /// Look at `most` entries from `place` to before `end`, and the rest of a page. Where that gives one of `worth` pages back,
+    /// those that `keep` refuses go, and the others are put anew: in order they fill their pages, which deletions alone would
+    /// leave three quarters empty. How many went, and the place to go on from, None when there are no more.
     pub fn repack(
         &self,
         txn: &mut RwTxn<'_>,
-        start: &[u8],
+        place: &Stretch,
         end: &[u8],
         most: usize,
-        mut keep: impl FnMut(&[u8]) -> bool,
-    ) -> Result<Option<Vec<u8>>> {
-        let (mut visited, mut next, mut staying) = (0, None, Vec::with_capacity(most));
-        for entry in self.0.range(txn, &(std::ops::Bound::Included(start), std::ops::Bound::Excluded(end)))? {
+        worth: usize,
+        keep: impl Fn(&[u8]) -> bool,
+    ) -> Result<(usize, Option<Stretch>)> {
+        use std::ops::Bound::{Excluded, Included};
+        let (mut seen, mut after, mut going) = (Vec::with_capacity(most), None, 0);
+        let (mut pages, mut page, mut needed) = (0, 0, Filling::default());
+        for entry in self.0.range(txn, &(Included(&place.from[..]), Excluded(end)))? {
             let (key, value) = entry?;
-            if visited == most {
-                next = Some(key.to_vec());
-                break;
+            // Rows stand where their page is mapped to. A stretch ends with a page: put before what is left of one, rows would
+            // split it over and over, and leave halves behind.
+            let at = value.as_ptr() as usize / (PAGE + HEAD);
+            if at != page {
+                if seen.len() >= most {
+                    after = Some(key.to_vec());
+                    break;
+                }
+                (page, pages) = (at, pages + 1);
             }
-            visited += 1;
             if keep(key) {
-                staying.push((key.to_vec(), value.to_vec()));
+                needed.add(key, value);
+            } else {
+                going += 1;
+            }
+            seen.push((key, value));
+        }
+        let gained = (pages * PAGE).saturating_sub(needed.bytes());
+        if gained * worth < pages * PAGE || pages == 0 {
+            return Ok((0, after.map(Stretch::at)));
+        }
+        let mut staying = Vec::with_capacity(seen.len() - going + 64);
+        for entry in self.0.range(txn, &(Included(&place.filling[..]), Excluded(&place.from[..])))? {
+            let (key, value) = entry?;
+            staying.push((key.to_vec(), value.to_vec()));
+        }
+        let seen = seen.into_iter().filter(|(key, _)| keep(key));
+        staying.extend(seen.map(|(key, value)| (key.to_vec(), value.to_vec())));
+        let until = after.as_deref().unwrap_or(end);
+        self.0.delete_range(txn, &(Included(&place.filling[..]), Excluded(until)))?;
+        let (mut filling, mut filled) = (until, Filling::default());
+        for (key, value) in &staying {
+            self.0.put(txn, key, value)?;
+            if filled.add(key, value) {
+                filling = key;
             }
         }
-        if staying.len() < visited {
-            let end = next.as_deref().unwrap_or(end);
-            self.0.delete_range(txn, &(std::ops::Bound::Included(start), std::ops::Bound::Excluded(end)))?;
-            for (key, value) in &staying {
-                self.0.put(txn, key, value)?;
-            }
-        }
-        Ok(next)
+        let filling = filling.to_vec();
+        Ok((going, after.map(|from| Stretch { filling, from })))
     }
 
     pub fn prefix<'t>(
@@ -259,5 +329,46 @@ pub mod meta {
     /// Key of a value of the node's own.
     pub fn own(key: &str) -> Vec<u8> {
         format!("node:{key}").into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::opening;
+
+    #[test]
+    fn what_stays_fills_its_pages() {
+        let path = std::env::temp_dir().join(format!("ophion-tables-{}", std::process::id()));
+        let (env, tables, _) = opening::open(&path, true, false, false).unwrap();
+        let (table, end) = (tables.nodes, [0xff; 8]);
+        let mut txn = env.write_txn().unwrap();
+        for id in 1..60_000u64 {
+            table.append(&mut txn, &id.to_be_bytes(), &vec![7; 60 + (id * 7919 % 97) as usize]).unwrap();
+        }
+        txn.commit().unwrap();
+        // as it is in life: a part goes in each round, most of it where others went before
+        for kept in [10, 30, 5] {
+            let keep = |key: &[u8]| {
+                u64::from_be_bytes(key.try_into().unwrap()).wrapping_mul(0x9e3779b97f4a7c15) >> 32 & 31 < kept
+            };
+            let mut place = Some(Stretch::at(vec![0]));
+            while let Some(here) = place {
+                let mut txn = env.write_txn().unwrap();
+                place = table.repack(&mut txn, &here, &end, 500, 8, keep).unwrap().1;
+                txn.commit().unwrap();
+            }
+        }
+        let txn = env.read_txn().unwrap();
+        let mut needed = Filling::default();
+        for row in table.from(&txn, &[0]).unwrap() {
+            let (key, value) = row.unwrap();
+            needed.add(key, value);
+        }
+        let (rows, bytes) = table.usage(&txn).unwrap();
+        assert!((5_000..15_000).contains(&rows), "{rows} rows");
+        assert!(bytes as usize * 3 < needed.bytes() * 4, "{bytes} bytes for {}", needed.bytes());
+        drop(txn);
+        std::fs::remove_dir_all(&path).unwrap();
     }
 }

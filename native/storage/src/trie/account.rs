@@ -22,11 +22,15 @@ impl Value for Slot {
         out.extend_from_slice(&self.0.to_be_bytes_trimmed_vec());
     }
 
+    fn stored_length(&self) -> usize {
+        self.0.byte_len()
+    }
+
     fn restore(bytes: &[u8]) -> Result<Self> {
         U256::try_from_be_slice(bytes).map(Slot).ok_or_else(|| Error::damaged("a storage value is too long"))
     }
 
-    fn save(&self, _: &mut dyn Saver) -> Result<()> {
+    fn save(&self, _: Option<u64>, _: &mut dyn Saver) -> Result<()> {
         Ok(())
     }
 }
@@ -71,6 +75,13 @@ impl Value for Account {
         }
     }
 
+    fn stored_length(&self) -> usize {
+        let nonce = (64 - self.nonce.leading_zeros()).div_ceil(7).max(1) as usize;
+        let code = if self.code_hash == KECCAK256_EMPTY { 0 } else { 32 };
+        let storage = if self.storage.root.is_none() { 0 } else { 40 };
+        nonce + 1 + self.balance.byte_len() + 1 + code + storage
+    }
+
     fn restore(bytes: &[u8]) -> Result<Self> {
         let mut reader = Reader(bytes);
         let (nonce, balance, code_hash, flags) = restore_head(&mut reader)?;
@@ -84,8 +95,8 @@ impl Value for Account {
         Ok(Account { nonce, balance, code_hash, storage: Trie { root } })
     }
 
-    fn save(&self, saver: &mut dyn Saver) -> Result<()> {
-        self.storage.root.as_ref().map_or(Ok(()), |root| save_root(root, saver).map(drop))
+    fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()> {
+        self.storage.root.as_ref().map_or(Ok(()), |root| save_root(root, before, saver).map(drop))
     }
 
     fn below(&self) -> Option<u64> {

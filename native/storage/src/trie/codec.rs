@@ -7,8 +7,11 @@
 //! child      00 | id (6) | hash (32)            a node of its own
 //!            01 | length (2) | stored form      a node that its parent holds verbatim
 //! ```
+//! A branch may also stand as what has changed in it, see change.rs; everything here has it whole.
 //! Integers are big-endian. The hash of a child is kept with its parent: neither hashing a changed parent nor
-//! proving anything has to load the siblings.
+//! proving anything has to load the siblings. A parent holds verbatim what has no hash (nodes whose RLP is shorter than
+//! one), and small leaves: an account without code takes no more bytes than a reference to it would, and its hash is
+//! worked out from them.
 
 use std::sync::Arc;
 
@@ -17,45 +20,92 @@ use alloy_trie::Nibbles;
 use ophion_primitives::bytes::Reader;
 use ophion_primitives::errors::{Error, Result};
 
+use super::change;
 use super::node::{Cell, Child, Node, Reference, Value};
+use super::pieces::{child_id, mask, put_reference, stored_id};
 use super::source::Saver;
 
-/// Write every node of the trie below `child` that is not in the database yet; id of the root.
-pub fn save_root<V: Value>(child: &Child<V>, saver: &mut dyn Saver) -> Result<u64> {
-    match child {
-        Child::Stored { id, .. } => Ok(*id),
-        Child::Live(cell) => save(cell, saver),
+/// Leaves up to this length stand in their parent. A reference takes 39 bytes, a node of its own 18 besides.
+const LONGEST_HELD: usize = 48;
+
+/// Whether the parent of this node holds it verbatim.
+fn is_held<V: Value>(cell: &Cell<V>) -> bool {
+    match &cell.node {
+        Node::Leaf { path, value } if 2 + path.len().div_ceil(2) + value.stored_length() <= LONGEST_HELD => true,
+        _ => matches!(cell.reference(), Reference::Inline(_)),
     }
 }
 
-fn save<V: Value>(cell: &Arc<Cell<V>>, saver: &mut dyn Saver) -> Result<u64> {
+/// Write every node of the trie below `child` that is not in the database yet; id of the root. `before` is the root node of the
+/// state that was changed, where branches shall be written as what has changed in them.
+pub fn save_root<V: Value>(child: &Child<V>, before: Option<u64>, saver: &mut dyn Saver) -> Result<u64> {
+    match child {
+        Child::Stored { id, .. } => Ok(*id),
+        Child::Live(cell) => save(cell, before, saver),
+    }
+}
+
+fn save<V: Value>(cell: &Arc<Cell<V>>, before: Option<u64>, saver: &mut dyn Saver) -> Result<u64> {
     if cell.id() != 0 {
         return Ok(cell.id());
     }
-    save_below(&cell.node, saver)?;
+    let before = before.map(|id| saver.version(id)).transpose()?;
+    save_below(&cell.node, before.as_ref().map(|version| &version.whole[..]), saver)?;
     let mut stored = Vec::with_capacity(128);
     encode(&cell.node, &mut stored);
+    if let Some(version) = before
+        && let Some(change) = version.change_to(&stored, saver.next())?
+    {
+        stored = change;
+    }
     let id = saver.put(&stored)?;
     cell.set_id(id);
     Ok(id)
 }
 
-fn save_below<V: Value>(node: &Node<V>, saver: &mut dyn Saver) -> Result<()> {
-    let mut child = |child: &Child<V>| -> Result<()> {
+/// `before` is the whole form of the node that stood in this place.
+fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn Saver) -> Result<()> {
+    let mut child = |child: &Child<V>, before: Option<u64>| -> Result<()> {
         let Child::Live(cell) = child else { return Ok(()) };
-        match cell.reference() {
-            Reference::Hash(_) => save(cell, saver).map(drop),
-            Reference::Inline(_) => save_below(&cell.node, saver),
-        }
+        if is_held(cell) { save_below(&cell.node, None, saver) } else { save(cell, before, saver).map(drop) }
     };
     match node {
-        Node::Leaf { value, .. } => value.save(saver),
-        Node::Extension { child: below, .. } => child(below),
-        Node::Branch { children, value, .. } => {
-            children.iter().try_for_each(&mut child)?;
-            value.as_ref().map_or(Ok(()), |value| value.save(saver))
+        Node::Leaf { value, .. } => {
+            let below = before.map(|bytes| below_leaf::<V>(bytes)).transpose()?;
+            value.save(below.flatten(), saver)
+        }
+        Node::Extension { path, child: below } => {
+            let under = before.map(|bytes| under_extension(bytes, path)).transpose()?;
+            child(below, under.flatten())
+        }
+        Node::Branch { mask, children, value } => {
+            let earlier = before.map(change::children).transpose()?.flatten().unwrap_or_default();
+            let nibbles = (0..16).filter(|nibble| mask & 1 << nibble != 0);
+            for (nibble, below) in nibbles.zip(children) {
+                child(below, earlier[nibble].and_then(stored_id))?;
+            }
+            value.as_ref().map_or(Ok(()), |value| value.save(None, saver))
         }
     }
+}
+
+/// Id of what hangs below the value of a leaf, where the node is one.
+fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
+    let mut reader = Reader(bytes);
+    if reader.byte()? != 0 {
+        return Ok(None);
+    }
+    skip_path(&mut reader)?;
+    Ok(V::restore(reader.rest())?.below())
+}
+
+/// Id of the child of an extension, where the node is one with this path.
+fn under_extension(bytes: &[u8], path: &Nibbles) -> Result<Option<u64>> {
+    let mut reader = Reader(bytes);
+    if reader.byte()? != 1 || decode_path(&mut reader)? != *path {
+        return Ok(None);
+    }
+    Ok(stored_id(reader.rest()))
 }
 
 fn encode<V: Value>(node: &Node<V>, out: &mut Vec<u8>) {
@@ -89,22 +139,18 @@ fn encode_path(path: &Nibbles, out: &mut Vec<u8>) {
 fn encode_child<V: Value>(child: &Child<V>, out: &mut Vec<u8>) {
     let (hash, id) = match child {
         Child::Stored { hash, id } => (*hash, *id),
-        Child::Live(cell) => match cell.reference() {
-            Reference::Hash(hash) => (*hash, cell.id()),
-            Reference::Inline(_) => {
-                out.push(1);
-                let at = out.len();
-                out.extend_from_slice(&[0, 0]);
-                encode(&cell.node, out);
-                let length = (out.len() - at - 2) as u16;
-                out[at..at + 2].copy_from_slice(&length.to_be_bytes());
-                return;
-            }
-        },
+        Child::Live(cell) if is_held(cell) => {
+            out.push(1);
+            let at = out.len();
+            out.extend_from_slice(&[0, 0]);
+            encode(&cell.node, out);
+            let length = (out.len() - at - 2) as u16;
+            out[at..at + 2].copy_from_slice(&length.to_be_bytes());
+            return;
+        }
+        Child::Live(cell) => (cell.root_hash(), cell.id()),
     };
-    out.push(0);
-    out.extend_from_slice(&id.to_be_bytes()[2..]);
-    out.extend_from_slice(hash.as_slice());
+    put_reference(id, hash.as_slice(), out);
 }
 
 pub fn decode<V: Value>(bytes: &[u8]) -> Result<Node<V>> {
@@ -113,7 +159,7 @@ pub fn decode<V: Value>(bytes: &[u8]) -> Result<Node<V>> {
         0 => Node::Leaf { path: decode_path(&mut reader)?, value: V::restore(reader.rest())? },
         1 => Node::Extension { path: decode_path(&mut reader)?, child: decode_child(&mut reader)? },
         2 => {
-            let mask = u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes"));
+            let mask = mask(&mut reader)?;
             let children = (0..mask.count_ones()).map(|_| decode_child(&mut reader)).collect::<Result<_>>()?;
             let rest = reader.rest();
             Node::Branch { mask, children, value: if rest.is_empty() { None } else { Some(V::restore(rest)?) } }
@@ -124,22 +170,24 @@ pub fn decode<V: Value>(bytes: &[u8]) -> Result<Node<V>> {
 }
 
 fn decode_path(reader: &mut Reader<'_>) -> Result<Nibbles> {
-    let length = reader.byte()? as usize;
-    if length > 64 {
-        return Err(Error::damaged("a trie path is too long"));
-    }
-    let mut path = Nibbles::unpack(reader.take(length.div_ceil(2))?);
+    let (length, packed) = skip_path(reader)?;
+    let mut path = Nibbles::unpack(packed);
     path.truncate(length);
     Ok(path)
 }
 
+/// How many nibbles a path has, and the bytes that hold them.
+fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<(usize, &'a [u8])> {
+    let length = reader.byte()? as usize;
+    if length > 64 {
+        return Err(Error::damaged("a trie path is too long"));
+    }
+    Ok((length, reader.take(length.div_ceil(2))?))
+}
+
 fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {
     match reader.byte()? {
-        0 => {
-            let mut id = [0u8; 8];
-            id[2..].copy_from_slice(reader.take(6)?);
-            Ok(Child::Stored { id: u64::from_be_bytes(id), hash: B256::from_slice(reader.take(32)?) })
-        }
+        0 => Ok(Child::Stored { id: child_id(reader)?, hash: B256::from_slice(reader.take(32)?) }),
         1 => {
             let length = u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")) as usize;
             Ok(Child::Live(Arc::new(Cell::new(decode(reader.take(length)?)?))))
@@ -162,23 +210,43 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
 }
 
 /// Ids of the nodes that a stored node refers to: in its own trie, and as roots of tries that hang below its values.
+/// Read from the bytes as they stand, since whoever drops old states asks for every node there is.
 pub fn references<V: Value>(bytes: &[u8], own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
-    refer(&decode::<V>(bytes)?, own, below);
+    let mut reader = Reader(bytes);
+    match reader.byte()? {
+        0 => {
+            skip_path(&mut reader)?;
+            below.extend(V::restore(reader.rest())?.below());
+        }
+        1 => {
+            skip_path(&mut reader)?;
+            refer::<V>(&mut reader, own, below)?;
+        }
+        2 => {
+            let mask = mask(&mut reader)?;
+            for _ in 0..mask.count_ones() {
+                refer::<V>(&mut reader, own, below)?;
+            }
+            if !reader.0.is_empty() {
+                below.extend(V::restore(reader.rest())?.below());
+            }
+        }
+        tag => return Err(Error::damaged(format!("unknown trie node kind {tag}"))),
+    }
     Ok(())
 }
 
-fn refer<V: Value>(node: &Node<V>, own: &mut Vec<u64>, below: &mut Vec<u64>) {
-    let mut child = |child: &Child<V>, below: &mut Vec<u64>| match child {
-        Child::Stored { id, .. } => own.push(*id),
-        Child::Live(cell) => refer(&cell.node, own, below),
-    };
-    match node {
-        Node::Leaf { value, .. } => below.extend(value.below()),
-        Node::Extension { child: only, .. } => child(only, below),
-        Node::Branch { children, value, .. } => {
-            children.iter().for_each(|one| child(one, below));
-            below.extend(value.as_ref().and_then(Value::below));
+fn refer<V: Value>(reader: &mut Reader<'_>, own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
+    match reader.byte()? {
+        0 => {
+            own.push(child_id(reader)?);
+            reader.take(32).map(drop)
         }
+        1 => {
+            let length = u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")) as usize;
+            references::<V>(reader.take(length)?, own, below)
+        }
+        tag => Err(Error::damaged(format!("unknown trie reference kind {tag}"))),
     }
 }
 

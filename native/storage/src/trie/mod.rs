@@ -12,13 +12,17 @@
 //! | source.rs  | where do nodes come from and go to                     |
 //! | update.rs  | read, insert, remove                                   |
 //! | codec.rs   | how a node looks in the database, how a trie is saved  |
+//! | pieces.rs  | masks and children in stored nodes                     |
+//! | change.rs  | how a branch stands as what has changed in it         |
 //! | walk.rs    | proofs, iteration, difference of two versions          |
 //! | account.rs | what the two kinds of tries hold                       |
 //! | plain.rs   | tries of bytes, proofs: for tools                      |
 
 mod account;
+mod change;
 mod codec;
 mod node;
+mod pieces;
 mod plain;
 mod source;
 mod update;
@@ -28,6 +32,7 @@ mod walk;
 mod tests;
 
 pub use account::{Account, FlatAccount, Slot};
+pub use change::{Version, load, version};
 pub use codec::{references, save_root, stored_children};
 pub use node::{Child, EMPTY_ROOT, Trie, Value};
 pub use plain::{plain_root, proven};

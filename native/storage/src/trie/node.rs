@@ -19,9 +19,12 @@ pub trait Value: Clone {
     fn encode(&self, out: &mut Vec<u8>);
     /// The bytes we store; may know more (ids of further tries), must be enough to rebuild the value.
     fn store(&self, out: &mut Vec<u8>);
+    /// How many they are.
+    fn stored_length(&self) -> usize;
     fn restore(bytes: &[u8]) -> Result<Self>;
-    /// Write what hangs below this value (the storage trie of an account) before the value is stored.
-    fn save(&self, saver: &mut dyn Saver) -> Result<()>;
+    /// Write what hangs below this value (the storage trie of an account) before the value is stored; `before` is the root
+    /// of what hung there.
+    fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()>;
     /// Id of the root of what hangs below this value, once it was stored.
     fn below(&self) -> Option<u64> {
         None

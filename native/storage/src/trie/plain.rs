@@ -21,11 +21,15 @@ impl Value for Plain {
         out.extend_from_slice(&self.0);
     }
 
+    fn stored_length(&self) -> usize {
+        self.0.len()
+    }
+
     fn restore(bytes: &[u8]) -> Result<Self> {
         Ok(Plain(bytes.to_vec()))
     }
 
-    fn save(&self, _: &mut dyn Saver) -> Result<()> {
+    fn save(&self, _: Option<u64>, _: &mut dyn Saver) -> Result<()> {
         Ok(())
     }
 }

@@ -2,9 +2,11 @@
 
 use ophion_primitives::errors::{Error, Result};
 
+use super::change::Version;
+
 /// Where nodes that are not in memory come from.
 pub trait Source {
-    /// Hand the stored form of a node to `read`.
+    /// Hand the whole stored form of a node to `read`.
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T>;
 }
 
@@ -20,4 +22,8 @@ impl Source for NoSource {
 /// Takes new nodes and gives them numbers.
 pub trait Saver {
     fn put(&mut self, stored: &[u8]) -> Result<u64>;
+    /// The number of the next one.
+    fn next(&self) -> u64;
+    /// A node that was put before.
+    fn version(&self, id: u64) -> Result<Version>;
 }

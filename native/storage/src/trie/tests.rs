@@ -16,15 +16,29 @@ struct Memory {
 
 impl Saver for Memory {
     fn put(&mut self, stored: &[u8]) -> Result<u64> {
-        let id = self.nodes.len() as u64 + 1;
+        let id = self.next();
         self.nodes.insert(id, stored.to_vec());
         Ok(id)
+    }
+
+    fn next(&self) -> u64 {
+        self.nodes.len() as u64 + 1
+    }
+
+    fn version(&self, id: u64) -> Result<Version> {
+        version(id, |id| self.row(id))
+    }
+}
+
+impl Memory {
+    fn row(&self, id: u64) -> Result<&[u8]> {
+        self.nodes.get(&id).map(Vec::as_slice).ok_or_else(|| Error::damaged(format!("no node {id}")))
     }
 }
 
 impl Source for Memory {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
-        read(self.nodes.get(&id).ok_or_else(|| Error::damaged(format!("no node {id}")))?)
+        load(id, |id| self.row(id), |_| (), |whole, _| read(whole))
     }
 }
 
@@ -56,9 +70,18 @@ fn key(dice: &mut Dice) -> B256 {
 }
 
 fn save(trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
-    let root =
-        trie.root.as_ref().map(|root| Child::Stored { hash: root.root_hash(), id: save_root(root, memory).unwrap() });
-    Trie { root }
+    save_on(None, trie, memory)
+}
+
+/// As changes of an earlier version, where there is one.
+fn save_on(before: Option<&Trie<Slot>>, trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
+    let before = before.and_then(|trie| match trie.root {
+        Some(Child::Stored { id, .. }) => Some(id),
+        _ => None,
+    });
+    let stored =
+        |root: &Child<Slot>| Child::Stored { hash: root.root_hash(), id: save_root(root, before, memory).unwrap() };
+    Trie { root: trie.root.as_ref().map(stored) }
 }
 
 #[test]
@@ -68,6 +91,7 @@ fn random_histories_give_the_roots_of_the_hash_builder() {
         let mut memory = Memory::default();
         let mut trie: Trie<Slot> = Trie::default();
         let mut entries = BTreeMap::new();
+        let mut saved: Option<Trie<Slot>> = None;
         for step in 0..300 {
             let key = key(&mut dice);
             if dice.roll(3) == 0 {
@@ -80,7 +104,8 @@ fn random_histories_give_the_roots_of_the_hash_builder() {
             }
             if dice.roll(10) == 0 {
                 assert_eq!(trie.hash(), expected_root(&entries), "seed {seed}, step {step}");
-                trie = save(&trie, &mut memory);
+                trie = save_on(saved.as_ref(), &trie, &mut memory);
+                saved = (seed % 2 == 1).then(|| trie.clone());
             }
         }
         assert_eq!(trie.hash(), expected_root(&entries));
@@ -179,6 +204,65 @@ fn the_difference_of_two_versions_leads_from_one_to_the_other() {
 }
 
 #[test]
+fn small_leaves_take_no_nodes_of_their_own_and_large_ones_do() {
+    let account = |number: u64, code_hash: B256| Account {
+        nonce: number,
+        balance: U256::from(number) << 20,
+        code_hash,
+        storage: Trie::default(),
+    };
+    let code = keccak256(b"code");
+    for (code_hash, own) in [(alloy_primitives::KECCAK256_EMPTY, 0), (code, 300)] {
+        let mut memory = Memory::default();
+        let mut trie: Trie<Account> = Trie::default();
+        for number in 0..300u64 {
+            let key = Nibbles::unpack(keccak256(number.to_be_bytes()));
+            trie.insert(key, account(number, code_hash), &memory).unwrap();
+        }
+        let root = trie.root.as_ref().unwrap();
+        let stored =
+            Trie { root: Some(Child::Stored { hash: trie.hash(), id: save_root(root, None, &mut memory).unwrap() }) };
+        let leaves = memory.nodes.values().filter(|bytes| bytes[0] == 0).count();
+        assert_eq!(leaves, own);
+        for number in 0..300u64 {
+            let found = stored.get(&Nibbles::unpack(keccak256(number.to_be_bytes())), &memory).unwrap().unwrap();
+            assert_eq!(FlatAccount::from(&found), FlatAccount::from(&account(number, code_hash)));
+        }
+        for (id, bytes) in &memory.nodes {
+            let (rlp, children) = stored_children::<Account>(bytes).unwrap();
+            assert!(*id != memory.nodes.len() as u64 || keccak256(rlp) == trie.hash());
+            let (mut own, mut below) = (Vec::new(), Vec::new());
+            references::<Account>(bytes, &mut own, &mut below).unwrap();
+            assert_eq!(own, children.into_iter().map(|(_, id)| id).collect::<Vec<_>>());
+            for length in 0..bytes.len() {
+                let _ = references::<Account>(&bytes[..length], &mut own, &mut below);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_length_of_a_stored_value_is_known_without_storing_it() {
+    let mut dice = Dice(3);
+    for _ in 0..2_000 {
+        let wide = |dice: &mut Dice| U256::from(dice.roll(1 << 31)) << dice.roll(226) as usize;
+        let value = Slot(wide(&mut dice));
+        let mut account =
+            Account { nonce: dice.roll(1 << 31) << dice.roll(34), balance: wide(&mut dice), ..Account::default() };
+        if dice.roll(2) == 0 {
+            account.code_hash = B256::ZERO;
+        }
+        if dice.roll(2) == 0 {
+            account.storage.root = Some(Child::Stored { hash: B256::ZERO, id: 9 });
+        }
+        let (mut slot, mut whole) = (Vec::new(), Vec::new());
+        value.store(&mut slot);
+        account.store(&mut whole);
+        assert_eq!((value.stored_length(), account.stored_length()), (slot.len(), whole.len()));
+    }
+}
+
+#[test]
 fn damaged_nodes_are_errors() {
     let mut memory = Memory::default();
     let mut trie: Trie<Slot> = Trie::default();
@@ -193,5 +277,80 @@ fn damaged_nodes_are_errors() {
             let _ = trie.walk(&Nibbles::new(), &memory, &mut |_, _| Ok(true));
         }
         memory.nodes.insert(id, whole);
+    }
+}
+
+/// Some states of a trie with many wide branches, each saved as changes of the one before.
+fn versions(memory: &mut Memory) -> Vec<(Trie<Slot>, BTreeMap<B256, U256>)> {
+    let mut dice = Dice(5);
+    let (mut trie, mut entries) = (Trie::default(), BTreeMap::new());
+    let mut found: Vec<(Trie<Slot>, BTreeMap<B256, U256>)> = Vec::new();
+    for version in 0..40u64 {
+        for _ in 0..if version == 0 { 2_000 } else { 5 } {
+            let key = keccak256(dice.roll(2_500).to_be_bytes());
+            if dice.roll(5) == 0 {
+                trie.remove(&Nibbles::unpack(key), memory).unwrap();
+                entries.remove(&key);
+            } else {
+                let value = U256::from(dice.roll(1 << 30) + 1) << 200;
+                trie.insert(Nibbles::unpack(key), Slot(value), memory).unwrap();
+                entries.insert(key, value);
+            }
+        }
+        trie = save_on(found.last().map(|(trie, _)| trie), &trie, memory);
+        found.push((trie.clone(), entries.clone()));
+    }
+    found
+}
+
+#[test]
+fn a_branch_may_be_stored_as_what_has_changed_in_it() {
+    let mut memory = Memory::default();
+    let versions = versions(&mut memory);
+    for (trie, entries) in &versions {
+        let mut seen = BTreeMap::new();
+        let mut visit = |path: Nibbles, value: &Slot| {
+            seen.insert(B256::from_slice(&path.pack()), value.0);
+            Ok(true)
+        };
+        trie.walk(&Nibbles::new(), &memory, &mut visit).unwrap();
+        assert_eq!(seen, *entries);
+        assert_eq!(trie.hash(), expected_root(entries));
+    }
+    let changes: Vec<u64> = memory.nodes.iter().filter(|(_, row)| row[0] == 3).map(|(id, _)| *id).collect();
+    assert!(changes.len() > 300, "{} changes", changes.len());
+    for id in changes {
+        let mut earlier = Vec::new();
+        let mut rlp = Vec::new();
+        load(
+            id,
+            |id| memory.row(id),
+            |id| earlier.push(id),
+            |whole, steps| {
+                rlp = stored_children::<Slot>(whole)?.0;
+                assert!(memory.nodes[&id].len() * 2 < whole.len());
+                assert_eq!(memory.nodes[&id][1], steps);
+                Ok(())
+            },
+        )
+        .unwrap();
+        assert_eq!(earlier.len(), usize::from(memory.nodes[&id][1]));
+        assert!(earlier.len() <= 16 && earlier.is_sorted_by(|a, b| a > b) && earlier[0] < id);
+        // every one of them is needed, and cut short or turned around it is an error that names something
+        let whole = memory.nodes[&id].clone();
+        for length in 1..whole.len() {
+            memory.nodes.insert(id, whole[..length].to_vec());
+            assert!(memory.load(id, |_| Ok(())).is_err());
+        }
+        let mut circle = whole.clone();
+        circle[2] = 0; // no step back, or none that long
+        memory.nodes.insert(id, circle);
+        assert!(memory.load(id, |_| Ok(())).is_err());
+        memory.nodes.insert(id, whole);
+        for other in earlier {
+            let row = memory.nodes.remove(&other).unwrap();
+            assert!(memory.load(id, |_| Ok(())).is_err());
+            memory.nodes.insert(other, row);
+        }
     }
 }

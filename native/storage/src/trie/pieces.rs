@@ -1,0 +1,38 @@
+//! Pieces of stored nodes: masks, and children as they stand in their parent.
+
+use ophion_primitives::bytes::Reader;
+use ophion_primitives::errors::{Error, Result};
+
+/// Two bytes, a bit for each child.
+pub(super) fn mask(reader: &mut Reader<'_>) -> Result<u16> {
+    Ok(u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")))
+}
+
+/// Pass over a child.
+pub(super) fn skip_child(reader: &mut Reader<'_>) -> Result<()> {
+    let length = match reader.byte()? {
+        0 => 6 + 32,
+        1 => mask(reader)? as usize,
+        tag => return Err(Error::damaged(format!("unknown trie reference kind {tag}"))),
+    };
+    reader.take(length).map(drop)
+}
+
+pub(super) fn child_id(reader: &mut Reader<'_>) -> Result<u64> {
+    let mut id = [0u8; 8];
+    id[2..].copy_from_slice(reader.take(6)?);
+    Ok(u64::from_be_bytes(id))
+}
+
+/// Id of a child that is a node of its own.
+pub(super) fn stored_id(child: &[u8]) -> Option<u64> {
+    let mut reader = Reader(child);
+    if reader.byte().ok()? == 0 { child_id(&mut reader).ok() } else { None }
+}
+
+/// A child that is a node of its own.
+pub(super) fn put_reference(id: u64, hash: &[u8], out: &mut Vec<u8>) {
+    out.push(0);
+    out.extend_from_slice(&id.to_be_bytes()[2..]);
+    out.extend_from_slice(hash);
+}
