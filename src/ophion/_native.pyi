@@ -983,9 +983,9 @@ class JsonOutline:
         """Begin, end and number of values of an element of a batch; of as many as were asked for. One by one, since a
         batch waits, and a list of them would take more memory than the text."""
 
-def submission(text: bytes, /) -> tuple[bytes, bytes] | None:
-    """The digits of its id, and the transaction of a JSON-RPC request that sends one; None for any other message, and for
-    one that is written in an unusual way."""
+def usual_request(text: bytes, /) -> tuple[bytes, str, list[str | bool | dict[str, str]] | bytes] | None:
+    """The digits of its id, the method and the parameters of a JSON-RPC request that is written as nearly all are, with words,
+    truth values and objects of words for parameters; `bytes` in their place are the transaction of one that sends it. None for any other message."""
 
 def json_outline(text: bytes, most_members: int, /) -> JsonOutline | None:
     """None when the text is no JSON. Makes no objects and, for long texts, releases the interpreter."""

@@ -3,8 +3,8 @@
 //!
 //! - `outline`: what stands where in a JSON text, without making anything of it
 //! - `frames`: from the bytes of a WebSocket to messages
-//! - `submission`: the request that sends one transaction
+//! - `usual`: requests as nearly all are written
 
 pub mod frames;
 pub mod outline;
-pub mod submission;
+pub mod usual;

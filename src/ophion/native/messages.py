@@ -1,5 +1,5 @@
-"""What clients send: outlines of JSON texts, and frames of WebSockets."""
+"""What clients send: usual requests, outlines of JSON texts, and frames of WebSockets."""
 
-from ophion._native import FrameReader, JsonOutline, json_outline, submission
+from ophion._native import FrameReader, JsonOutline, json_outline, usual_request
 
-__all__ = ["FrameReader", "JsonOutline", "json_outline", "submission"]
+__all__ = ["FrameReader", "JsonOutline", "json_outline", "usual_request"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wsproto.events import BytesMessage, Message, Ping, TextMessage
 from wsproto.frame_protocol import FrameProtocol
 
-from ophion.native.messages import FrameReader, json_outline, submission
+from ophion.native.messages import FrameReader, json_outline, usual_request
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -164,13 +164,26 @@ def test_a_close_tells_its_code(code: int) -> None:
 SENT = {"jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": ["0x02ff"]}
 
 
-def test_a_transaction_is_found_in_the_usual_request() -> None:
+ASKED = {"jsonrpc": "2.0", "id": 7, "method": "eth_getBlockByNumber", "params": ["latest", False]}
+
+CALL = {"jsonrpc": "2.0", "id": 8, "method": "eth_call", "params": [{"to": "0x01", "data": "0x"}, "latest"]}
+
+
+def test_a_usual_request_is_read() -> None:
+    assert usual_request(json.dumps(CALL).encode()) == (b"8", "eth_call", CALL["params"])
+    assert usual_request(json.dumps(ASKED).encode()) == (b"7", "eth_getBlockByNumber", ["latest", False])
+    assert usual_request(json.dumps(ASKED | {"params": []}).encode()) == (b"7", "eth_getBlockByNumber", [])
+
+
+def test_the_transaction_of_one_that_sends_it_is_read_to_its_bytes() -> None:
     for text in (json.dumps(SENT), json.dumps(SENT, separators=(",", ":")), json.dumps(dict(reversed(SENT.items())))):
-        assert submission(text.encode()) == (b"1", b"\x02\xff")
-    assert submission(json.dumps(SENT | {"method": "eth_blockNumber"}).encode()) is None
+        assert usual_request(text.encode()) == (b"1", "eth_sendRawTransaction", b"\x02\xff")
+    other = SENT | {"method": "eth_sign"}
+    assert usual_request(json.dumps(other).encode()) == (b"1", "eth_sign", ["0x02ff"])
 
 
 @given(
+    st.sampled_from([SENT, ASKED, CALL]),
     st.dictionaries(st.sampled_from(["jsonrpc", "id", "method", "params", "other"]), JSON, max_size=2),
     st.sampled_from([None, 0, 1]),
     st.binary(max_size=2),
@@ -178,17 +191,30 @@ def test_a_transaction_is_found_in_the_usual_request() -> None:
     st.integers(0, 3),
 )
 def test_whatever_is_found_is_what_everybody_reads(
-    changes: dict[str, Any], indent: int | None, noise: bytes, position: int, cut: int
+    usual: dict[str, Any], changes: dict[str, Any], indent: int | None, noise: bytes, position: int, cut: int
 ) -> None:
-    text = json.dumps(SENT | changes, indent=indent).encode()
+    text = json.dumps(usual | changes, indent=indent).encode()
     text = text[:position] + noise + text[position + cut :]
-    found = submission(text)
+    found = usual_request(text)
     if found is None:
         return
     message = orjson.loads(text)
-    assert message["method"] == "eth_sendRawTransaction"
+    id_text, method, params = found
     assert type(message["id"]) is int
-    assert b"%d" % message["id"] == found[0]
-    [parameter] = message["params"]
-    assert parameter[:2] == "0x"
-    assert bytes.fromhex(parameter[2:]) == found[1]
+    assert (b"%d" % message["id"], message["method"]) == (id_text, method)
+    if type(params) is bytes:
+        assert method == "eth_sendRawTransaction"
+        [parameter] = message["params"]
+        assert parameter[:2] == "0x"
+        assert bytes.fromhex(parameter[2:]) == params
+    else:
+        assert message["params"] == params
+        assert all(type(one) in (str, bool, dict) for one in params)
+
+
+@given(st.text('{}[]:,"\\\\ ab1\u00e9\x00', max_size=24))
+def test_objects_are_read_as_everybody_reads_them(inner: str) -> None:
+    text = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b"}]}' % inner.encode()
+    found = usual_request(text)
+    if found is not None:
+        assert found[2] == orjson.loads(text)["params"]

@@ -1,8 +1,9 @@
 """Bytes in, bytes out: JSON-RPC 2.0 without any knowledge of HTTP or WebSocket.
 
-    body -> parse -> envelope -> method table -> decode params -> handler -> encode -> envelope -> bytes
-      \\-> outline (long ones) -^                                 /
-       \\-> a transaction that is sent, read by the extension ---^
+    body -> usual? read by the extension -> method table -> decode params -> handler -> encode -> envelope -> bytes
+      \\-> parse -> envelope --------------^                     /
+       \\-> outline (long ones) ----------^                     /
+        \\-> a transaction that is sent, read to its bytes ----^
 
 `Dispatcher.handle` answers a request in the turn of the loop in which it arrived whenever the handler does not wait:
 no task is made, nothing is scheduled, and the reply comes back as plain `bytes`. A coroutine is driven to its first
@@ -29,7 +30,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from ophion.native.messages import JsonOutline, json_outline, submission
+from ophion.native.messages import JsonOutline, json_outline, usual_request
 from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.limits import DispatchLimits
@@ -60,7 +61,6 @@ from ophion.runtime.prompt import Prompt
 
 logger = logging.getLogger(__name__)
 
-_SUBMIT: Final = "eth_sendRawTransaction"
 _NO_PARAMS: Final[Sequence[Any]] = ()
 _NOT_JSON: Final = Answer(BAD_REQUEST, (failure(NULL, PARSE_ERROR()),))
 _INVALID: Final = Answer(BAD_REQUEST, (failure(NULL, INVALID_REQUEST()),))
@@ -97,40 +97,30 @@ class Dispatcher:
         """Answer one message: a request, a notification (an empty answer) or a batch."""
         if len(body) > _SHORT:
             return self._long(body, caller)
-        sent = submission(body)
-        if sent is not None:
-            return self._submit(*sent, caller)
-        try:
-            message = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return _NOT_JSON
-        try:
-            request_id = message["id"]
-            bound = self._table[message["method"]]
-            params = message["params"]
-        except (KeyError, TypeError):
-            return self._unusual(message, body, caller)
-        if type(request_id) is not int or type(params) is not list:
-            return self._unusual(message, body, caller)
-        reply = self._call(bound, params, caller, b"%d" % request_id)
+        usual = usual_request(body)
+        if usual is None:
+            reply = self._unusual(body, caller)
+        else:
+            id_text, name, params = usual
+            try:
+                bound = self._table[name]
+            except KeyError:
+                return self._failed(METHOD_NOT_FOUND(), name, id_text)
+            if type(params) is bytes:
+                reply = self._call(self._prepared(bound), (params,), caller, id_text)
+            else:
+                reply = self._call(bound, params, caller, id_text)
         if type(reply) is Pending:
             self._deadlines.watch(reply)
         return reply
 
-    def _submit(self, id_text: bytes, raw: bytes, caller: Caller | None) -> Reply:
-        """One transaction, whose bytes the extension has found in the message already: nothing is left to decode."""
-        try:
-            bound = self._table[_SUBMIT]
-        except KeyError:
-            return self._failed(METHOD_NOT_FOUND(), _SUBMIT, id_text)
-        if bound.decode is not None:
-            if bound is not self._submit_known:
-                self._submit_known, self._submit_prepared = bound, bound._replace(invoke=bound.call)
-            bound = self._submit_prepared
-        reply = self._call(bound, (raw,), caller, id_text)
-        if type(reply) is Pending:
-            self._deadlines.watch(reply)
-        return reply
+    def _prepared(self, bound: Bound) -> Bound:
+        """The method for a transaction whose bytes the extension has found in the message already."""
+        if bound.decode is None:
+            return bound
+        if bound is not self._submit_known:
+            self._submit_known, self._submit_prepared = bound, bound._replace(invoke=bound.call)
+        return self._submit_prepared
 
     def close(self) -> None:
         """Give up everything that is still waiting."""
@@ -164,17 +154,15 @@ class Dispatcher:
             return failure(id_text, RESPONSE_TOO_LARGE())
         return Answer(OK, (b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}"))
 
-    def _unusual(self, message: Any, body: bytes, caller: Caller | None) -> Reply:
-        """Everything but a request with all its members and an integer id."""
-        if type(message) is list:
-            reply = self._batch(message, body, caller)
-        elif type(message) is dict:
-            reply = self._request(message, caller, body)
-        else:
+    def _unusual(self, body: bytes, caller: Caller | None) -> Reply:
+        """Everything but a request in its usual form."""
+        try:
+            message = orjson.loads(body)
+        except orjson.JSONDecodeError:
             return _NOT_JSON
-        if type(reply) is Pending:
-            self._deadlines.watch(reply)
-        return reply
+        if type(message) is dict:
+            return self._request(message, caller, body)
+        return self._batch(message, body, caller) if type(message) is list else _NOT_JSON
 
     def _request(self, message: dict[str, Any], caller: Caller | None, text: bytes) -> Reply:
         """One message of any form, and its text."""
@@ -290,28 +278,28 @@ class Dispatcher:
 
     def _later(self, future: asyncio.Future[Any], bound: Bound, id_text: bytes) -> Pending[Complete]:
         pending: Pending[Complete] = Pending(future.cancel)
-
-        def finish(done: asyncio.Future[Any]) -> None:
-            if pending.is_done or done.cancelled():
-                return
-            try:
-                result = bound.encode(done.result())
-            except STOPS:
-                raise
-            except BaseException as error:  # noqa: BLE001  # as above
-                pending.resolve(self._failed(error, bound.name, id_text))
-            else:
-                pending.resolve(
-                    b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_text, result)
-                    if len(result) < LARGE
-                    else self._large(id_text, result)
-                )
-
+        finish = partial(self._finish, pending, bound, id_text)
         if type(future) is Prompt:
             future.tell(finish)
         else:
             future.add_done_callback(finish)
         return pending
+
+    def _finish(self, pending: Pending[Complete], bound: Bound, id_text: bytes, done: asyncio.Future[Any]) -> None:
+        if pending.is_done or done.cancelled():
+            return
+        try:
+            result = bound.encode(done.result())
+        except STOPS:
+            raise
+        except BaseException as error:  # noqa: BLE001  # as above
+            pending.resolve(self._failed(error, bound.name, id_text))
+        else:
+            pending.resolve(
+                b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_text, result)
+                if len(result) < LARGE
+                else self._large(id_text, result)
+            )
 
     def _failed(self, error: BaseException, name: str, id_text: bytes) -> Complete:
         known = as_rpc_error(error)

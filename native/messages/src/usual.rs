@@ -1,0 +1,301 @@
+//! The form in which nearly every request arrives: an id, the name of a method, and some words.
+//!
+//! ```text
+//! {"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x...","latest"]}
+//! ```
+//! Its members may stand in any order, with any space between them. Whatever is not exactly this (another member, an
+//! escape, an id that is no plain number, a member twice, a parameter that is neither a word nor a truth value nor an object
+//! of words) is not judged here: the reader of all messages does that.
+//!
+//! A transaction that somebody sends arrives by the thousand, so it is read to its bytes.
+
+const SENDS: &[u8] = b"eth_sendRawTransaction";
+/// Digits of an id that any reader takes for the same integer.
+const ID_DIGITS: usize = 15;
+
+/// One request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The digits of its id.
+    pub id: &'a [u8],
+    pub method: &'a [u8],
+    pub params: Params<'a>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Params<'a> {
+    /// The transaction of a request that sends one.
+    Transaction(Vec<u8>),
+    Plain(Vec<Param<'a>>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Param<'a> {
+    Word(&'a [u8]),
+    Truth(bool),
+    /// An object such as a call: names and words, in their order. Who names one twice means the last.
+    Fields(Vec<(&'a [u8], &'a [u8])>),
+}
+
+/// What a message says that is a request in the usual form, and nothing else.
+pub fn usual_request(text: &[u8]) -> Option<Request<'_>> {
+    let mut reader = Reader { text, at: 0 };
+    let (mut id, mut method, mut params, mut has_version) = (None, None, None, false);
+    reader.token(b'{')?;
+    loop {
+        let key = reader.string()?;
+        reader.token(b':')?;
+        match key {
+            b"jsonrpc" if !has_version => {
+                reader.string()?;
+                has_version = true;
+            }
+            b"id" if id.is_none() => id = Some(reader.number()?),
+            b"method" if method.is_none() => method = Some(reader.string()?),
+            b"params" if params.is_none() => params = Some(reader.params()?),
+            _ => return None,
+        }
+        match reader.next()? {
+            b',' => {}
+            b'}' => break,
+            _ => return None,
+        }
+    }
+    reader.space();
+    let (id, method, params) = (id?, method?, params?);
+    (reader.at == text.len()).then(|| Request { id, method, params: read(method, params) })
+}
+
+fn read<'a>(method: &[u8], params: Vec<Param<'a>>) -> Params<'a> {
+    if let (SENDS, [Param::Word(word)]) = (method, params.as_slice())
+        && let Some(raw) = word.strip_prefix(b"0x").and_then(unhex)
+    {
+        return Params::Transaction(raw);
+    }
+    Params::Plain(params)
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn space(&mut self) {
+        while matches!(self.text.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        self.space();
+        let found = *self.text.get(self.at)?;
+        self.at += 1;
+        Some(found)
+    }
+
+    fn token(&mut self, wanted: u8) -> Option<()> {
+        (self.next()? == wanted).then_some(())
+    }
+
+    /// What stands between two quotation marks, where that is plain ASCII.
+    fn string(&mut self) -> Option<&'a [u8]> {
+        self.token(b'"')?;
+        let rest = &self.text[self.at..];
+        let end = rest.iter().position(|byte| !matches!(byte, b' '..=b'~') || matches!(byte, b'"' | b'\\'))?;
+        self.at += end + 1;
+        (rest[end] == b'"').then(|| &rest[..end])
+    }
+
+    fn number(&mut self) -> Option<&'a [u8]> {
+        self.space();
+        let rest = &self.text[self.at..];
+        let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+        // `1.5` and `1e3` end at something that `next` does not take
+        self.at += end;
+        let is_plain = (1..=ID_DIGITS).contains(&end) && (rest[0] != b'0' || end == 1);
+        is_plain.then(|| &rest[..end])
+    }
+
+    fn params(&mut self) -> Option<Vec<Param<'a>>> {
+        let mut found = Vec::new();
+        self.token(b'[')?;
+        if self.ends(b']') {
+            return Some(found);
+        }
+        loop {
+            found.push(self.param()?);
+            match self.next()? {
+                b',' => {}
+                b']' => return Some(found),
+                _ => return None,
+            }
+        }
+    }
+
+    fn param(&mut self) -> Option<Param<'a>> {
+        self.space();
+        let rest = &self.text[self.at..];
+        for (word, truth) in [(b"true".as_slice(), true), (b"false", false)] {
+            if rest.starts_with(word) {
+                self.at += word.len();
+                return Some(Param::Truth(truth));
+            }
+        }
+        match rest.first()? {
+            b'{' => self.fields().map(Param::Fields),
+            _ => self.string().map(Param::Word),
+        }
+    }
+
+    fn fields(&mut self) -> Option<Vec<(&'a [u8], &'a [u8])>> {
+        let mut found = Vec::new();
+        self.token(b'{')?;
+        if self.ends(b'}') {
+            return Some(found);
+        }
+        loop {
+            let name = self.string()?;
+            self.token(b':')?;
+            found.push((name, self.string()?));
+            match self.next()? {
+                b',' => {}
+                b'}' => return Some(found),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Whether nothing stands before what ends here.
+    fn ends(&mut self, wanted: u8) -> bool {
+        self.space();
+        let is_here = self.text.get(self.at) == Some(&wanted);
+        self.at += is_here as usize;
+        is_here
+    }
+}
+
+fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, rest) = digits.as_chunks::<2>();
+    let mut wrong = !rest.is_empty() as u8;
+    let raw = pairs
+        .iter()
+        .map(|[high, low]| {
+            let (high, low) = (VALUES[*high as usize], VALUES[*low as usize]);
+            wrong |= (high | low) & 0xf0;
+            high << 4 | low & 0x0f
+        })
+        .collect();
+    (wrong == 0).then_some(raw)
+}
+
+/// The value of each digit, 0xff for what is none.
+const VALUES: [u8; 256] = {
+    let mut values = [0xff; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        values[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        values[b"0123456789ABCDEF"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    values
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: &str = r#"{"jsonrpc":"2.0","id":12,"method":"eth_getBlockByNumber","params":["latest",false]}"#;
+    const SENT: &str = r#"{"jsonrpc":"2.0","id":12,"method":"eth_sendRawTransaction","params":["0x02aBfF"]}"#;
+
+    fn plain(text: &str) -> Vec<Param<'_>> {
+        match usual_request(text.as_bytes()).expect(text).params {
+            Params::Plain(params) => params,
+            Params::Transaction(raw) => panic!("{raw:?} in {text}"),
+        }
+    }
+
+    #[test]
+    fn the_usual_forms_are_read() {
+        let spaced = "{ \"method\": \"eth_getBlockByNumber\",\n\"params\": [ \"latest\" , false ], \"id\": 12, \"jsonrpc\": \"2.0\" } ";
+        for text in [USUAL, spaced, &USUAL.replace("\"jsonrpc\":\"2.0\",", "")] {
+            let found = usual_request(text.as_bytes()).expect(text);
+            assert_eq!((found.id, found.method), (b"12".as_slice(), b"eth_getBlockByNumber".as_slice()), "{text}");
+            assert_eq!(plain(text), [Param::Word(b"latest"), Param::Truth(false)], "{text}");
+        }
+        for none in ["[]", "[ ]"] {
+            assert_eq!(plain(&USUAL.replace("[\"latest\",false]", none)), []);
+        }
+        assert_eq!(plain(&USUAL.replace("\"latest\",false", "true")), [Param::Truth(true)]);
+        assert_eq!(usual_request(USUAL.replace("12", "0").as_bytes()).unwrap().id, b"0");
+    }
+
+    #[test]
+    fn calls_are_read() {
+        let text = USUAL.replace("false", r#"{ "to":"0x01", "data" : "0x" },{}"#);
+        let fields = vec![(b"to".as_slice(), b"0x01".as_slice()), (b"data", b"0x")];
+        assert_eq!(plain(&text), [Param::Word(b"latest"), Param::Fields(fields), Param::Fields(Vec::new())]);
+    }
+
+    #[test]
+    fn a_transaction_is_read_to_its_bytes_where_it_is_one() {
+        let sent = |text: &str| {
+            usual_request(text.as_bytes()).expect("usual").params == Params::Transaction(vec![2, 0xab, 0xff])
+        };
+        assert!(sent(SENT));
+        assert!(sent(r#"{"params":["0x02abff"],"method":"eth_sendRawTransaction","id":12}"#));
+        for other in ["0x02aBf", "0x02aBfg", "0X02aBfF", "02aBfF", ""] {
+            assert_eq!(plain(&SENT.replace("0x02aBfF", other)), [Param::Word(other.as_bytes())]);
+        }
+        assert_eq!(plain(&SENT.replace("Raw", "")), [Param::Word(b"0x02aBfF")]);
+        assert_eq!(plain(&SENT.replace("\"]", "\",\"0x\"]")).len(), 2);
+    }
+
+    #[test]
+    fn everything_else_is_left_to_others() {
+        let others = [
+            USUAL.replace("12", "012"),
+            USUAL.replace("12", "-1"),
+            USUAL.replace("12", "1.5"),
+            USUAL.replace("12", "1e3"),
+            USUAL.replace("12", "1234567890123456"),
+            USUAL.replace("12", "\"12\""),
+            USUAL.replace("12", "null"),
+            USUAL.replace("\"id\":12,", ""),
+            USUAL.replace(",\"params\":[\"latest\",false]", ""),
+            USUAL.replace("Block", "\\u0042lock"),
+            USUAL.replace("latest", "late\\u0073t"),
+            USUAL.replace("false", "False"),
+            USUAL.replace("false", "falsely"),
+            USUAL.replace("false", "null"),
+            USUAL.replace("false", "1"),
+            USUAL.replace("false", r#"{"gas":1}"#),
+            USUAL.replace("false", r#"{"to":null}"#),
+            USUAL.replace("false", r#"{"accessList":[]}"#),
+            USUAL.replace("false", r#"{"to":"0x","more":{}}"#),
+            USUAL.replace("false", r#"{"to":"0x",}"#),
+            USUAL.replace("false", r#"{"to""0x"}"#),
+            USUAL.replace("false", r#"{"to":"0x""#),
+            USUAL.replace("false", "{,}"),
+            USUAL.replace("false", "[]"),
+            USUAL.replace("false", ""),
+            USUAL.replace("[\"latest\",false]", "[,]"),
+            USUAL.replace("[\"latest\",false]", "{}"),
+            USUAL.replace("[\"latest\",false]", "\"latest\""),
+            USUAL.replace("\"id\":12", "\"id\":12,\"id\":12"),
+            USUAL.replace("\"id\":12", "\"id\":12,\"other\":1"),
+            USUAL.replace("2.0", "2.\u{e9}"),
+            format!("[{USUAL}]"),
+            format!("{USUAL}x"),
+            format!("{USUAL}{USUAL}"),
+            USUAL.replace(":12,", ":12,,"),
+            USUAL.replace(']', "],"),
+        ];
+        for text in others {
+            assert_eq!(usual_request(text.as_bytes()), None, "{text}");
+        }
+        for end in 0..USUAL.len() {
+            assert_eq!(usual_request(&USUAL.as_bytes()[..end]), None, "cut off at {end}");
+        }
+    }
+}
