@@ -10,7 +10,7 @@ TOOLS := $(VENV)/.tools
 PACKAGES := $(VENV)/.packages
 BUILT := $(VENV)/.built
 COMPILED := $(VENV)/.compiled
-CRATES := native/Cargo.lock $(shell find native -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print 2>/dev/null)
+CRATES := native/Cargo.lock src/ophion/_native.pyi $(shell find native -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print 2>/dev/null)
 DIST := dist
 CARGO_FLAGS := --release --locked --manifest-path native/Cargo.toml
 

@@ -2,6 +2,7 @@
 
 import sys
 
+from ophion.errors import ExtensionError
 from ophion.runtime.garbage import while_starting
 from ophion.runtime.interrupts import end_at_once
 
@@ -10,8 +11,10 @@ def main() -> int:
     """The `ophion` command, loaded in peace."""
     end_at_once()
     while_starting()
-    from ophion.cli.main import main as run
-
+    try:
+        from ophion.cli.main import main as run
+    except ExtensionError as error:
+        sys.exit(str(error))
     return run()
 
 

@@ -11,6 +11,9 @@ from typing import final
 
 __version__: str
 
+def keeps(contract: str, /) -> bool:
+    """Whether this extension was built for the declarations of this text: of this file. Docstrings and comments may differ."""
+
 # --- errors -------------------------------------------------------------------------------------
 
 class NativeError(Exception):

@@ -2,6 +2,7 @@
 
     OphionError                 something a caller can be told in one line
     ├── ConfigError             options, environment or configuration file; holds every problem found
+    ├── ExtensionError          the compiled half of Ophion is missing, or another one than the Python half needs
     ├── CommandError            a subcommand cannot do what it was asked
     ├── GenesisError            a genesis file that is malformed, or that differs from the stored one
     ├── DecodeError             bytes or text that are not what they should be; names the place
@@ -48,6 +49,10 @@ class ConfigError(OphionError):
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
         super().__init__("\n".join(self.problems))
+
+
+class ExtensionError(OphionError):
+    """The extension cannot be used with the Python sources beside it."""
 
 
 class CommandError(OphionError):

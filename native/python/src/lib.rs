@@ -25,9 +25,26 @@ mod wire;
 
 use pyo3::prelude::*;
 
+/// What Python was told of this extension when it was built.
+const CONTRACT: &str = include_str!("../../../src/ophion/_native.pyi");
+
+/// Whether these are the declarations of our contract. What is said about them may have changed.
+#[pyfunction]
+#[pyo3(signature = (contract, /))]
+fn keeps(contract: &str) -> bool {
+    contract == CONTRACT || declarations(contract).eq(declarations(CONTRACT))
+}
+
+fn declarations(contract: &str) -> impl Iterator<Item = &str> {
+    let code = contract.split("\"\"\"").step_by(2).flat_map(str::lines);
+    let bare = code.map(|line| line.trim_end_matches("...").trim());
+    bare.filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(keeps, module)?)?;
     // 16,384 hashes of addresses, slots and mapping keys, 2 MiB: the same ones are asked for again and again.
     let _ = alloy_primitives::utils::init_keccak_cache(1 << 14);
     values::errors::register(module)?;

@@ -13,9 +13,14 @@
     enclave        sealed payloads and their keys; privacy: private transactions and what running them leaves
     memory         how the process keeps what was freed
     vectors        runners for the public state and transaction tests
+    contract       whether the extension is the one that these sources were written for
     failures       the extension's exceptions, and their translation into `ophion.errors`
 
 Most names are the extension's own, passed on without a wrapper, because a call through them has to cost nothing.
 The extension raises subclasses of `NativeError`, which know nothing of our error tree; `failures.translated` is the
 one place where they turn into `OphionError`s, used where an error leaves the engine for a person or a peer.
 """
+
+from ophion.native.contract import check_contract
+
+check_contract()
