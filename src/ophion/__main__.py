@@ -5,12 +5,20 @@ import sys
 from ophion.errors import ExtensionError
 from ophion.runtime.garbage import while_starting
 from ophion.runtime.interrupts import end_at_once
+from ophion.runtime.loading import left_out, load_later
+
+_LATER = ("asyncio.sslproto", "ipaddress", "locale", "msgspec.inspect", "msgspec.json", "textwrap", "tokenize")
+"""What others import for purposes that a start does not have."""
 
 
 def main() -> int:
     """The `ophion` command, loaded in peace."""
     end_at_once()
     while_starting()
+    load_later(_LATER)
+    # where tools have brought it msgspec loads all of it, for what the standard library has too
+    with left_out("typing_extensions"):
+        import msgspec  # noqa: F401
     try:
         from ophion.cli.main import main as run
     except ExtensionError as error:

@@ -6,7 +6,7 @@ import sys
 
 from ophion.cli.command import Command, Session
 from ophion.node.config import NodeConfig
-from ophion.node.node import run_node
+from ophion.node.launch import launch
 from ophion.node.preset import command_line, with_dev_preset
 from ophion.runtime.options import Options, load, option, warnings_of
 
@@ -31,7 +31,7 @@ def start(options: DevOptions, session: Session) -> int:
     for warning in found:
         if warning not in expected:
             print(f"Warning: {warning}", file=sys.stderr)
-    return run_node(loaded)
+    return launch(loaded)
 
 
 COMMANDS = (

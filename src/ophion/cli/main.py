@@ -104,11 +104,11 @@ def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _run_node(session: Session) -> int:
-    from ophion.node.node import run_node  # tools do not pay for the rooms of a running node
+    from ophion.node.launch import launch
 
     for warning in warnings_of(session.settings):
         print(f"Warning: {warning}", file=sys.stderr)
-    return run_node(session.settings)
+    return launch(session.settings)
 
 
 def _report(error: BaseException, with_traceback: bool) -> int:

@@ -29,7 +29,7 @@ from ophion.primitives.block import Header
 
 _ALL: Final = (HeaderForm.FULL, HeaderForm.SHORT, HeaderForm.SHORT_BLOBS)
 """In order of preference."""
-_BESU: Final = re.compile(r"besu/v?(\d+)\.(\d+)(?:\.(\d+))?", re.IGNORECASE)
+_BESU: Final = r"besu/v?(\d+)\.(\d+)(?:\.(\d+))?"
 _OPHION: Final = "ophion/"
 _FIRST_SHORT: Final = (24, 5, 2)
 _LAST_WITH_BLOBS: Final = (24, 5)
@@ -103,13 +103,14 @@ def chosen_form(choice: HeaderFormChoice, network: HeaderForm | None, clients: I
         return HeaderForm(choice.value)
     if network is not None:
         return network
-    others = [_besu_version(client) for client in clients if not client.lower().startswith(_OPHION)]
+    others = [besu_version(client) for client in clients if not client.lower().startswith(_OPHION)]
     if not others or not all(version is not None and _FIRST_SHORT <= version < _FIRST_FULL for version in others):
         return None
     is_early = all(version is not None and version[:2] == _LAST_WITH_BLOBS for version in others)
     return HeaderForm.SHORT_BLOBS if is_early else HeaderForm.SHORT
 
 
-def _besu_version(client: str) -> tuple[int, int, int] | None:
-    found = _BESU.match(client)
+def besu_version(client: str) -> tuple[int, int, int] | None:
+    """Of the name by which a Besu introduces itself; None for any other client."""
+    found = re.match(_BESU, client, re.IGNORECASE)
     return None if found is None else (int(found[1]), int(found[2]), int(found[3] or 0))

@@ -7,7 +7,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ophion.enclave.contract import DeliveryMode
-from ophion.enclave.texts import read_key
 from ophion.native.enclave import is_sound_enclave_key
 from ophion.runtime.options import Options, option
 from ophion.runtime.options import port as valid_port
@@ -32,6 +31,9 @@ def _peer(text: str) -> str:
 
 
 def _enclave_key(text: str) -> bytes:
+    # loaded where it is used: few nodes have an enclave
+    from ophion.enclave.texts import read_key
+
     try:
         key = read_key(text)
     except ValueError:

@@ -102,6 +102,12 @@ class NodeConfig(Options):
     logs: LogConfig = field(default_factory=LogConfig)
     unstable: UnstableConfig = field(default_factory=UnstableConfig)
 
+    @property
+    def speaks_tls(self) -> bool:
+        """Whether a connection of this node may be encrypted by TLS: services say so, enclaves learn of each other."""
+        services = (self.http_tls, self.websocket_tls, self.graphql_tls, self.metrics_tls)
+        return self.privacy.enabled or any(service.enabled for service in services)
+
     def problems(self) -> Iterator[str]:
         encrypted = (
             (self.http_tls.enabled, "--rpc-http-tls-enabled"),

@@ -167,7 +167,20 @@ def _tighten(path: Path) -> None:
             path.chmod(mode & ~_OTHERS & 0o7777)
 
 
+def refuse_in_use(path: Path) -> None:
+    """`StorageError` where a process uses this directory, which may be missing; nothing is made or written."""
+    with suppress(OSError):
+        os.close(_taken(path, os.O_RDONLY))
+
+
 def _locked(path: Path, flags: int) -> int:
+    descriptor = _taken(path, flags)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _taken(path: Path, flags: int) -> int:
     # not through a link: the file is cut to nothing and written to
     descriptor = os.open(path / "lock", flags | os.O_NOFOLLOW, 0o600)
     try:
@@ -179,8 +192,6 @@ def _locked(path: Path, flags: int) -> int:
         raise StorageError(
             f"The data path {path} is in use by {who}. Stop that process or choose another --data-path."
         ) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
 
 

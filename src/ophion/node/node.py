@@ -1,45 +1,35 @@
-"""A node from start to stop: data directory, key, chain, services, signals.
+"""A node from start to stop: chain, services, signals.
 
-    options ─> checks ─> data directory and lock ─> key ─> genesis, database ─> rooms (build.py) ─> services ─> run
-                                                               stop <─ SIGINT, SIGTERM, SIGHUP, a service that failed
+    directory, key, database (launch.py) ─> rooms (build.py) ─> services ─> run
+                            stop <─ SIGINT, SIGTERM, SIGHUP, a service that failed
 
-Everything that can be wrong with the options is said before anything is opened. Stopping takes the same way back:
-services first, then the lanes (a commit in progress is finished), then the database, the lock last.
+Stopping takes the same way back: services first, then the lanes (a commit in progress is finished), then the database,
+the lock last.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+import uvloop
 
 from ophion.chainspec.genesis import Genesis
-from ophion.consensus.registry import engine_for
-from ophion.errors import ConfigError
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core, build_core
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory
-from ophion.node.network import load_genesis
 from ophion.node.ports_file import remove_ports, write_ports
 from ophion.node.services import Interface, build_interface
 from ophion.permissions.permissions import Permissions
-from ophion.primitives.types import ZERO_HASH
-from ophion.runtime import logs
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from ophion.runtime.garbage import settle_down
+from ophion.runtime.interrupts import stop_signals
 from ophion.runtime.lanes import Lanes, ThreadLanes
-from ophion.runtime.log_file import LogFile
-from ophion.runtime.options import Loaded, problems_of
-from ophion.runtime.supervisor import Supervisor, stop_signals
-from ophion.version import client_version
+from ophion.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from ophion.chain.pruning import StatePruner
@@ -53,36 +43,12 @@ _SWITCH_S = 0.001
 log = logging.getLogger(__name__)
 
 
-def run_node(loaded: Loaded[NodeConfig]) -> int:
-    """Run a node until it is told to stop; the return value is the exit code."""
-    config = loaded.config
-    problems = problems_of(config)
-    if problems:
-        raise ConfigError(problems)
-    for number in stop_signals():
-        # until the services run, everything is undone as after Ctrl-C
-        signal.signal(number, _interrupt)
-    _configure_logs(config)
-    log.info("Setting logging level to %s", config.logs.level.name)
-    log.info("Starting %s", client_version())
-    genesis = load_genesis(config.network)
-    for warning in genesis.warnings:
-        log.warning("%s", warning)
-    engine_for(genesis.spec).check_genesis(genesis.header(ZERO_HASH))
-    if config.privacy.enabled:
-        from ophion.node.privacy import check_forks
-
-        check_forks(genesis.spec)
-    with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
-        key, is_new = directory.key(replace(config.data, data_path=data_path))
-        key_file = replace(config.data, data_path=data_path).key_file
-        if is_new:
-            because = "" if config.data.node_private_key_file is None else ", because that file was not there"
-            log.info("Generated new key 0x%s and stored it to %s%s", key.public_key.hex(), key_file, because)
-        else:
-            log.info("Loaded key 0x%s from %s", key.public_key.hex(), key_file)
-        _run_loop(_serve(config, genesis, directory, key))
-    return 0
+def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
+    """Run a node in an open directory until it is told to stop."""
+    # lanes run Python too: the loop must not wait five milliseconds for each of them, as it would by default
+    sys.setswitchinterval(_SWITCH_S)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(config, genesis, directory, key))
 
 
 async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
@@ -204,44 +170,3 @@ async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: 
         sys.stdout.write("\n" + banner(summary) + "\n")
         sys.stdout.flush()
     settle_down()
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _run_loop(main: object) -> None:
-    import uvloop
-
-    # lanes run Python too: the loop must not wait five milliseconds for each of them, as it would by default
-    sys.setswitchinterval(_SWITCH_S)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main)  # type: ignore[arg-type]
-
-
-def _configure_logs(config: NodeConfig) -> None:
-    if config.logs.config_file is not None:
-        logs.configure_from_file(config.logs.config_file)
-    else:
-        chosen = config.logs
-        target = None
-        if chosen.file is not None:
-            target = LogFile(chosen.file, chosen.file_max_size << 20, chosen.files_kept)
-        logs.configure(chosen.level, chosen.format, chosen.is_coloured, target)
-
-
-@contextmanager
-def _data_path(loaded: Loaded[NodeConfig]) -> Iterator[Path]:
-    """The directory to use: the given one, or one that is gone afterwards."""
-    config = loaded.config
-    if not config.storage.temporary or loaded.is_given("--data-path"):
-        yield config.data.data_path
-        return
-    import shutil
-    import tempfile
-
-    path = Path(tempfile.mkdtemp(prefix="ophion-"))
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)

@@ -26,6 +26,21 @@ def check_forks(spec: ChainSpec) -> None:
         raise ConfigError("--privacy-enabled: the genesis must have constantinopleFixBlock, or a later fork.")
 
 
+def unpayable_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
+    """What to tell an operator whose network asks more for a marker than a fresh key has.
+
+    No reason to stop: clients may make markers themselves (`priv_distributeRawTransaction`).
+    """
+    has_fees = Milestone.LONDON in spec.forks.blocks and not spec.zero_base_fee and not spec.fixed_base_fee
+    if not has_fees or config.privacy.marker_key_file is not None:
+        return None
+    return (
+        "Markers of private transactions are signed by fresh keys, which cannot pay the base fee of this network: they"
+        " will be refused. Give the key of an account with funds (--privacy-marker-transaction-signing-key-file), or"
+        " use a genesis with zeroBaseFee (--network=dev: --dev-fork=berlin)."
+    )
+
+
 def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
     """Private transactions on this chain, by this enclave."""
     chosen, queries = config.privacy, core.queries

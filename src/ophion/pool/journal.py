@@ -59,6 +59,8 @@ class Journal:
             self._merge()
             entries = list(_read(self._path))
             self._replace(entries)
+            # where nothing is kept there is nothing to lose, and no disk to wait for
+            self._is_dirty = bool(entries)
             self.sync()
         except OSError as error:
             raise StorageError(f"Cannot use {self._path}: {error.strerror}") from error
@@ -92,13 +94,14 @@ class Journal:
         """A job that forces what was appended so far to disk, for a lane; None when there is nothing to do."""
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
-        self._is_dirty = False
+        is_dirty, self._is_dirty = self._is_dirty, False
         # a handle of its own, because the file may be closed while the job runs
         handle = os.dup(self._file)
 
         def sync() -> None:
             try:
-                os.fdatasync(handle)
+                if is_dirty:
+                    os.fdatasync(handle)
                 self._settle()
             finally:
                 os.close(handle)

@@ -383,8 +383,10 @@ class TxPool:
             if not isinstance(decoded, str):
                 self._consider(decoded, True, entry.added_at, entered)
         self._queue.evict()
-        self._journal.rewrite(self._live_entries())
-        self._journal.sync()
+        live = self._live_entries()
+        if live != entries:
+            self._journal.rewrite(live)
+            self._journal.sync()
         return len(self._queue)
 
     def _compact(self) -> None:

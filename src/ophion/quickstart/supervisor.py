@@ -23,7 +23,7 @@ from ophion.quickstart.layout import Layout
 from ophion.quickstart.lock import Lock, Running
 from ophion.quickstart.plan import PROXY, Consensus
 from ophion.quickstart.workdir import CONTROL, Workdir
-from ophion.runtime.supervisor import stop_signals
+from ophion.runtime.interrupts import stop_signals
 
 _FIRST_BLOCK_S: Final = 60.0
 _POLL_S: Final = 0.1

@@ -8,6 +8,8 @@ anything. There is nothing to undo yet, so the system may do what it does with a
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def end_at_once() -> None:
@@ -20,3 +22,19 @@ def raise_again() -> None:
     """From now on there may be something to undo: Ctrl-C is an exception again."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def stop_signals() -> list[signal.Signals]:
+    """What asks a process to stop: also the end of its terminal, unless it was started to outlive that (nohup)."""
+    outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM] + ([] if outlives_terminal else [signal.SIGHUP])
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Whoever asks the process to stop waits until this is over; for loading modules, where exceptions get lost."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

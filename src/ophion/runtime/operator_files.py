@@ -12,10 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from ophion.runtime.clock import SystemEntropy
+
 MAX_BYTES: Final = 1024 * 1024
 _MAX_PARTS: Final = 64
 _KEY: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
-_LONG_KEY: Final = re.compile(rf"(?<![\w\"'.-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}")
+_LONG_KEY: Final = rf"(?<![\w\"'.-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
 """A key of more parts than anybody writes: the time that the parser takes for one grows with their square."""
 
 
@@ -30,10 +32,10 @@ def content_of(path: Path) -> bytes:
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a small file so that it is there in full or not at all, and durable when this returns. `OSError`."""
-    import tempfile  # which loads much that a node does not need for anything else
-
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    # not by `tempfile`, which loads much that a node does not need for anything else
+    temporary = path.parent / f".{path.name}.{SystemEntropy().token(8).hex()}"
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as file:  # as bytes: line ends stay what they are
             os.fchmod(file.fileno(), mode)
@@ -65,7 +67,7 @@ def table_of(path: Path) -> dict[str, Any]:
         text = content_of(path).decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 text (at byte {error.start})") from None
-    if _LONG_KEY.search(text):
+    if re.search(_LONG_KEY, text):
         raise ValueError(f"a key of more than {_MAX_PARTS} parts")
     try:
         return tomllib.loads(text)

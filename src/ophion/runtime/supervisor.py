@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
@@ -25,12 +24,6 @@ class Service(Protocol):
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Run until cancelled; call `ready` once when others may rely on this service."""
-
-
-def stop_signals() -> list[signal.Signals]:
-    """What asks a process to stop: also the end of its terminal, unless it was started to outlive that (nohup)."""
-    outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [signal.SIGINT, signal.SIGTERM] + ([] if outlives_terminal else [signal.SIGHUP])
 
 
 class ServiceEnded(Exception):

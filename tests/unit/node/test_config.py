@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -262,3 +263,17 @@ def test_defaults_are_those_of_the_original() -> None:
     assert (config.pool.max_size, config.pool.retention_hours) == (4096, 13)
     assert config.data.data_path == Path("ophion-data")
     assert config.storage.durable
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [spec.flag for spec in specs_of(NodeConfig) if re.search(r"-(tls|ssl)-enabled", spec.flag)] + ["--privacy-enabled"],
+)
+def test_whoever_asks_for_tls_in_any_way_gets_it(flag: str) -> None:
+    also = ("--privacy-enabled",) if flag.startswith("--privacy-tls") else ()
+    assert loaded(flag, *also).config.speaks_tls
+
+
+def test_nobody_else_speaks_tls() -> None:
+    assert not loaded().config.speaks_tls
+    assert not loaded("--metrics-enabled", "--rpc-http-enabled", "--rpc-ws-enabled").config.speaks_tls

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import StorageError
-from ophion.node.datadir import DataConfig, DataDirectory
+from ophion.node.datadir import DataConfig, DataDirectory, refuse_in_use
 from ophion.runtime.options import problems_of
 
 
@@ -104,6 +104,17 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "database" / "CURRENT").write_text("MANIFEST-000001\n")
     with DataDirectory.open(tmp_path) as directory, pytest.raises(StorageError, match="written by another program"):
         directory.store()
+
+
+def test_whether_somebody_uses_a_directory_is_asked_without_leaving_a_trace(tmp_path: Path) -> None:
+    refuse_in_use(tmp_path / "absent")
+    refuse_in_use(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with DataDirectory.open(tmp_path):
+        with pytest.raises(StorageError, match=f"is in use by process {os.getpid()}"):
+            refuse_in_use(tmp_path)
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+    refuse_in_use(tmp_path)
 
 
 def test_tools_that_only_look_do_not_make_a_directory(tmp_path: Path) -> None:

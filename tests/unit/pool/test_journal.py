@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,18 @@ def test_the_extension_writes_the_same_lines() -> None:
     transactions = [one for one in decode_transactions(raws) if not isinstance(one, str)]
     assert journal_lines(transactions, 1000_500) == lines(Entry(raw, 1000.5) for raw in raws)
     assert journal_lines([], 5) == b""
+
+
+def test_an_empty_journal_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forced: list[int] = []
+    force = os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda handle: (forced.append(handle), force(handle)))
+    journal, found = opened(tmp_path / "journal")
+    assert (found, forced) == ([], [])
+    assert (tmp_path / "journal").read_bytes() == b""
+    journal.append(lines([Entry(b"\x01", 1.0)]))
+    journal.sync()
+    assert len(forced) == 1
+    journal.rewrite([Entry(b"\x02", 2.0)])
+    journal.close()
+    assert len(forced) == 2

@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from ophion.runtime.interrupts import stop_signals
 
 
 def pressed(at: str, *words: str, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -43,3 +46,46 @@ def test_where_it_is_ignored_it_stays_ignored() -> None:
     ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
     done = pressed("ophion.cli.quickstart", "quickstart", "list", "--directory=/nowhere", before=ignored)
     assert (done.returncode, done.stderr.partition(":")[0]) == (1, "There is no network in /nowhere")
+
+
+def test_a_signal_that_is_held_back_comes_afterwards() -> None:
+    # in a process of its own: threads of this one would take the signal
+    program = """
+import os, signal
+from ophion.runtime.interrupts import held_back
+came = []
+signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
+with held_back():
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert came == []
+assert came == [signal.SIGTERM]
+try:
+    with held_back():
+        1 / 0
+except ZeroDivisionError:
+    os.kill(os.getpid(), signal.SIGTERM)
+assert came == [signal.SIGTERM] * 2
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_end_of_a_terminal_stops_whoever_was_not_started_to_outlive_it() -> None:
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        assert stop_signals() == [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        assert stop_signals() == [signal.SIGINT, signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("at", ["ophion.node.node", "ophion.node.build", "uvloop", "ophion.rpc.endpoints.services"])
+def test_while_a_node_is_loaded_it_waits_and_everything_is_undone(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    done = pressed(at, "dev", "--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0", "--page-http-port=0")
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+    assert list(tmp_path.iterdir()) == []

@@ -10,12 +10,12 @@ its round is written as 0. Everybody else goes by the block as it is sent.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
-_BESU: Final = re.compile(r"besu/v?(\d+)\.(\d+)", re.IGNORECASE)
+from ophion.consensus.header_form import besu_version
+
 _OPHION: Final = "ophion/"
 _QUORUM: Final = "(quorum-v"
 _FIRST_WITH_SLOT: Final = (26, 1)
@@ -59,5 +59,5 @@ def _others(clients: Iterable[str]) -> list[str]:
 
 
 def _wants_slot(client: str) -> bool:
-    found = _BESU.match(client)
-    return found is not None and (int(found[1]), int(found[2])) >= _FIRST_WITH_SLOT
+    version = besu_version(client)
+    return version is not None and version[:2] >= _FIRST_WITH_SLOT

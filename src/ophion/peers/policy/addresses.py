@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-Subnet: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+Subnet: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
 
 def read_subnet(text: str) -> Subnet:

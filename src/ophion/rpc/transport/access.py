@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 ANY: Final = frozenset({"*", "all"})
@@ -42,8 +43,12 @@ class OriginList:
         self._allows_any = not ANY.isdisjoint(origins)
         named = [origin.lower().rstrip("/") for origin in origins if origin != NONE and origin not in ANY]
         self._names = frozenset(origin for origin in named if "*" not in origin)
-        patterns = [_pattern(origin) for origin in named if "*" in origin]
-        self._pattern = re.compile("|".join(patterns)) if patterns else None
+        self._open = [origin for origin in named if "*" in origin]
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        """What the others must look like; made for the first page that comes."""
+        return re.compile("|".join(map(_pattern, self._open))) if self._open else None
 
     def allows(self, origin: bytes, host: bytes | None = None) -> bool:
         """Whether an `Origin` header is welcome; nothing is when no origins are configured. `host` is for pages."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 from typing import Final
 
 import httptools
@@ -78,6 +77,9 @@ class Handshake:
 
     def answer(self) -> bytes:
         """The head that opens the socket."""
+        # loads OpenSSL, which takes three megabytes: not before there is a client
+        import hashlib
+
         accepted = base64.b64encode(hashlib.sha1(self.headers[b"sec-websocket-key"] + _GUID).digest())
         lines = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %b\r\n" % accepted
         # Some libraries name this sub-protocol by mistake and give up when it is not confirmed.

@@ -1,0 +1,124 @@
+"""A node before it runs: options checked, directory opened, everything loaded that it needs.
+
+    options ─> checks, genesis, ports ─> data directory and lock ─┬─> key, database (a thread) ─┬─> run (node.py)
+                                                                  └─> modules ──────────────────┘
+
+Everything that can be wrong with the options is said before anything is opened. Then the disk has its work (a new key
+and a new database are forced to it several times) while the modules are loaded, which are most of a start.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from ophion.chainspec.genesis import Genesis
+from ophion.consensus.registry import engine_for
+from ophion.errors import ConfigError
+from ophion.native.crypto import PrivateKey
+from ophion.node.config import NodeConfig
+from ophion.node.datadir import DataDirectory, refuse_in_use
+from ophion.node.network import load_genesis
+from ophion.primitives.types import ZERO_HASH
+from ophion.runtime import logs
+from ophion.runtime.event_loop import load_without_tls
+from ophion.runtime.interrupts import held_back, stop_signals
+from ophion.runtime.options import Loaded, problems_of
+from ophion.runtime.temporary import temporary_directory
+from ophion.version import client_version
+
+log = logging.getLogger(__name__)
+
+
+def launch(loaded: Loaded[NodeConfig]) -> int:
+    """Run a node until it is told to stop; the return value is the exit code."""
+    config = loaded.config
+    problems = problems_of(config)
+    if problems:
+        raise ConfigError(problems)
+    for number in stop_signals():
+        # until the services run, everything is undone as after Ctrl-C
+        signal.signal(number, _interrupt)
+    _configure_logs(config)
+    log.info("Setting logging level to %s", config.logs.level.name)
+    log.info("Starting %s", client_version())
+    genesis = _checked_genesis(config)
+    with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
+        config = replace(config, data=replace(config.data, data_path=data_path))
+        with held_back(), ThreadPoolExecutor(1, "disk") as disk:
+            opened = disk.submit(_open, config, directory)
+            run = _loaded_node(config)
+            key, is_new = opened.result()
+        if is_new:
+            because = "" if config.data.node_private_key_file is None else ", because that file was not there"
+            log.info(
+                "Generated new key 0x%s and stored it to %s%s", key.public_key.hex(), config.data.key_file, because
+            )
+        else:
+            log.info("Loaded key 0x%s from %s", key.public_key.hex(), config.data.key_file)
+        run(config, genesis, directory, key)
+    return 0
+
+
+def _checked_genesis(config: NodeConfig) -> Genesis:
+    genesis = load_genesis(config.network)
+    for warning in genesis.warnings:
+        log.warning("%s", warning)
+    engine_for(genesis.spec).check_genesis(genesis.header(ZERO_HASH))
+    if config.privacy.enabled:
+        from ophion.node.privacy import check_forks, unpayable_markers
+
+        check_forks(genesis.spec)
+    return genesis
+
+
+def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool]:
+    """What must have reached the disk before anybody relies on it."""
+    found = directory.key(config.data)
+    directory.store(durable=config.storage.durable)
+    return found
+
+
+def _loaded_node(config: NodeConfig) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey], None]:
+    if not config.speaks_tls:
+        load_without_tls()
+    from ophion.node.node import run_node
+
+    return run_node
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _configure_logs(config: NodeConfig) -> None:
+    chosen = config.logs
+    if chosen.config_file is not None:
+        logs.configure_from_file(chosen.config_file)
+        return
+    target = None
+    if chosen.file is not None:
+        from ophion.runtime.log_file import LogFile
+
+        target = LogFile(chosen.file, chosen.file_max_size << 20, chosen.files_kept)
+    logs.configure(chosen.level, chosen.format, chosen.is_coloured, target)
+
+
+@contextmanager
+def _data_path(loaded: Loaded[NodeConfig]) -> Iterator[Path]:
+    """The directory to use: the given one, or one that is gone afterwards."""
+    if not _is_temporary(loaded):
+        yield loaded.config.data.data_path
+        return
+    with temporary_directory("ophion-") as path:
+        yield path
+
+
+def _is_temporary(loaded: Loaded[NodeConfig]) -> bool:
+    return loaded.config.storage.temporary and not loaded.is_given("--data-path")
