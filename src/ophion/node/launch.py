@@ -25,6 +25,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory, refuse_in_use
 from ophion.node.network import load_genesis
+from ophion.node.ports_check import PortsTaken, check_ports
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
 from ophion.runtime.event_loop import load_without_tls
@@ -49,6 +50,7 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
     log.info("Setting logging level to %s", config.logs.level.name)
     log.info("Starting %s", client_version())
     genesis = _checked_genesis(config)
+    _check_ports(loaded)
     with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
         config = replace(config, data=replace(config.data, data_path=data_path))
         with held_back(), ThreadPoolExecutor(1, "disk") as disk:
@@ -76,6 +78,16 @@ def _checked_genesis(config: NodeConfig) -> Genesis:
 
         check_forks(genesis.spec)
     return genesis
+
+
+def _check_ports(loaded: Loaded[NodeConfig]) -> None:
+    try:
+        check_ports(loaded.config)
+    except PortsTaken:
+        if not _is_temporary(loaded):
+            # a second node with everything as the first: that it would use the same data comes before its ports
+            refuse_in_use(loaded.config.data.data_path)
+        raise
 
 
 def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool]:
