@@ -16,7 +16,7 @@ from ophion.errors import ConfigError, OphionError
 from ophion.native.failures import NativeError
 from ophion.node.config import NodeConfig
 from ophion.runtime.interrupts import raise_again
-from ophion.runtime.options import warnings_of
+from ophion.runtime.options import misspelt_variables, specs_of, warnings_of
 from ophion.runtime.options.sources import PREFIXES
 from ophion.version import client_version
 
@@ -96,17 +96,17 @@ def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
         if arguments.command is not None:
             return arguments.command.run(own, session)
         if arguments.family is None:
-            return _run_node(session)
+            return _run_node(session, environ)
     except ConfigError as error:
         raise _Misused(error.problems, usage(arguments.family, arguments.command)) from error
     print(help_text(arguments.family, None, NodeConfig))
     return 0
 
 
-def _run_node(session: Session) -> int:
+def _run_node(session: Session, environ: Mapping[str, str]) -> int:
     from ophion.node.launch import launch
 
-    for warning in warnings_of(session.settings):
+    for warning in (*misspelt_variables(environ, specs_of(NodeConfig)), *warnings_of(session.settings)):
         print(f"Warning: {warning}", file=sys.stderr)
     return launch(session.settings)
 

@@ -77,6 +77,9 @@ def _checked_genesis(config: NodeConfig) -> Genesis:
         from ophion.node.privacy import check_forks, unpayable_markers
 
         check_forks(genesis.spec)
+        unpayable = unpayable_markers(genesis.spec, config)
+        if unpayable is not None:
+            log.warning("%s", unpayable)
     return genesis
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.errors import ConfigError
-from ophion.node.privacy import check_forks
+from ophion.node.config import NodeConfig
+from ophion.node.privacy import check_forks, unpayable_markers
 
 
 def config(**forks: int) -> str:
@@ -25,3 +28,22 @@ def test_networks_from_constantinople_fix_on_have_private_transactions(fork: str
 def test_older_networks_have_none(fork: str) -> None:
     with pytest.raises(ConfigError, match="the genesis must have constantinopleFixBlock"):
         check_forks(parse_genesis(config(**{fork: 0})).spec)
+
+
+@pytest.mark.parametrize(
+    ("forks", "options", "is_told"),
+    [
+        ({"berlinBlock": 0}, {}, False),
+        ({"londonBlock": 0}, {}, True),
+        ({"londonBlock": 100}, {}, True),
+        ({"londonBlock": 0, "zeroBaseFee": True}, {}, False),
+        ({"londonBlock": 0, "fixedBaseFee": True}, {}, False),
+        ({"londonBlock": 0}, {"marker_key_file": Path("key")}, False),
+    ],
+)
+def test_markers_that_nobody_can_pay_are_told(forks: dict[str, int], options: dict[str, Path], is_told: bool) -> None:
+    usual = NodeConfig()
+    chosen = replace(usual, privacy=replace(usual.privacy, **options))
+    told = unpayable_markers(parse_genesis(config(**forks)).spec, chosen)
+    assert (told is not None) is is_told
+    assert told is None or "--privacy-marker-transaction-signing-key-file" in told

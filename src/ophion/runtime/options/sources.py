@@ -112,6 +112,22 @@ def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
     return found
 
 
+def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[str]:
+    """Warnings about variables that look like one of ours and set nothing; others may be anybody's."""
+    names = [name for name in environ if name.startswith(PREFIXES[0])]
+    if not names:
+        return []
+    import difflib  # for mistakes alone
+
+    known = {variable(PREFIXES[0], name) for spec in specs for name in spec.names}
+    found = []
+    for name in sorted(set(names) - known):
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if close:
+            found.append(f"Environment variable {name} has no effect (did you mean {close[0]}?)")
+    return found
+
+
 def variable(prefix: str, name: str) -> str:
     """The environment variable of an option name."""
     return prefix + name.upper().replace("-", "_")

@@ -20,6 +20,7 @@ from ophion.runtime.options import (
     between,
     hex_bytes,
     load,
+    misspelt_variables,
     option,
     part_of,
     port,
@@ -202,6 +203,15 @@ def test_environment_knows_aliases_and_older_prefixes_but_no_short_names() -> No
     assert parse(environ={"OPHION_P2P_PORT": ""}).config.port == 30303
     with pytest.raises(ConfigError, match="Invalid value for environment variable 'OPHION_P2P_PORT': 'x' is not"):
         parse(environ={"OPHION_P2P_PORT": "x"})
+
+
+def test_a_variable_that_is_nearly_one_of_ours_is_pointed_out() -> None:
+    environ = {"OPHION_RPC_HTTP_APISS": "A", "OPHION_P2PPORT": "1", "OPHION_P2P_PORT": "1", "OPHION_FAULTS": "long"}
+    assert misspelt_variables(environ | {"BESU_OPTS": "x", "HOME": "/"}, SPECS) == [
+        "Environment variable OPHION_P2PPORT has no effect (did you mean OPHION_P2P_PORT?)",
+        "Environment variable OPHION_RPC_HTTP_APISS has no effect (did you mean OPHION_RPC_HTTP_APIS?)",
+    ]
+    assert misspelt_variables({"OPHION_RPC_HTTP_APIS": "A", "PATH": ""}, SPECS) == []
 
 
 @pytest.mark.parametrize(
