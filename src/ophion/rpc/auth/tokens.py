@@ -91,11 +91,11 @@ class TokenIssuer(TokenReader):
 
     def issue(self, username: str, permissions: tuple[str, ...], now: float, tenant: str | None = None) -> str:
         """A token that is good for five minutes."""
-        issued_at = int(now)
+        issued_at = int(now) if self._roll is None else max(int(now), self._roll.since(username))
         claims: dict[str, Any] = {
             "permissions": list(permissions),
             "username": username,
-            "iat": issued_at if self._roll is None else max(issued_at, self._roll.since(username)),
+            "iat": issued_at,
             "exp": issued_at + LIFETIME_S,
         }
         if tenant is not None:

@@ -1,8 +1,8 @@
 """Places for connections: a limited number, and the idlest gives way to a newcomer.
 
 A service that simply refused newcomers could be closed to everybody by a few thousand connections that ask for nothing.
-Here those are the first to go. A client that waits for an answer is never sent away; when all do, the newcomer is told
-that there is no place (HTTP 503).
+Here those are the first to go, after those who have asked without being let in. A client that waits for an answer is
+never sent away; when all do, the newcomer is told that there is no place (HTTP 503).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 NEVER_ASKED: Final = 1e9
 """Idleness of a connection that has not asked for anything yet."""
+NOT_LET_IN: Final = 2e9
+"""That of one that has asked for something and could not show who it is: a newcomer at least may still do so."""
 BUSY: Final = -1.0
 """Idleness of a connection that waits for this node."""
 _SHARE: Final = 8

@@ -114,6 +114,16 @@ def test_a_token_opens_what_it_permits(service: Guarded) -> None:
         assert result(service.post(token)) == "0x20"
 
 
+def test_whoever_shows_no_good_token_gives_way_before_anybody_else(service: Guarded) -> None:
+    newcomer = service.connection.idleness()
+    assert service.post(service.token("eth:blockNumber"))[0] == 200
+    user = service.connection.idleness()
+    assert service.post(b"Bearer e30.e30.AAAA")[0] == 401
+    assert user < newcomer < service.connection.idleness()
+    assert service.post(service.token("eth:blockNumber"))[0] == 200
+    assert service.connection.idleness() == user
+
+
 def test_without_a_token_every_body_is_refused_alike(service: Guarded) -> None:
     for body in (BODY, b"[%b]" % BODY, b"nothing", b""):
         for header in (None, b"Basic YWxpOng=", b"Bearer", b""):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.rpc.transport.places import BUSY, NEVER_ASKED, Places
+from ophion.rpc.transport.places import BUSY, NEVER_ASKED, NOT_LET_IN, Places
 
 
 class Guest:
@@ -35,6 +35,12 @@ def test_who_never_asked_goes_before_who_is_only_quiet() -> None:
     places, guests = filled(500, NEVER_ASKED, 0)
     assert places.admit(Guest(0))
     assert guests[1].is_gone
+
+
+def test_who_was_not_let_in_goes_before_who_has_just_come() -> None:
+    places, guests = filled(0, NEVER_ASKED + 3600, NOT_LET_IN)
+    assert places.admit(Guest(0))
+    assert guests[2].is_gone
 
 
 def test_of_equals_the_oldest_goes() -> None:

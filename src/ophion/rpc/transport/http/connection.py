@@ -31,7 +31,7 @@ from ophion.rpc.transport.http.wire import (
     response_head,
 )
 from ophion.rpc.transport.lingering import Lingering
-from ophion.rpc.transport.places import BUSY, NEVER_ASKED
+from ophion.rpc.transport.places import BUSY, NEVER_ASKED, NOT_LET_IN
 from ophion.rpc.transport.replies import Pending
 from ophion.runtime.turns import Share
 
@@ -179,6 +179,11 @@ class HttpConnection(asyncio.Protocol):
             return _UNTAKEN_S + self._quiet_s
         if self._answers:
             return BUSY
+        if self._session is not None:
+            if self._is_waiting and self._session.is_heard:
+                return BUSY
+            if not self._session.is_trusted:
+                return NOT_LET_IN + self._quiet_s
         if self._in_message:
             return NEVER_ASKED if self._quiet_s >= _STALLED_S else 0.0
         if self._was_active:

@@ -22,6 +22,7 @@ from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
 from ophion.rpc.transport.http.wire import Request, Response
+from ophion.rpc.transport.places import BUSY
 from ophion.rpc.transport.replies import Pending, Reply
 from ophion.runtime.turns import Turns
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
@@ -230,6 +231,7 @@ def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> Non
         assert client.commons.turns.is_over
         assert client.post() == b""
         assert client.transport.is_reading_paused
+        assert client.connection.idleness() == BUSY
         await asyncio.sleep(0)
         assert only(client.transport.take())[2] == ANSWER
         assert not client.transport.is_reading_paused
