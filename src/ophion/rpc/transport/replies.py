@@ -39,21 +39,26 @@ class Answer(Struct, frozen=True):
         return b"".join(self.parts)
 
 
-class Pending(Generic[T]):
+def _nobody(told: object) -> None:
+    """Who hears of a wait that nobody has asked about."""
+
+
+def _nothing() -> None:
+    """What happens when nobody counts."""
+
+
+class Pending(Struct, Generic[T], eq=False):
     """Something that comes later; `deliver` is set by whoever received this and is called exactly once."""
 
-    __slots__ = ("_abandon", "deliver", "forget", "is_done", "weighed", "weight")
-
-    def __init__(self, abandon: Callable[[], object]) -> None:
-        self.weight = 0
-        """Bytes that are kept because of the wait, as far as anybody has counted them."""
-        self.weighed: Callable[[], object] = _nothing
-        """Called when that has changed by much; set by whoever received this."""
-        self.deliver: Callable[[T], None] = _nobody
-        self.forget: Callable[[Pending[T]], object] = _nobody
-        """Called when the wait is over, however it ended."""
-        self.is_done = False
-        self._abandon = abandon
+    _abandon: Callable[[], object]
+    weight: int = 0
+    """Bytes that are kept because of the wait, as far as anybody has counted them."""
+    weighed: Callable[[], object] = _nothing
+    """Called when that has changed by much; set by whoever received this."""
+    deliver: Callable[[T], None] = _nobody
+    forget: Callable[[Pending[T]], object] = _nobody
+    """Called when the wait is over, however it ended."""
+    is_done: bool = False
 
     def resolve(self, reply: T) -> None:
         """Hand over the reply, unless the wait has been given up."""
@@ -125,11 +130,3 @@ def whole(answer: StreamedAnswer, most_bytes: int | None = None) -> Pending[Comp
 
     task.add_done_callback(finish)
     return pending
-
-
-def _nobody(told: object) -> None:
-    """Who hears of a wait that nobody has asked about."""
-
-
-def _nothing() -> None:
-    """What happens when nobody counts."""

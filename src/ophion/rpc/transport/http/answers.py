@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
 
+from msgspec import Struct
+
 from ophion.rpc.transport.http.compression import WORTH_BYTES, Compressed, CompressedAnswer, Made, Whole, is_encoded
 from ophion.rpc.transport.http.policy import Result
 from ophion.rpc.transport.http.wire import (
@@ -34,10 +36,19 @@ WEIGHT_OF_A_BYTE: Final = 8
 """What a request takes while it is at work, for each byte of its text; those who count better say so (`Pending`)."""
 
 
-class _Slot:
+class _Slot(Struct, eq=False):
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("extra", "is_old", "keep_alive", "kept", "parts", "pending", "size", "stream", "takes_gzip")
+    keep_alive: bool
+    is_old: bool
+    extra: bytes
+    size: int = 0
+    takes_gzip: bool = False
+    pending: Pending[Complete] | Pending[Response] | None = None
+    parts: tuple[Piece, ...] | None = None
+    stream: Flow | None = None
+    kept: Whole | None = None
+    """What is being compressed of an answer that is there."""
 
     @property
     def is_plain(self) -> bool:
@@ -51,18 +62,6 @@ class _Slot:
             return self.pending.weight or self.size * WEIGHT_OF_A_BYTE
         size = 0 if self.stream is None else self.stream.body.weight
         return size + sum(map(len, self.parts or ())) + (0 if self.kept is None else self.kept.weight)
-
-    def __init__(self, keep_alive: bool, is_old: bool, extra: bytes, size: int = 0, takes_gzip: bool = False) -> None:
-        self.size = size
-        self.takes_gzip = takes_gzip
-        self.keep_alive = keep_alive
-        self.is_old = is_old
-        self.extra = extra
-        self.parts: tuple[Piece, ...] | None = None
-        self.pending: Pending[Complete] | Pending[Response] | None = None
-        self.stream: Flow | None = None
-        self.kept: Whole | None = None
-        """What is being compressed of an answer that is there."""
 
     def fill(self, result: Complete | Response, lane: Lane) -> None:
         """The answer is there: make its bytes, in the lane where they are to be made smaller."""
@@ -104,7 +103,7 @@ def _nobody() -> None:
 class Answers:
     """The answers that one client waits for; `ready` is called when one of them has come or has been sent."""
 
-    __slots__ = ("_lane", "_out", "_pump", "_queue", "_ready", "_transport", "_weighed")
+    __slots__ = ("_is_called", "_lane", "_out", "_pump", "_queue", "_ready", "_transport", "_weighed")
 
     def __init__(
         self,
@@ -121,6 +120,8 @@ class Answers:
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._pump: Pump | None = None
+        self._is_called = False
+        """Whether `ready` is about to be called."""
 
     def __len__(self) -> int:
         """Requests whose answers are not written yet."""
@@ -142,7 +143,13 @@ class Answers:
         queue = self._queue
         if len(queue) == 1:  # as nearly always
             return queue[0].weight
-        return sum(slot.weight for slot in queue)
+        # asked with each request of those who send many at once, most of which are at work
+        return sum(
+            [
+                slot.weight if slot.pending is None else slot.pending.weight or slot.size * WEIGHT_OF_A_BYTE
+                for slot in queue
+            ]
+        )
 
     def add(
         self,
@@ -156,13 +163,13 @@ class Answers:
         """The result of the next request, which had a body of this size; it leaves with the next `flush`."""
         if type(result) is StreamedAnswer and is_old:
             result = whole(result)
-        slot = _Slot(keep_alive, is_old, extra, size, takes_gzip)
         if type(result) is Pending:
-            slot.pending = result
+            slot = _Slot(keep_alive, is_old, extra, size, takes_gzip, result)
             result.deliver = partial(self._receive, slot)
             result.weighed = self._weighed
             self._queue.append(slot)
             return
+        slot = _Slot(keep_alive, is_old, extra, size, takes_gzip)
         slot.fill(cast("Complete | Response", result), self._lane)
         if self._queue or slot.stream is not None:
             self._queue.append(slot)
@@ -237,6 +244,15 @@ class Answers:
                 self._ready()
                 return
         slot.fill(reply, self._lane)
+        if len(self._queue) == 1:
+            self._ready()
+        elif not self._is_called:
+            # others come with it: what is answered in one step leaves in one write
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._call)
+
+    def _call(self) -> None:
+        self._is_called = False
         self._ready()
 
     def _streamed(self) -> None:

@@ -83,6 +83,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_known = False
         self._quiet_s = 0.0
         self._learnable_size = -1
+        self._learnable_with_gzip = False
 
     # --- called by the loop ----------------------------------------------------------------------
 
@@ -107,6 +108,10 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._was_active = True
         if self._is_plain and (perf_counter() < self._turns.ends_at or self._turns.goes_on()):
+            # most clients send the same head again and again: comparing it costs less than finding its end
+            if len(data) == self._last_size and data.startswith(self._last_head):
+                self._take(data, self._last_end)
+                return
             end = self._known(data)
             if end:
                 self._take(data, end)
@@ -272,7 +277,7 @@ class HttpConnection(asyncio.Protocol):
         if session is None:
             return policy.application.respond(request)
         if reader.is_usual():
-            self._learnable_size = len(request.body)
+            self._learnable_size, self._learnable_with_gzip = len(request.body), reader.takes_gzip
         return session.handle(request.body, self)
 
     def _work_with(self, session: Session) -> None:
@@ -288,16 +293,19 @@ class HttpConnection(asyncio.Protocol):
 
     def _known(self, data: bytes) -> int:
         """Where the body of a request begins whose head has been seen before; 0 for any other."""
-        # most clients send the same head again and again: comparing it costs less than finding its end
-        if len(data) == self._last_size and data.startswith(self._last_head):
-            return self._last_end
-        end = data.find(b"\r\n\r\n") + 4
-        head = data[:end]
-        if self._plain_sizes.get(head) != len(data) - end:
-            return 0
-        self._last_head, self._last_end, self._last_size = head, end, len(data)
-        self._last_takes_gzip = head in self._session.heads.with_gzip  # type: ignore[union-attr]  # one is there when plain
-        return end
+        return self._last_end if self._starts_known(data, 0) and self._last_size == len(data) else 0
+
+    def _starts_known(self, data: bytes, position: int) -> bool:
+        """Whether all of a request with such a head is here, others behind it or not."""
+        if not (self._last_size > 0 and data.startswith(self._last_head, position)):
+            end = data.find(b"\r\n\r\n", position) + 4
+            head = data[position:end]
+            size = self._plain_sizes.get(head)
+            if size is None:
+                return False
+            self._last_head, self._last_end, self._last_size = head, len(head), len(head) + size
+            self._last_takes_gzip = head in self._session.heads.with_gzip  # type: ignore[union-attr]  # one is there when plain
+        return position + self._last_size <= len(data)
 
     def _take(self, data: bytes, end: int) -> None:
         """Such a request, when nobody waits before it."""
@@ -311,6 +319,15 @@ class HttpConnection(asyncio.Protocol):
             self._is_plain = False  # nothing else changes while it is at work
         else:
             self._flush()
+
+    def _take_next(self, data: bytes, position: int) -> int:
+        """Such a request among others, whose answer waits for theirs; how many bytes it is, 0 where it is another."""
+        if self._session is None or self._in_message or self._is_paused or not self._starts_known(data, position):
+            return 0
+        size, end = self._last_size, position + self._last_size
+        reply = self._session.handle(data[position + self._last_end : end], self)
+        self._answers.add(reply, size=size - self._last_end, takes_gzip=self._last_takes_gzip)
+        return size
 
     def work(self) -> None:
         """Go on with what has arrived, for a while (`Turns`)."""
@@ -327,16 +344,22 @@ class HttpConnection(asyncio.Protocol):
                 self._settle()
                 self._turns.end(begun, self._share)
                 return
-        if self._reader is None:
-            self._reader = RequestReader(self._policy, self)
-        reader, is_crowded = self._reader, self._turns.is_crowded
         while True:
-            size = reader.piece(data, position, is_crowded)
-            if position == 0 and len(data) <= size:
-                self._rest = b""
-                self._read(data)
-                break
-            self._read(data[position : position + size])
+            size = self._take_next(data, position)
+            if not size:
+                if self._reader is None:
+                    self._reader = RequestReader(self._policy, self)
+                size = self._reader.piece(data, position, is_crowded)
+                is_begun, session = self._in_message, self._session
+                if position == 0 and len(data) <= size:
+                    self._rest = b""
+                    self._read(data)
+                    if not is_begun:
+                        self._learn(data, 0, session)
+                    break
+                self._read(data[position : position + size])
+                if not is_begun:
+                    self._learn(data, position, session)
             position += size
             if self._has_ended() or position >= len(data):
                 self._rest = b""
@@ -352,12 +375,20 @@ class HttpConnection(asyncio.Protocol):
 
     def _read(self, data: bytes) -> None:
         reader = cast(RequestReader, self._reader)
-        was_plain, self._learnable_size = self._is_plain, -1
+        self._learnable_size = -1
         if not reader.in_message:
             self._quiet_s = 0.0
         reader.feed(data)
-        if was_plain and self._learnable_size >= 0 and not reader.in_message and self._session is not None:
-            self._session.heads.learn(data, self._learnable_size, reader.takes_gzip)
+
+    def _learn(self, data: bytes, position: int, session: Session | None) -> None:
+        """The request that begins here has been read: where it has left nothing to decide, its head is known now.
+
+        Not with the first request of a token: `session` is whose requests were read before it.
+        """
+        size = self._learnable_size
+        if size >= 0 and not self.is_ending and session is not None and session is self._session:
+            end = data.find(b"\r\n\r\n", position) + 4 + size
+            session.heads.learn(data[position:end], size, self._learnable_with_gzip)
 
     def _put_aside(self) -> None:
         """What has arrived waits, for its turn or for room; nothing more is read meanwhile."""

@@ -99,10 +99,11 @@ class RequestReader:
         """How many bytes may be fed at a time: what remains of a body needs no parsing, anything else does.
 
         No piece has the ends of two heads in it: each request is answered where its last byte is fed, and a few bytes
-        of a head can ask for milliseconds of work.
+        of a head can ask for milliseconds of work. A piece that begins in a body ends with it: what comes then can be
+        compared with what is known.
         """
         left = self._announced - self.body_bytes
-        if left > _PIECE:
+        if left > 0 and not self._in_head:
             return min(left, _BODY_PIECE)
         size = _SMALL_PIECE if is_crowded else _PIECE
         first = data.find(_END_OF_HEAD, position, position + size)

@@ -124,6 +124,7 @@ def test_what_is_ready_waits_for_what_was_asked_before() -> None:
         second.resolve(b"[3]")
         assert client.transport.take() == b""
         first.resolve(b"[1]")
+        await asyncio.sleep(0)
         assert bodies(client.transport.take()) == [b"[1]", b"[2]", b"[3]", b""]
         assert len(client.answers) == 0
 
@@ -181,6 +182,21 @@ def test_nobody_works_for_a_client_that_is_gone() -> None:
         client.answers.add(Pending(lambda: given_up.append("second")))
         client.answers.abandon()
         assert given_up == ["first", "second"]
+        assert len(client.answers) == 0
+
+    run(story)
+
+
+def test_what_is_answered_in_one_step_leaves_in_one_write() -> None:
+    async def story(client: Client) -> None:
+        waiting = [pending() for _ in range(3)]
+        for one in waiting:
+            client.answers.add(one)
+        for number, one in enumerate(waiting):
+            one.resolve(b"%d" % number)
+        assert client.transport.take() == b""
+        await asyncio.sleep(0)
+        assert bodies(client.transport.take()) == [b"0", b"1", b"2"]
         assert len(client.answers) == 0
 
     run(story)

@@ -260,6 +260,63 @@ def test_pipelined_requests_are_answered_in_order_though_the_first_waits() -> No
     run(story)
 
 
+def test_known_requests_that_come_together_are_not_parsed_either() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.post()
+        client.post(WAIT)
+        assert context.gate is not None
+        context.gate.set_result(1)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        client.transport.take()
+        reader = client.connection._reader
+        assert reader is not None
+        reader.feed = fail  # type: ignore[method-assign]
+        assert client.send(post() * 2 + post(WAIT) + post() * 2).count(b"HTTP/1.1 200") == 2
+        context.gate.set_result(1)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [json.loads(body)["id"] for _, _, body in responses(client.transport.take())] == [9, 1, 1]
+
+    def fail(data: bytes) -> None:
+        raise AssertionError(data)
+
+    run(story)
+
+
+def test_a_head_is_learned_among_others() -> None:
+    async def story(client: Client, context: Context) -> None:
+        gzip = post(BLOCK_NUMBER, b"Accept-Encoding: gzip")
+        assert len(responses(await client.sent(post() + gzip + post()))) == 3
+        assert list(client.heads.sizes) == [post()[: -len(BLOCK_NUMBER)]]
+        assert len(responses(await client.sent(gzip + post()))) == 2
+        assert len(client.heads.sizes) == 2
+        assert list(client.heads.with_gzip) == [gzip[: -len(BLOCK_NUMBER)]]
+
+    run(story)
+
+
+@given(
+    st.lists(st.sampled_from([post(), post(BLOCK_NUMBER + b" "), post(b"{}", b"X: 1")]), max_size=12),
+    st.data(),
+)
+def test_requests_are_answered_the_same_however_they_are_cut(requests: list[bytes], data: st.DataObject) -> None:
+    async def story(client: Client, context: Context) -> None:
+        stream = b"".join(requests)
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+        answered = b""
+        for begin, end in pairwise([0, *cuts, len(stream)]):
+            if end > begin:
+                client.connection.data_received(stream[begin:end])
+            for _ in range(40):
+                await asyncio.sleep(0)
+            answered += client.transport.take()
+        expected = [None if one.endswith(b"{}") else 1 for one in requests]
+        assert [json.loads(body)["id"] for _, _, body in responses(answered)] == expected
+
+    run(story)
+
+
 def test_an_answer_that_came_later_is_not_kept_once_it_has_been_written() -> None:
     """Not even until the next collection of cycles: answers may be long, and collections are rare."""
 
