@@ -166,6 +166,53 @@ def test_connections_are_kept_on_both_sides() -> None:
         assert node.connections == 1
 
 
+def test_a_newcomer_with_a_head_that_others_have_sent_is_served_like_them() -> None:
+    """Newcomers are known by such a head: it must lead where it has led before, and only when all of it is the same."""
+    seen: list[tuple[bytes, bytes]] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            seen.append(await request_of(reader))
+            writer.write(ANSWER)
+
+    head = b"POST %b HTTP/1.1\r\nHost: %b\r\n%bContent-Length: 4\r\n\r\n"
+    usual = head % (b"/jsonrpc", b"localhost", b"")
+    with Upstream(talk) as behind, Gateway(site(json_rpc=behind.port, graphql=behind.port)) as gateway:
+
+        def said(*pieces: bytes, least: int = 1) -> bytes:
+            """What is answered to a client that comes with these, and goes."""
+            found = b""
+            with gateway.socket() as client:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for number, piece in enumerate(pieces):
+                    if number:
+                        time.sleep(0.02)
+                    client.sendall(piece)
+                while len(found) < least:
+                    found += client.recv(4096)
+                return found
+
+        for number in range(4):
+            assert said(usual + b"[%02d]" % number) == ANSWER
+        assert said(usual, b"[04]") == ANSWER
+        assert said(usual + b"[0", b"5]") == ANSWER
+        assert said(usual[:20], usual[20:] + b"[06]") == ANSWER
+        assert said(usual + b"[07]" + usual + b"[08]", least=2 * len(ANSWER)) == 2 * ANSWER
+        assert [body for _, body in seen] == [b"[%02d]" % number for number in range(9)]
+        assert len({sent for sent, _ in seen}) == 1
+        seen.clear()
+        for name in (b"/graphql", b"/node/jsonrpc"):
+            assert said(head % (name, b"localhost", b"") + b"[10]") == ANSWER
+        assert [sent.split()[1] for sent, _ in seen] == [b"/graphql", b"/"]
+        for _ in range(2):
+            assert said(head % (b"/jsonrpc", b"evil.example", b"") + b"[11]").startswith(b"HTTP/1.1 403")
+            assert said(head % (b"/jsonrpc", b"localhost", b"Origin: http://evil.example\r\n") + b"[12]") != ANSWER
+        seen.clear()
+        for token in (b"one", b"two", b"one"):
+            assert said(head % (b"/jsonrpc", b"localhost", b"Authorization: Bearer %b\r\n" % token) + b"[13]") == ANSWER
+        assert [b"Bearer one" in sent for sent, _ in seen] == [True, False, True]
+
+
 def test_requests_of_many_clients_do_not_wait_for_each_other() -> None:
     async def slow_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:

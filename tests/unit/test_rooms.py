@@ -39,7 +39,6 @@ ELSEWHERE = {
     "gateway/options.py": "declarations; tests/unit/node/test_config.py reads every option",
     "gateway/process.py": "tests/integration/test_quickstart.py",
     "gateway/roll.py": "tests/integration/test_gateway.py",
-    "gateway/tunnel.py": "tests/integration/test_gateway.py",
     "enclave/delivery.py": "tests/unit/peers/priv/test_peer.py",
     "enclave/directory.py": "tests/unit/peers/priv/test_peer.py",
     "enclave/opening.py": "tests/unit/enclave/test_keyfile.py",

@@ -1,7 +1,7 @@
 """One client of a gateway: an HTTP connection whose requests go on to a node, or a WebSocket that becomes a tunnel.
 
     bytes -> HttpConnection -> Passage -> Upstream -> Answers -> bytes          in general
-    bytes -> UpstreamConnection.relay -> bytes                                  the same head again, and a usual answer
+    bytes -> UpstreamConnection.relay -> bytes                                  a head seen before, and a usual answer
 
 On the short way the connection has a `_relay` and its `Answers` know nothing of it. Whatever else happens before the
 answer is there goes the usual way, so the wait is made a usual one first (`wait_properly`).
@@ -51,6 +51,8 @@ class GatewayConnection(HttpConnection):
         self._known_end = self._known_size = -1
 
     def data_received(self, data: bytes) -> None:
+        if self._session is None and self._reader is None and not self._rest:
+            self._recognise(data)
         if self._is_plain and (perf_counter() < self._turns.ends_at or self._turns.goes_on()):
             if len(data) == self._known_size and data.startswith(self._known_head):
                 end = self._known_end
@@ -75,6 +77,26 @@ class GatewayConnection(HttpConnection):
             pending, self._relay = self._relay.as_pending(), None
             self._answers.add(pending, size=self._asked_bytes)
             self._settle()
+
+    def passes(self) -> None:
+        self._turns.spend(_PASSAGE_S)
+        self._share.note(_PASSAGE_S, perf_counter())
+
+    def _recognise(self, data: bytes) -> None:
+        """A crowd of newcomers sends the same head, once each: the first of them has been judged for all."""
+        way = self._paths.known(data[: data.find(b"\r\n\r\n") + 4])
+        if way is not None and not self.is_ending:
+            self._work_with(way)
+            self._is_plain = True
+
+    def _learn(self, data: bytes, position: int, session: Session | None) -> None:
+        """Also with the first request of a connection: what is learned belongs to nobody, and holds no token."""
+        way = cast("Passage | None", self._session)
+        super()._learn(data, position, way)
+        if way is not None and self._learnable_size >= 0:
+            head = data[position : data.find(b"\r\n\r\n", position) + 4]
+            if head in way.heads.sizes:
+                self._paths.remember(head, way)
 
     def _learned(self, data: bytes) -> int:
         """Where the body begins in a request whose head is known to mean nothing else; 0 for any other."""
@@ -133,8 +155,6 @@ class GatewayConnection(HttpConnection):
             self._work_with(way)
             if reader.is_usual(target_of(request.path, request.query)):
                 self._learnable_size = len(request.body)
-        self._turns.spend(_PASSAGE_S)
-        self._share.note(_PASSAGE_S, perf_counter())
         return cast(Result, way.handle(request.body, self))
 
     def on_upgrade(self, rest: bytes) -> bool:

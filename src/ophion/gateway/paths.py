@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -45,7 +45,16 @@ _MOST_SESSIONS: Final = 256
 _HEADS: Final = 64
 _LONGEST_HEAD: Final = 1024
 """What is remembered of clients is some megabytes, whatever they send: so many ways, with so many heads each."""
+_MOST_KNOWN: Final = 1024
+"""Heads by which a client is known with its first request."""
 _TICK_S: Final = 5.0
+
+
+class Passenger(Protocol):
+    """A connection whose requests are passed on."""
+
+    def passes(self) -> None:
+        """One of them is."""
 
 
 class Passage:
@@ -70,8 +79,9 @@ class Passage:
         """Whether it is worth keeping for the next request."""
         return len(self._head) <= _LONGEST_HEAD
 
-    def handle(self, body: bytes, connection: object) -> Any:
+    def handle(self, body: bytes, connection: Passenger) -> Any:
         """Pass one request on."""
+        connection.passes()
         return self.upstream.ask(with_body(self._head, body))
 
     def head(self, size: int) -> bytes:
@@ -95,6 +105,7 @@ class Paths:
         self._first = self._nodes[site.nodes[0].name.encode()]
         self._tools = {name.encode(): Upstream(None, name, place) for name, place in site.tools.items()}
         self._sessions: dict[bytes, Passage] = {}
+        self._known: dict[bytes, Passage] = {}
         named = {node.name: self._nodes[node.name.encode()].get(Kind.JSON_RPC) for node in site.nodes}
         self._roll = Roll(site, named, loop)
         self._loop = loop
@@ -147,6 +158,17 @@ class Paths:
                 self._sessions.clear()
             found = self._sessions[key] = Passage(upstream, head)
         return found
+
+    def remember(self, head: bytes, way: Passage) -> None:
+        """A head that leaves nothing to decide leads this way, whoever sends it."""
+        if head not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[head] = way
+
+    def known(self, head: bytes) -> Passage | None:
+        """The way of a head that somebody has sent before."""
+        return self._known.get(head)
 
     def route(self, path: bytes) -> Route | Response | None:
         """Where a path leads: to a service, to the answer that it is off, or nowhere."""

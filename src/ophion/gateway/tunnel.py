@@ -165,8 +165,9 @@ class Tunnel(asyncio.Protocol):
         self.weigh()
 
     def end(self) -> None:
-        """The other end is gone; what has been written still leaves."""
+        """The other end is gone; what has been written still leaves, and nothing more is passed on."""
         self._is_over = True
+        self._flow.end()
         self._openings.end(self)
         self._transport.close()
 
@@ -265,6 +266,7 @@ class FarEnd(asyncio.Protocol):
         self._hello = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
         if self._flow is not None:
             self._flow.flush()
         if self._tunnel.is_open or self._refused:

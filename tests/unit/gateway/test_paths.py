@@ -161,8 +161,13 @@ def test_what_is_remembered_of_clients_is_bounded() -> None:
         assert alive == 100
         one = way(b"z")
         for number in range(5000):
-            one.heads.learn(b"POST /jsonrpc HTTP/1.1\r\nConnection: %d\r\n\r\n{}" % number, 2)
+            head = b"POST /jsonrpc HTTP/1.1\r\nConnection: %d\r\n\r\n" % number
+            one.heads.learn(head + b"{}", 2)
+            paths.remember(head, one)
+            assert paths.known(head) is one
         assert len(one.heads.sizes) <= 64
+        known = (paths.known(b"POST /jsonrpc HTTP/1.1\r\nConnection: %d\r\n\r\n" % number) for number in range(5000))
+        assert sum(way is not None for way in known) <= 1024
 
     within(play)
 

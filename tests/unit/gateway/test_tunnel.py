@@ -1,0 +1,45 @@
+"""Sockets that are passed through, and their ends. How they work with nodes: tests/integration/test_gateway.py."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from ophion.gateway.site import Kind, Place
+from ophion.gateway.tunnel import Openings, Tunnel
+from ophion.gateway.upstream import Upstream
+from ophion.rpc.transport.commons import Commons
+from ophion.runtime.turns import Turns
+from tests.unit.rpc.wire import MemoryTransport
+
+
+class Wire(MemoryTransport):
+    """A transport with a socket."""
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return self
+
+    def setsockopt(self, *option: int) -> None:
+        """Its buffers have no sizes."""
+
+
+def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> None:
+    """The loop that nodes run on takes it for an error."""
+
+    async def main() -> None:
+        commons, client, node = Commons(turns=Turns(turn_s=1e6)), Wire(), Wire()
+        upstream = Upstream(Kind.WEBSOCKET, "node", Place("127.0.0.1", 1))
+        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, commons, Openings(0), 30.0)
+        tunnel.begin()
+        far = tunnel._made()
+        far.connection_made(node)
+        far.data_received(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+        commons.turns.spend(math.inf)
+        tunnel.data_received(b"late")
+        far.connection_lost(None)
+        while len(commons.turns):  # noqa: ASYNC110  # the turns of the loop are what is tested
+            await asyncio.sleep(0)
+        assert node.take() == b"GET /"
+        assert client.is_closed
+
+    asyncio.run(main())
