@@ -43,13 +43,12 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
         commons: Commons | None = None,
         name: str = "Page service",
     ) -> None:
-        super().__init__(name, host, DEFAULT_PORT if port is None else port, limits.max_connections)
+        super().__init__(name, host, DEFAULT_PORT if port is None else port, limits.max_connections, commons=commons)
         self._may_move = port is None
         self._site = site
         self._page = page
         self._hosts = hosts
         self._limits = limits
-        self._commons = commons or Commons()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Paths, Callable[[], GatewayConnection]]:
         # loaded for the first client: most pages are never looked at

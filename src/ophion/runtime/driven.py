@@ -31,7 +31,12 @@ def _resume(started: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, A
             advance = partial(started.throw, error)
         else:
             advance = partial(started.send, sent)
+        # what was waited for, and what came of it, must not stay here: the traceback of an error knows this frame, and
+        # only a search for cycles would free what the coroutine has held
+        awaited = None
         try:
             awaited = advance()
         except StopIteration as stop:
             return stop.value
+        finally:
+            del advance

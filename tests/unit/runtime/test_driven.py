@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from contextlib import suppress
 
 import pytest
 
@@ -81,3 +84,34 @@ def test_one_that_nobody_waits_for_any_more_goes_without_a_word(is_closed: bool)
         assert ended == ["ended"]
 
     asyncio.run(story())
+
+
+def test_an_error_that_was_waited_for_leaves_nothing_to_be_collected() -> None:
+    """Otherwise all that a coroutine held stays until somebody looks for cycles, which is seldom."""
+
+    class Held:
+        pass
+
+    kept: list[weakref.ref[Held]] = []
+
+    async def fails(errors: list[asyncio.Future[None]]) -> None:
+        held = Held()
+        kept.append(weakref.ref(held))
+        with suppress(OSError):
+            await errors.pop()
+
+    async def story() -> None:
+        error = asyncio.get_running_loop().create_future()
+        task = driven(fails([error]), asyncio.get_running_loop())
+        error.set_exception(OSError("the other end has gone"))
+        del error
+        await task
+        del task
+        await asyncio.sleep(0)
+        assert [one() for one in kept] == [None]
+
+    gc.disable()
+    try:
+        asyncio.run(story())
+    finally:
+        gc.enable()

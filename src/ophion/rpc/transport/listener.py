@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from ophion.errors import OphionError
+from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.places import Guest, Places
 from ophion.runtime.taken_ports import is_taken, taken
 
@@ -69,7 +70,13 @@ class Listener(ABC, Generic[ConnectionT]):
     """Listens for clients until it is cancelled."""
 
     def __init__(
-        self, name: str, host: str, port: int, max_connections: int, tls: ssl.SSLContext | None = None
+        self,
+        name: str,
+        host: str,
+        port: int,
+        max_connections: int,
+        tls: ssl.SSLContext | None = None,
+        commons: Commons | None = None,
     ) -> None:
         self.name = name
         self.host = host
@@ -79,6 +86,7 @@ class Listener(ABC, Generic[ConnectionT]):
         self.waits_to_open = False
         """Whether clients are let in when `open` says so and not before: several services open at the same moment."""
         self._tls = tls
+        self._commons = commons or Commons()
         self._servers: list[asyncio.Server] = []
         self._begun: tuple[Closing, Callable[[], asyncio.BaseProtocol]] | None = None
 
@@ -139,7 +147,7 @@ class Listener(ABC, Generic[ConnectionT]):
                 # loads the ssl module, which other services are spared
                 from ophion.rpc.transport.tls.handshakes import Handshakes
 
-                newcomer = Handshakes(self._tls, newcomer).newcomer
+                newcomer = Handshakes(self._tls, newcomer, self._commons.turns).newcomer
             # as bytes, which need no look into the rules of international names
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
             first = await loop.create_server(newcomer, host, self.port, backlog=_BACKLOG, start_serving=False)

@@ -31,12 +31,11 @@ class HttpService(Listener[HttpConnection]):
         tls: ssl.SSLContext | None = None,
         commons: Commons | None = None,
     ) -> None:
-        super().__init__(name, host, port, limits.max_connections, tls)
+        super().__init__(name, host, port, limits.max_connections, tls, commons)
         self._hosts = hosts
         self._origins = origins
         self._limits = limits
         self._application = application
-        self._commons = commons or Commons()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
         application = self._application(loop)

@@ -1,38 +1,60 @@
-"""TLS handshakes that are under way: a limited number, of a limited time.
+"""TLS handshakes that are under way: a limited number, of a limited time, some in each turn of the loop.
 
 A connection has a place (places.py) only when it speaks HTTP or WebSocket, and a client need not come so far: thousands
 that begin a handshake and do not go on would each hold a socket and some hundred kilobytes. So plain sockets are
 accepted, counted, and secured here; when there are too many, the oldest gives way, since an honest client needs
 milliseconds.
+
+A handshake is a millisecond of work, and all of those under way can send their first message at the same moment. So
+they stand in line when the turn of the loop is over (`Turns`), and some come in with each turn. What cannot be the
+beginning of a handshake is closed before OpenSSL hears of it: who speaks something else costs a look at some bytes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import deque
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from ophion.runtime.driven import driven
+from ophion.runtime.turns import Turns
 
 MOST: Final = 256
-"""Handshakes at a time."""
+"""Handshakes at a time, without those in line: they wait for this node, and not it for them."""
+_MOST_IN_LINE: Final = 2048
 _TIMEOUT_S: Final = 10.0
 _GOODBYE_S: Final = 5.0
 """How long a connection that is closed here is kept for a client that does not say goodbye too."""
+_AT_A_TIME: Final = 2
+"""How many of those in line begin in one turn of the loop."""
+_SHAKING_S: Final = 0.001
+"""What the answer to a first message costs: keys, a signature, and all that is made for the connection."""
+_HANDSHAKE_RECORD, _CLIENT_HELLO = 0x16, 0x01
+_MOST_RECORD_BYTES: Final = 1 << 14
+_FIRST_BYTES: Final = 6
+_MOST_FIRST_BYTES: Final = 32 * 1024
+"""What a client may send before it has been answered; honest ones send some hundred bytes, or two thousand."""
 
 
 class Handshakes:
     """Makes connections of one service, each secured before its protocol hears of it."""
 
-    def __init__(self, context: ssl.SSLContext, factory: Callable[[], asyncio.BaseProtocol], most: int = MOST) -> None:
+    def __init__(
+        self, context: ssl.SSLContext, factory: Callable[[], asyncio.BaseProtocol], turns: Turns, most: int = MOST
+    ) -> None:
         self._context = context
         self._factory = factory
         self._most = most
         self._under_way: dict[_Newcomer, None] = {}
+        self._turns = turns
+        self._line: deque[_Newcomer] = deque()
+        self.begun = 0
+        """Those that came so far that OpenSSL has heard of them."""
 
     def __len__(self) -> int:
-        return len(self._under_way)
+        return len(self._under_way) + len(self._line)
 
     def newcomer(self) -> asyncio.Protocol:
         """The protocol of a socket that was accepted just now."""
@@ -50,9 +72,36 @@ class Handshakes:
         """One less, however it ended."""
         self._under_way.pop(newcomer, None)
 
+    def line_up(self, newcomer: _Newcomer) -> bool:
+        """Whether the first message of a client has to wait; otherwise its handshake may begin now."""
+        if not self._line and not self._turns.is_over:
+            self._turns.spend(_SHAKING_S)
+            return False
+        self.end(newcomer)
+        self._line.append(newcomer)
+        if len(self._line) == 1:
+            self._turns.wait(self)
+        elif len(self._line) > _MOST_IN_LINE:
+            self._line.popleft().give_way()
+        return True
+
+    def work(self) -> None:
+        """The turn of those in line has come (`Turns`); as one, so that those who are in already wait for few."""
+        left = _AT_A_TIME
+        while self._line and left:
+            newcomer = self._line.popleft()
+            if newcomer.may_shake:
+                self.begin(newcomer)
+                self._turns.spend(_SHAKING_S)
+                newcomer.shake()
+                left -= 1
+        if self._line:
+            self._turns.wait(self)
+
     async def secured(self, transport: asyncio.Transport, newcomer: _Newcomer) -> asyncio.Transport | None:
         """The same connection, encrypted; None when the client did not get so far."""
         loop = asyncio.get_running_loop()
+        self.begun += 1
         try:
             return await loop.start_tls(
                 transport,
@@ -71,31 +120,81 @@ class Handshakes:
         return cast(asyncio.Protocol, self._factory())
 
 
+class _Decoder(Protocol):
+    """What `start_tls` puts in the place of a protocol, in asyncio and in uvloop alike."""
+
+    def get_buffer(self, sizehint: int) -> memoryview: ...
+
+    def buffer_updated(self, nbytes: int) -> None: ...
+
+
 class _Newcomer(asyncio.Protocol):
     """A client during its handshake; what it sends together with its end is kept for whoever talks to it then."""
 
     def __init__(self, handshakes: Handshakes) -> None:
         self._handshakes = handshakes
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self._timer: asyncio.TimerHandle | None = None
+        self._first = b""
+        """What has come before the handshake has begun."""
+        self._is_in_line = self._is_shaking = False
         self._early: list[bytes] = []
         self._is_lost = False
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._timer = asyncio.get_running_loop().call_later(_TIMEOUT_S, self.give_way)
         self._handshakes.begin(self)
-        # at once: in the next turn of the loop the first bytes of the handshake would be taken for early data
-        self._task = driven(self._shake(), asyncio.get_running_loop())
 
     def data_received(self, data: bytes) -> None:
-        self._early.append(data)
+        if self._is_shaking:
+            self._early.append(data)
+            return
+        self._first += data
+        if not may_begin(self._first) or len(self._first) > _MOST_FIRST_BYTES:
+            self.give_way()
+        elif len(self._first) >= _FIRST_BYTES and not self._is_in_line:
+            self._is_in_line = self._handshakes.line_up(self)
+            if self._is_in_line:
+                self._transport.pause_reading()
+            else:
+                self.shake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._is_shaking:
+            self._handshakes.end(self)
 
     def give_way(self) -> None:
-        """Somebody else begins a handshake."""
+        """Somebody else begins a handshake, or this one has not begun."""
         self._transport.abort()
+
+    @property
+    def may_shake(self) -> bool:
+        """Whether the client is still there."""
+        return not (self._is_lost or self._transport.is_closing())
+
+    def shake(self) -> None:
+        """The handshake begins."""
+        self._is_shaking = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        loop = asyncio.get_running_loop()
+        # it is made in this turn of the loop, gets its connection in the next one, and after that the first message
+        self._task = driven(self._shake(), loop)
+        loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        first, self._first = self._first, b""
+        if self.may_shake:
+            decoder = cast(_Decoder, self._transport.get_protocol())
+            decoder.get_buffer(len(first))[: len(first)] = first
+            decoder.buffer_updated(len(first))
 
     async def _shake(self) -> None:
         try:
@@ -103,10 +202,19 @@ class _Newcomer(asyncio.Protocol):
         finally:
             self._handshakes.end(self)
         # a loop may call a handshake finished that was ended by `abort`
-        if secured is None or self._is_lost or self._transport.is_closing():
+        if secured is None or not self.may_shake:
             return
         protocol = self._handshakes.protocol()
         secured.set_protocol(protocol)
         protocol.connection_made(secured)
         for data in self._early:
             protocol.data_received(data)
+
+
+def may_begin(first: bytes) -> bool:
+    """Whether a handshake may begin like this: a record of TLS that is not empty, with a ClientHello in it."""
+    if first[0] != _HANDSHAKE_RECORD or (len(first) > 1 and first[1] != 3):
+        return False
+    if len(first) < _FIRST_BYTES - 1:
+        return True
+    return 0 < int.from_bytes(first[3:5], "big") <= _MOST_RECORD_BYTES and first[5:6] in (b"", bytes([_CLIENT_HELLO]))

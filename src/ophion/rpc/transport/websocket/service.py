@@ -33,13 +33,12 @@ class WebSocketService(Listener["WebSocketConnection"]):
         tls: ssl.SSLContext | None = None,
         commons: Commons | None = None,
     ) -> None:
-        super().__init__(name, host, port, limits.max_connections, tls)
+        super().__init__(name, host, port, limits.max_connections, tls, commons)
         self._hosts = hosts
         self._origins = origins
         self._limits = limits
         self._conversations = conversations
         self._closed = closed
-        self._commons = commons or Commons()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[GuardedConversations, Callable[[], WebSocketConnection]]:
         # what is behind it takes long to load: only nodes with such a service wait for it

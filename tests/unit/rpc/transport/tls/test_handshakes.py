@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import socket
 import ssl
+import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +18,8 @@ import pytest
 import uvloop
 
 from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
-from ophion.rpc.transport.tls.handshakes import Handshakes
+from ophion.rpc.transport.tls.handshakes import Handshakes, may_begin
+from ophion.runtime.turns import Turns
 from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
 
 RUN = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -34,18 +39,30 @@ class Echo(asyncio.Protocol):
         self.transport.write(data.upper())
 
 
+def hello() -> bytes:
+    """The first message of a client."""
+    arriving, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(arriving, leaving, server_hostname="localhost")
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return leaving.read()
+
+
 class Service:
     """A listening port behind handshakes."""
 
     def __init__(self, folder: Path, most: int = 4) -> None:
         store = pem_file(folder / "node.pem", *identity("node"))
         self.client = ssl.create_default_context(cafile=str(store))
-        self.handshakes = Handshakes(server_context(TlsSettings("", store)), Echo, most)
+        self.handshakes = Handshakes(server_context(TlsSettings("", store)), Echo, Turns(), most)
         self.port = 0
 
-    async def listen(self) -> None:
-        server = await asyncio.get_running_loop().create_server(self.handshakes.newcomer, "127.0.0.1", 0)
+    async def listen(self, doors: int = 1) -> None:
+        loop, newcomer = asyncio.get_running_loop(), self.handshakes.newcomer
+        server = await loop.create_server(newcomer, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
+        for _ in range(1, doors):
+            await loop.create_server(newcomer, sock=socket.socket(fileno=os.dup(server.sockets[0].fileno())))
 
     async def ask(self, text: bytes) -> bytes:
         context = self.client
@@ -138,3 +155,158 @@ def test_what_comes_together_with_the_end_of_the_handshake_is_not_lost(run: Run,
         writer.close()
 
     run(story())
+
+
+NO_HELLOS = (
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\x15\x03\x03\x00\x02\x01\x00",
+    b"\x16\x02\x01\x00\x05\x01",
+    b"\x16\x03\x01\xff\xff\x01",
+    b"\x16\x03\x01\x00\x00\x16",
+    b"\x16\x03\x01\x00\x05\x02",
+)
+
+
+@pytest.mark.parametrize("first", NO_HELLOS)
+def test_what_is_no_hello_is_recognised_as_soon_as_it_differs(first: bytes) -> None:
+    verdicts = [may_begin(first[: size + 1]) for size in range(6)]
+    assert not verdicts[-1]
+    assert verdicts == sorted(verdicts, reverse=True), "once refused, always refused"
+
+
+def test_the_beginning_of_a_hello_is_recognised_however_little_has_come() -> None:
+    first = hello()
+    assert all(may_begin(first[:size]) for size in range(1, len(first)))
+
+
+@RUN
+def test_openssl_never_hears_of_what_is_no_handshake(run: Run, tmp_path: Path) -> None:
+    async def story() -> None:
+        service = Service(tmp_path, 32)
+        await service.listen()
+        for first in NO_HELLOS:
+            reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+            writer.write(first)
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            writer.close()
+        assert service.handshakes.begun == 0
+        assert await service.ask(b"hello") == b"HELLO"
+        assert service.handshakes.begun == 1
+
+    run(story())
+
+
+@RUN
+def test_who_comes_byte_by_byte_is_served(run: Run, tmp_path: Path) -> None:
+    async def story() -> None:
+        service = Service(tmp_path)
+        await service.listen()
+        reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+        for one in hello():
+            writer.write(bytes([one]))
+            await asyncio.sleep(0)
+        assert (await reader.readexactly(1))[0] == 0x16, "the answer of the node"
+        writer.close()
+        await service.settle(0)
+
+    run(story())
+
+
+@RUN
+def test_a_crowd_that_says_hello_at_the_same_moment_comes_in_some_at_a_time(run: Run, tmp_path: Path) -> None:
+    crowd = 64
+
+    async def story() -> None:
+        service = Service(tmp_path, crowd)
+        await service.listen()
+        streams = [await asyncio.open_connection("127.0.0.1", service.port) for _ in range(crowd)]
+        await service.settle(crowd)
+        first, handshakes, begun = hello(), service.handshakes, [0]
+        for _, writer in streams:
+            writer.write(first)
+        while handshakes.begun < crowd:
+            await asyncio.sleep(0)
+            begun.append(handshakes.begun)
+        assert max(after - before for before, after in pairwise(begun)) <= 10
+        for reader, writer in streams:
+            assert (await reader.readexactly(1))[0] == 0x16
+            writer.close()
+        await service.settle(0)
+        assert await service.ask(b"hello") == b"HELLO"
+
+    run(story())
+
+
+@RUN
+def test_who_has_gone_takes_nobodys_turn(run: Run, tmp_path: Path) -> None:
+    async def story() -> None:
+        service = Service(tmp_path, 64)
+        await service.listen()
+        sockets = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(64)]
+        await service.settle(64)
+        first = hello()
+        for one in sockets:
+            one.sendall(first)
+            one.close()
+        await service.settle(0)
+        assert await service.ask(b"hello") == b"HELLO"
+
+    run(story())
+
+
+def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -> None:
+    """Each holds a quarter of a megabyte, and cycles are looked for when there is little else to do. (That of asyncio
+    itself leaves some; nodes run with uvloop.)"""
+
+    async def story() -> None:
+        service = Service(tmp_path)
+        await service.listen()
+        left = weakref.WeakSet[object]()
+        newcomer = service.handshakes.newcomer
+
+        def noted() -> asyncio.Protocol:
+            one = newcomer()
+            left.add(one)
+            return one
+
+        server = await asyncio.get_running_loop().create_server(noted, "127.0.0.1", 0)
+        for _ in range(5):
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(hello() + bytes(5000))
+            with suppress(ConnectionResetError):
+                await reader.read()
+            writer.close()
+        await service.settle(0)
+        assert service.handshakes.begun == 5
+        while left:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    gc.disable()
+    try:
+        uvloop.run(asyncio.wait_for(story(), 20))
+    finally:
+        gc.enable()
+
+
+def test_who_stands_in_line_does_not_give_way_to_who_comes_later(tmp_path: Path) -> None:
+    """A crowd of honest clients, larger than the handshakes that may be under way: they wait for the node, not it for
+    them."""
+    crowd = 90
+
+    async def story() -> None:
+        service = Service(tmp_path, 16)
+        await service.listen(8)
+        first = hello()
+        sockets = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(crowd)]
+        for one in sockets:
+            one.sendall(first)
+            one.setblocking(False)
+        loop = asyncio.get_running_loop()
+        answers = [await asyncio.wait_for(loop.sock_recv(one, 1), 20) for one in sockets]
+        assert answers == [b"\x16"] * crowd
+        for one in sockets:
+            one.close()
+        await service.settle(0)
+
+    uvloop.run(story())
