@@ -3,9 +3,11 @@
     socket -> Handshake -> Turns -> FrameReader -> Conversations -> text frames, in completion order
 
 A connection is the `Caller` of its requests: subscriptions send through `notify`. Frames are looked at for a limited
-time in each turn of the loop; what is left over waits, and nothing more is read meanwhile. Two things protect the node
-from a client that does not read: while its write buffer is full nothing more is read from it, so it cannot ask for
-more; and when notifications pile up beyond a limit, the connection is cut off.
+time in each turn of the loop; what is left over waits, and nothing more is read meanwhile. In a crowd also a long
+message is read on only when its turn has come: pieces of thousands of them are more than one turn can read.
+
+Two things protect the node from a client that does not read: while its write buffer is full nothing more is read from
+it, so it cannot ask for more; and when notifications pile up beyond a limit, the connection is cut off.
 """
 
 from __future__ import annotations
@@ -42,6 +44,9 @@ _MAX_CONTROLS: Final = 512
 """Pings and pongs between two ticks."""
 _FRAMES: Final = 32
 """How many frames are looked at before the time is."""
+_LONG_BYTES: Final = 16 * 1024
+_READ_S: Final = 75e-6
+"""What it costs to read the next piece of a long message, when the loop looks after its sockets and nobody measures."""
 _UNSENT_BYTES: Final = 8 * 1024
 _HEARD_OF_STRANGERS: Final = 64 * 1024
 """The longest message of somebody who may ask nothing."""
@@ -77,6 +82,8 @@ class WebSocketConnection(asyncio.Protocol):
         self._requests: dict[Pending[Complete], int] = {}
         self._pump: Pump | None = None
         self._behind: deque[Complete] = deque()
+        self._behind_bytes = 0
+        """What came while a streamed answer is under way; thousands of notifications, and each asks how much it is."""
         self._silent_s = 0.0
         self._idle_s = 0.0
         self._unread_s = 0.0
@@ -103,6 +110,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._requests.clear()
         self._end_stream()
         self._behind.clear()
+        self._behind_bytes = 0
         self._policy.behind.discard(self)
         self._policy.commons.budget.settle(self)
         self._policy.closed(self)
@@ -128,7 +136,10 @@ class WebSocketConnection(asyncio.Protocol):
             self._settle()
         else:
             self._rest = data
-            self.work()
+            self._work_off()
+            if self._is_long and self._turns.is_crowded:
+                self._wait()
+            self._settle()
 
     def pause_writing(self) -> None:
         self._is_paused, self._unread_s = True, 0.0
@@ -150,7 +161,7 @@ class WebSocketConnection(asyncio.Protocol):
         """Send a message the client did not ask for just now; one that lets them pile up is cut off."""
         if not self._is_open:
             return
-        unread = self._transport.get_write_buffer_size() + sum(len(one) for one in self._behind if type(one) is bytes)
+        unread = self._transport.get_write_buffer_size() + self._behind_bytes
         self._idle_s = 0.0
         if unread > self._policy.room():
             logger.warning("websocket client cut off: it does not read its notifications")
@@ -321,6 +332,12 @@ class WebSocketConnection(asyncio.Protocol):
         if self._hello:
             self._shake_hands()
             return
+        self._work_off()
+        if self._is_long and not self._rest:
+            self._turns.spend(_READ_S)
+        self._settle()
+
+    def _work_off(self) -> None:
         data, position = self._rest, 0
         if not data or self._is_closed:
             return
@@ -338,7 +355,6 @@ class WebSocketConnection(asyncio.Protocol):
                 break
         self._rest = b"" if self._has_ended() else data[position:]
         self._turns.end(begun, self._share)
-        self._settle()
 
     def _has_ended(self) -> bool:
         return self._is_closed
@@ -378,6 +394,7 @@ class WebSocketConnection(asyncio.Protocol):
         if self._pump is not None:
             # the fragments of one message must not be interrupted by another
             self._behind.append(reply)
+            self._behind_bytes += _size_of(reply)
             return
         if isinstance(reply, StreamedAnswer):
             self._pump = Pump(self._transport, reply, fragments(), self._streamed)
@@ -391,7 +408,9 @@ class WebSocketConnection(asyncio.Protocol):
         """A streamed answer has been sent: now what came in between."""
         self._pump = None
         while self._behind and self._pump is None:
-            self._send(self._behind.popleft())
+            reply = self._behind.popleft()
+            self._behind_bytes -= _size_of(reply)
+            self._send(reply)
 
     def _end_stream(self) -> None:
         if self._pump is not None:
@@ -410,14 +429,23 @@ class WebSocketConnection(asyncio.Protocol):
         """Bytes that are kept for messages at work."""
         return sum(pending.weight or size for pending, size in self._requests.items())
 
+    @property
+    def _is_long(self) -> bool:
+        """Whether this is the midst of a long message: of those who send one, some are read from in each turn."""
+        return self._is_open and self._frames.held_bytes > _LONG_BYTES
+
+    def _wait(self) -> None:
+        """For a turn: to go on with what is here, or else to read on."""
+        self._is_waiting = True
+        self._turns.wait(self, self._share.rank(len(self._rest) or self._frames.held_bytes))
+
     def _settle(self) -> None:
         if self._is_closed or self._transport.is_closing():
             return
         has_room = self._has_room
         if self._rest and has_room and not self._is_waiting:
-            self._is_waiting = True
-            self._turns.wait(self, self._share.rank(len(self._rest)))
-        self._set_reading(has_room and not self._rest)
+            self._wait()
+        self._set_reading(has_room and not self._rest and not self._is_waiting)
         self._weigh()
 
     def _set_reading(self, wanted: bool) -> None:
@@ -434,7 +462,10 @@ class WebSocketConnection(asyncio.Protocol):
         size += self._frames.held_bytes if self._is_open else len(self._hello) + self._handshake.held_bytes
         if self._is_paused:
             size += self._transport.get_write_buffer_size()
-        if self._behind:
-            size += sum(len(one) for one in self._behind if type(one) is bytes)
+        size += self._behind_bytes
         is_trusted = self._session is None or self._session.is_trusted
         self._policy.commons.budget.weigh(self, size, is_trusted)
+
+
+def _size_of(reply: Complete) -> int:
+    return len(reply) if type(reply) is bytes else 0

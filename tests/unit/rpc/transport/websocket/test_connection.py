@@ -30,6 +30,8 @@ from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.budget import Budget
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.replies import Reply
+from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
 from ophion.runtime.turns import Turns
@@ -494,3 +496,100 @@ def test_a_handshake_that_does_not_end_counts() -> None:
         assert client.commons.budget.held == 0
 
     run(story)
+
+
+class Crowd:
+    """Somebody who waits for a turn."""
+
+    def work(self) -> None:
+        """Nothing to do."""
+
+
+@pytest.mark.parametrize("is_crowded", [False, True])
+def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded: bool) -> None:
+    turns = Turns(turn_s=1e6)
+
+    async def story(client: Client, context: Context) -> None:
+        client.open()
+        for _ in range(32 if is_crowded else 1):
+            turns.wait(Crowd())
+        asked = json.dumps({"id": 1, "method": "echo", "params": ["x" * 100_000]})
+        data = client.protocol.send(TextMessage(data=asked))
+        client.server.data_received(data[:1000])
+        assert not client.transport.is_reading_paused, "that is not much yet"
+        client.server.data_received(data[1000:50_000])
+        assert client.transport.is_reading_paused is is_crowded
+        while client.transport.is_reading_paused:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        client.server.data_received(data[50_000:])
+        while not client.transport.written:  # noqa: ASYNC110  # long messages are looked at beside the loop
+            await asyncio.sleep(0)
+        assert not client.transport.is_reading_paused
+        (answer,) = client.received()
+        assert isinstance(answer, TextMessage)
+
+    run(story, commons=Commons(turns=turns))
+
+
+class Slow:
+    """The body of an answer that takes its time."""
+
+    first, weight, most_bytes = b'"a', 0, 100
+
+    def __init__(self) -> None:
+        self.goes_on = asyncio.Event()
+
+    async def next(self) -> bytes | None:
+        await self.goes_on.wait()
+        return None
+
+    def close(self) -> None:
+        self.goes_on.set()
+
+
+class Streaming:
+    """Answers everything slowly."""
+
+    def __init__(self, body: Slow) -> None:
+        self._body = body
+
+    def handle(self, message: bytes, connection: WebSocketConnection) -> Reply:
+        return StreamedAnswer(b"1", b'{"result":', self._body, b'"}')
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def test_what_waits_behind_a_slow_answer_is_counted_until_it_is_sent() -> None:
+    async def story() -> None:
+        body, transport, commons = Slow(), MemoryTransport(), patient()
+        policy = WebSocketPolicy(
+            Streaming(body),
+            HostList(["localhost"]),
+            OriginList(()),
+            WebSocketLimits(max_unread_bytes=200_000),
+            lambda opened: True,
+            lambda closed: None,
+            commons=commons,
+        )
+        server, client = WebSocketConnection(policy), WSConnection(ConnectionType.CLIENT)
+        server.connection_made(transport)
+        server.data_received(client.send(Request(host="localhost", target="/")))
+        client.receive_data(transport.take())
+        server.data_received(client.send(TextMessage(data="{}")))
+        server.pause_writing()
+        for _ in range(3):
+            server.notify(b"x" * 50_000)
+            assert not transport.is_aborted
+        assert commons.budget.held == 150_000
+        body.goes_on.set()
+        server.resume_writing()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert transport.written.count(b"x") == 150_000
+        server.pause_writing()
+        server.notify(b"y" * 10_000)
+        assert commons.budget.held == 0, "nothing waits but in the transport, which is a dummy here"
+        server.connection_lost(None)
+
+    asyncio.run(story())
