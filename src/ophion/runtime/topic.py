@@ -114,9 +114,15 @@ class Topic(Generic[T]):
         for subscription in tuple(self._subscriptions):
             subscription.offer(event)
 
-    def listen(self, callback: Callable[[T], None]) -> Callable[[], None]:
-        """Call back in the publisher's own step; returns a function that ends it."""
-        self._callbacks.append(callback)
+    def listen(self, callback: Callable[[T], None], is_early: bool = False) -> Callable[[], None]:
+        """Call back in the publisher's own step; returns a function that ends it.
+
+        `is_early`: before those who only put their own things in order, since somebody outside waits.
+        """
+        if is_early:
+            self._callbacks.insert(0, callback)
+        else:
+            self._callbacks.append(callback)
 
         def stop() -> None:
             if callback in self._callbacks:

@@ -34,3 +34,8 @@ NUMBER = bytes.fromhex("4360005260206000f3")
 
 SLOT = bytes.fromhex("60005460005260206000f3")
 """Returns the content of slot 0."""
+
+
+def many_logs(count: int) -> bytes:
+    """Init code that makes so many empty logs."""
+    return bytes.fromhex(f"61{count:04x}5b60006000a0600190038060035700")

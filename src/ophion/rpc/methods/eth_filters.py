@@ -13,7 +13,7 @@ from ophion.rpc.questions import log_search
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.filters import FilterKind, LogChanges
 from ophion.rpc.questions.log_query import LogQueryParam, LogSearchParam
-from ophion.rpc.questions.subscriptions import AnyParam, Subscriber, read_id
+from ophion.rpc.questions.subscriptions import AnyParam, OptionsParam, Subscriber, read_id
 
 
 @method(
@@ -91,7 +91,7 @@ async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
 
 
 @method("eth_subscribe", transports={WEBSOCKET})
-def subscribe(ctx: RpcContext, caller: Caller, kind: AnyParam = None, options: AnyParam = None) -> Quantity:
+def subscribe(ctx: RpcContext, caller: Caller, kind: AnyParam = None, options: OptionsParam = None) -> Quantity:
     """Be told of new things on this connection; the id of the subscription.
 
     Kinds: `newHeads`, `logs` (with a filter object), `newPendingTransactions`, `droppedPendingTransactions`, `syncing`,

@@ -33,7 +33,7 @@ from ophion.rpc.questions.log_query import LogQueryParam
 from ophion.rpc.questions.private_filters import PrivateFilters
 from ophion.rpc.questions.private_logs import PrivateSearchParam, of_group
 from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
-from ophion.rpc.questions.subscriptions import AnyParam, Subscriber, read_id
+from ophion.rpc.questions.subscriptions import AnyParam, OptionsParam, Subscriber, read_id
 from ophion.rpc.questions.tracing import TraceResult, streamed
 
 PrivateLogsJson = Annotated[
@@ -140,7 +140,7 @@ async def get_filter_logs(ctx: RpcContext, group: GroupIdParam, filter_id: TextP
 
 @method("priv_subscribe", needs={"privacy"}, transports={WEBSOCKET}, without=PRIVACY_OFF)
 async def subscribe(
-    ctx: RpcContext, caller: Caller, group: GroupIdParam, kind: AnyParam = None, options: AnyParam = None
+    ctx: RpcContext, caller: Caller, group: GroupIdParam, kind: AnyParam = None, options: OptionsParam = None
 ) -> Quantity:
     """Be told of the logs of a group on this connection; the id of the subscription. The one kind is `logs`."""
     await private(ctx).tenants.check_group(group)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ophion.errors import RpcError
 from ophion.primitives.types import Address, BlockTag, Hash32
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.language.wire_types import Wire, decode_address, decode_block_number, decode_hash
@@ -67,6 +68,32 @@ def decode_log_query(value: object) -> LogQuery:
         addresses=decode_addresses(value.get("address")),
         topics=decode_topics(value.get("topics")),
     )
+
+
+class ReadAhead(Struct, frozen=True):
+    """Options of a subscription that are a wide filter object, read where parameters are: beside the loop."""
+
+    given: object
+    query: LogQuery | RpcError
+
+
+def read_ahead(value: Any) -> Any:
+    """Options of a subscription. What is wrong with them is said where it is known which kind is wanted."""
+    if type(value) is not dict or not ("address" in value or "topics" in value):
+        return value
+    try:
+        return ReadAhead(value, decode_log_query(value))
+    except RpcError as error:
+        return ReadAhead(value, error)
+
+
+def query_of(options: object) -> LogQuery:
+    """The filter object of a subscription to logs."""
+    if type(options) is not ReadAhead:
+        return decode_log_query({} if options is None else options)
+    if isinstance(options.query, RpcError):
+        raise options.query
+    return options.query
 
 
 def decode_ranged_or_hashed(value: object) -> LogQuery:

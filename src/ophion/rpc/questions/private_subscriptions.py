@@ -19,7 +19,7 @@ from ophion.native.privacy import PrivateLedger
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.language.registry import Caller
 from ophion.rpc.questions.allowances import MEBIBYTE, Allowances
-from ophion.rpc.questions.log_query import decode_log_query
+from ophion.rpc.questions.log_query import query_of
 from ophion.rpc.questions.private_logs import PrivateQuery, marker_logs, of_group
 from ophion.rpc.questions.subscriptions import Subscriber, follow
 from ophion.runtime.topic import Topic
@@ -57,6 +57,7 @@ class PrivateSubscriptions:
         self._ledger = ledger
         self._events = events
         self._by_id: dict[int, _Subscription] = {}
+        self._of_caller: dict[Subscriber, dict[int, _Subscription]] = {}
         self._last_id = 0
         self._allowances = Allowances(_MOST, _MOST // _SHARE, _MOST_BYTES, _MOST_BYTES // _SHARE)
 
@@ -68,7 +69,7 @@ class PrivateSubscriptions:
         if kind != _LOGS:
             raise INVALID_REQUEST("kind: logs is expected")
         try:
-            query = of_group(decode_log_query(options or {}), group)
+            query = of_group(query_of(options), group)
         except RpcError as error:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         client = caller.client
@@ -76,7 +77,8 @@ class PrivateSubscriptions:
             raise TOO_MANY_SUBSCRIPTIONS()
         self._allowances.keep(client, query.weight)
         self._last_id += 1
-        self._by_id[self._last_id] = _Subscription(self._last_id, caller, query, client)
+        one = self._by_id[self._last_id] = _Subscription(self._last_id, caller, query, client)
+        self._of_caller.setdefault(caller, {})[one.id] = one
         return self._last_id
 
     def unsubscribe(self, caller: Caller, group: bytes, subscription_id: int) -> bool:
@@ -89,15 +91,18 @@ class PrivateSubscriptions:
 
     def callers(self) -> set[Subscriber]:
         """Who has subscriptions."""
-        return {one.caller for one in self._by_id.values()}
+        return set(self._of_caller)
 
     def drop(self, caller: Caller) -> None:
         """The connection is gone."""
-        for found in [one for one in self._by_id.values() if one.caller is caller]:
+        for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]  # or it has none
             self._remove(found)
 
     def _remove(self, found: _Subscription) -> None:
         del self._by_id[found.id]
+        del self._of_caller[found.caller][found.id]
+        if not self._of_caller[found.caller]:
+            del self._of_caller[found.caller]
         self._allowances.drop(found.client, found.query.weight)
 
     async def run(self, ready: Callable[[], None]) -> None:

@@ -10,25 +10,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
-import orjson
 from msgspec import Struct
 
 from ophion.chain.events import ChainBlock, ChainEvent, Reorged
 from ophion.errors import RpcError
+from ophion.native.failures import NativeError
 from ophion.native.store import Store
 from ophion.pool.events import Added, PoolEvent
-from ophion.primitives.hexcodec import HexError, data, parse_number
+from ophion.primitives.hexcodec import HexError, parse_number
 from ophion.primitives.types import EMPTY_BLOOM
-from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS, invalid_params
+from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.language.registry import Caller, Listener
-from ophion.rpc.language.wire_types import Wire, decode_boolean, decode_hash, encode_data
+from ophion.rpc.language.wire_types import Wire, decode_boolean, encode_data
 from ophion.rpc.questions.allowances import MEBIBYTE, Allowances
-from ophion.rpc.questions.log_query import LogQuery, decode_log_query
+from ophion.rpc.questions.log_portions import MOST_QUERIES, logs_of, portion
+from ophion.rpc.questions.log_query import LogQuery, ReadAhead, query_of, read_ahead
+from ophion.rpc.questions.named_receipts import NamedReceipts, named_hashes
 from ophion.runtime.lanes import LaneFull, Lanes
 from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
 
@@ -43,9 +45,10 @@ _SHARE: Final = 4
 _MOST_BYTES: Final = 16 * MEBIBYTE
 _BYTES_OF_A_HASH: Final = 160
 _AT_A_TIME: Final = 256
-"""Messages that are sent before others get their turn on the loop."""
-_MOST_HASHES: Final = 200
-"""Transactions that one subscription may name."""
+_SHORT_BYTES: Final = 4096
+"""Messages that are sent before others get their turn on the loop; a long one counts as many of so many bytes."""
+_FEW: Final = 64
+"""So many subscriptions are looked through at once."""
 
 
 class Kind(Enum):
@@ -89,6 +92,8 @@ class _Subscription(Struct, frozen=True, eq=False):
 
 AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
 """What is wrong with a subscription is `Invalid Request`, so its parameters are read where it is made or ended."""
+OptionsParam = Annotated[Any, Wire("any", "depends on the kind", {}, read_ahead)]
+"""A hundred thousand addresses are too much for the loop."""
 
 
 def read_id(value: object) -> int:
@@ -164,7 +169,9 @@ class Subscriptions:
         self._sync_status = sync_status
         self._most = most
         self._shows_revert_reason = shows_revert_reason
-        self._counts: dict[Subscriber, int] = {}
+        self._of_caller: dict[Subscriber, dict[int, _Subscription]] = {}
+        self._of_query: dict[LogQuery, dict[int, _Subscription]] = {}
+        """Those to logs: whoever wants the same is told the same."""
         self._allowances = Allowances(
             _MOST_IN_ALL, max(most, _MOST_IN_ALL // _SHARE), _MOST_BYTES, _MOST_BYTES // _SHARE
         )
@@ -173,9 +180,13 @@ class Subscriptions:
         self.subscribed = dict.fromkeys(Kind, 0)
         """How often each kind was asked for so far."""
         self.unsubscribed = dict.fromkeys(Kind, 0)
-        self._present = dict.fromkeys(Kind, 0)
-        """How many there are of each kind."""
+        self._of_kind: dict[Kind, dict[int, _Subscription]] = {kind: {} for kind in Kind}
         self._last_id = 0
+        self._unfinished: ChainEvent | None = None
+        """The last event, while not everybody has been told of everything in it."""
+        self._told: ChainEvent | None = None
+        """The event whose heads are known already."""
+        chain_events.listen(self._on_new_head, is_early=True)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -189,22 +200,25 @@ class Subscriptions:
         except ValueError:
             raise INVALID_REQUEST(f"kind: one of {', '.join(one.value for one in Kind)} is expected") from None
         try:
-            query = decode_log_query(options or {}) if wanted is Kind.LOGS else LogQuery()
+            query = query_of(options) if wanted is Kind.LOGS else LogQuery()
+            options = options.given if type(options) is ReadAhead else options
             in_full = _wants_objects(options) if wanted in (Kind.NEW_HEADS, Kind.NEW_PENDING) else False
-            hashes = _wanted_hashes(options) if wanted is Kind.RECEIPTS else None
+            hashes = named_hashes(options) if wanted is Kind.RECEIPTS else None
         except RpcError as error:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         one = _Subscription(self._last_id + 1, wanted, caller, in_full, query, hashes, caller.client)
-        count, allowances = self._counts.get(caller, 0) + 1, self._allowances
+        count, allowances = len(self._of_caller.get(caller, ())) + 1, self._allowances
         has_room = allowances.has_room(one.weight) and allowances.has_room_for(one.client, one.weight)
         if count > self._most or not has_room:
             raise TOO_MANY_SUBSCRIPTIONS()
+        if not self._by_id:
+            self._unfinished = None  # nobody was there to be told
         allowances.keep(one.client, one.weight)
-        self._counts[caller] = count
         self.subscribed[wanted] += 1
         self._last_id = one.id
         self._by_id[one.id] = one
-        self._present[wanted] += 1
+        for found in self._places(one):
+            found[one.id] = one
         return one.id
 
     def unsubscribe(self, caller: Caller, subscription_id: int) -> bool:
@@ -212,26 +226,36 @@ class Subscriptions:
         found = self._by_id.get(subscription_id)
         if found is None or found.caller is not caller:
             raise SUBSCRIPTION_NOT_FOUND()
-        self._counts[found.caller] -= 1
         self.unsubscribed[found.kind] += 1
         self._remove(found)
         return True
 
     def callers(self) -> set[Subscriber]:
         """Who has subscriptions."""
-        return {one.caller for one in self._by_id.values()}
+        return set(self._of_caller)
 
     def drop(self, caller: Caller) -> None:
         """The connection is gone."""
-        if self._counts.pop(caller, 0) == 0:  # type: ignore[call-overload]  # others never subscribed
-            return
-        for found in [one for one in self._by_id.values() if one.caller is caller]:
+        # others never subscribed; thousands that go at the same moment must not look through all subscriptions each
+        for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
             self._remove(found)
 
     def _remove(self, found: _Subscription) -> None:
         del self._by_id[found.id]
-        self._present[found.kind] -= 1
+        for place in self._places(found):
+            del place[found.id]
+        if not self._of_caller[found.caller]:
+            del self._of_caller[found.caller]
+        if found.kind is Kind.LOGS and not self._of_query[found.query]:
+            del self._of_query[found.query]
         self._allowances.drop(found.client, found.weight)
+
+    def _places(self, one: _Subscription) -> Iterator[dict[int, _Subscription]]:
+        """Where it is found: among those of its connection, of its kind, and of its query."""
+        yield self._of_caller.setdefault(one.caller, {})
+        yield self._of_kind[one.kind]
+        if one.kind is Kind.LOGS:
+            yield self._of_query.setdefault(one.query, {})
 
     # --- what happens ----------------------------------------------------------------------------
 
@@ -246,44 +270,66 @@ class Subscriptions:
 
     def _concerns(self, event: PoolEvent) -> bool:
         """Whether somebody wants to hear of it: there are thousands a second."""
-        return self._present[Kind.NEW_PENDING if isinstance(event, Added) else Kind.DROPPED_PENDING] > 0
+        return bool(self._of_kind[Kind.NEW_PENDING if isinstance(event, Added) else Kind.DROPPED_PENDING])
+
+    def _on_new_head(self, event: ChainEvent) -> None:
+        """In the step in which the head moves: a few are told of it before the pool and others look at the block.
+
+        Whatever they ask then is answered after that step. Where something of an earlier block is still to be told, or
+        there is much to tell, heads come in their turn.
+        """
+        was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
+        is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _FEW
+        if not (was_finished and is_quick) or isinstance(event, Reorged) or len(event.blocks) > 1:
+            return
+        heads = self._of(Kind.NEW_HEADS)
+        if any(one.in_full for one in heads):
+            return
+        try:
+            told = list(self._heads(event.blocks[0], heads))
+        except NativeError:
+            return  # whose turn it is will say it
+        for chosen, text in told:
+            for one in chosen:
+                one.send(text)
+        self._told = event
 
     async def _on_chain_event(self, event: ChainEvent) -> None:
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
         for block in removed:
             await self._send_logs(block, True)
         for block in added:
-            await self._send_head(block)
+            if event is not self._told:
+                for chosen, text in self._heads(block, self._of(Kind.NEW_HEADS)):
+                    await self._send(chosen, partial(bytes, text))
             await self._send_logs(block, False)
             await self._send_receipts(block)
         await self._send(self._of(Kind.SYNCING), self._sync_status)
+        if self._unfinished is event:
+            self._unfinished = None
 
-    async def _send_head(self, block: ChainBlock) -> None:
-        subscriptions = self._of(Kind.NEW_HEADS)
+    def _heads(
+        self, block: ChainBlock, subscriptions: Sequence[_Subscription]
+    ) -> Iterator[tuple[Sequence[_Subscription], bytes]]:
+        """What those who want heads are told of a block."""
         for in_full in (False, True):
             chosen = [one for one in subscriptions if one.in_full is in_full]
             if chosen:
                 text = self._store.block_json(block.header.hash, in_full, self._with_total_difficulty)
                 if text is not None:
-                    await self._send(chosen, partial(bytes, text))
+                    yield chosen, bytes(text)
 
     async def _send_logs(self, block: ChainBlock, is_removed: bool) -> None:
         if block.header.header.logs_bloom == EMPTY_BLOOM:
             return
-        wanted: dict[LogQuery, list[_Subscription]] = {}
-        for one in self._of(Kind.LOGS):
-            wanted.setdefault(one.query, []).append(one)
-        if not wanted:
-            return
-
-        def search() -> list[list[bytes]]:
-            read = self._store.block_logs_json
-            texts = (read(block.header.hash, query.addresses, query.topics, is_removed) for query in wanted)
-            return [[orjson.dumps(log) for log in orjson.loads(text or b"[]")] for text in texts]
-
-        for messages, subscriptions in zip(await self._read(search), wanted.values(), strict=True):
-            for message in messages:
-                await self._send(subscriptions, partial(bytes, message))
+        waiting = [(query, list(found.values())) for query, found in self._of_query.items()]
+        while waiting:
+            queries = [query for query, _ in waiting[:MOST_QUERIES]]
+            found = await self._read(partial(portion, self._store, block.header.hash, is_removed, queries))
+            for text, (_, subscriptions) in zip(found, waiting, strict=False):
+                for log in logs_of(text) if any(one.id in self._by_id for one in subscriptions) else ():
+                    await self._send(subscriptions, partial(bytes, log))
+            del waiting[: len(found)]
 
     async def _send_receipts(self, block: ChainBlock) -> None:
         """The receipts of a block as one list: all of them, or those of the transactions somebody named."""
@@ -298,14 +344,9 @@ class Subscriptions:
         if not choosing:
             return
 
-        def choose() -> list[bytes]:
-            by_hash = {receipt["transactionHash"]: receipt for receipt in orjson.loads(text)}
-            chosen = ([by_hash[hash] for hash in by_hash if hash in (one.hashes or ())] for one in choosing)
-            return [orjson.dumps(receipts) for receipts in chosen]
-
-        for one, receipts in zip(choosing, await self._read(choose), strict=True):
-            if receipts != b"[]":
-                await self._send([one], partial(bytes, receipts))
+        named = await self._read(lambda: NamedReceipts(text, ((one, one.hashes or frozenset()) for one in choosing)))
+        for hashes, some in named.wanted.items():
+            await self._send(some, partial(named.text, hashes))
 
     async def _read(self, read: Callable[[], T]) -> T:
         """Read in the lane; on the loop where it is full, because nobody may miss anything."""
@@ -328,7 +369,7 @@ class Subscriptions:
             await self._send(of_objects, item.transaction.json)
 
     def _of(self, kind: Kind) -> list[_Subscription]:
-        return [one for one in self._by_id.values() if one.kind is kind]
+        return list(self._of_kind[kind].values())
 
     async def _send(self, subscriptions: Iterable[_Subscription], render: Callable[[], bytes]) -> None:
         """The same to all of these, in portions: others want something of the loop too."""
@@ -336,21 +377,12 @@ class Subscriptions:
         for one in subscriptions:
             if text is None:
                 text = render()
-            self._sent += 1
-            if self._sent % _AT_A_TIME == 0:
+            self._sent += 1 + len(text) // _SHORT_BYTES
+            if self._sent >= _AT_A_TIME:
+                self._sent = 0
                 await asyncio.sleep(0)
             if one.id in self._by_id:
                 one.send(text)
-
-
-def _wanted_hashes(options: object) -> frozenset[str] | None:
-    """`{"transactionHashes": [...]}`, or nothing for all transactions."""
-    hashes = options.get("transactionHashes") if isinstance(options, Mapping) else options
-    if hashes is None or hashes == []:
-        return None
-    if not isinstance(hashes, list) or len(hashes) > _MOST_HASHES:
-        raise invalid_params(f"transactionHashes: an array of at most {_MOST_HASHES} hashes is expected")
-    return frozenset(data(decode_hash(hash)) for hash in hashes)
 
 
 def _wants_objects(options: object) -> bool:

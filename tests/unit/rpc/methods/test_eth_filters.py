@@ -192,6 +192,9 @@ KINDS = (
         (["logs", {"address": "foo"}], "address: not hexadecimal, or half a byte"),
         (["newHeads", {"includeTransactions": "perhaps"}], "boolean: true or false is expected"),
         (["logs", 5], "filter: an object is expected"),
+        (["logs", []], "filter: an object is expected"),
+        (["logs", False], "filter: an object is expected"),
+        (["logs", ""], "filter: an object is expected"),
     ],
 )
 def test_a_bad_subscription_is_an_invalid_request(dev: Interface, params: list[Any], detail: str) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from ophion.chain.events import ChainBlock, Extended, Reorged
 from ophion.errors import RpcError
+from ophion.native.crypto import keccak256
 from ophion.primitives.block import HashedHeader
-from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.methods import eth_filters, priv
+from ophion.rpc.questions.log_query import read_ahead
+from ophion.rpc.questions.subscriptions import OptionsParam, Subscriptions
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from tests.unit.rpc.contracts import LOGGING, deploying
+from tests.unit.rpc.contracts import LOGGING, deploying, many_logs
 from tests.unit.rpc.interface import Interface
 
 
@@ -37,6 +41,15 @@ class Listener:
     def take(self) -> list[Any]:
         heard, self.heard = self.heard, []
         return [result for _, result in heard]
+
+
+class Counting(Listener):
+    """A connection that counts what it is told."""
+
+    count = 0
+
+    def notify(self, message: bytes) -> None:
+        self.count += 1
 
 
 def tell(dev: Interface, story: Callable[[Subscriptions, Listener], Coroutine[Any, Any, None]]) -> None:
@@ -70,6 +83,41 @@ def test_new_heads_come_as_blocks_with_hashes_or_transactions(dev: Interface) ->
         assert heard[hex(short)]["hash"] == heard[hex(full)]["hash"] == "0x" + header.hash.hex()
         assert heard[hex(short)]["transactions"] == ["0x" + sent.hex()]
         assert heard[hex(full)]["transactions"][0]["hash"] == "0x" + sent.hex()
+
+    tell(dev, story)
+
+
+def test_heads_are_told_in_the_step_in_which_the_head_moves_and_once(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        subscriptions.subscribe(listener, "newHeads", None)
+        heard = list[int]()
+        chain = dev.context.queries.chain
+        stop = chain.events.listen(lambda event: heard.append(len(listener.heard)))
+        for number in range(1, 4):
+            await dev.node.seal()
+            assert heard == list(range(1, number + 1)), "who came later has heard of it afterwards"
+        await settle()
+        stop()
+        assert [block["number"] for block in listener.take()] == ["0x1", "0x2", "0x3"]
+
+    tell(dev, story)
+
+
+def test_heads_do_not_overtake_what_belongs_to_earlier_blocks(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        subscriptions.subscribe(listener, "newHeads", None)
+        subscriptions.subscribe(listener, "syncing", None)
+        events = dev.context.queries.chain.events
+        header = await dev.node.seal()
+        await settle()
+        listener.take()
+        body = dev.context.queries.store.body(header.hash)
+        assert body is not None
+        for _ in range(2):
+            events.publish(Extended((ChainBlock(header, body),)))
+        assert len(listener.heard) == 1, "the second waits for its turn"
+        await settle()
+        assert [type(one) for one in listener.take()] == [dict, bool, dict, bool]
 
     tell(dev, story)
 
@@ -224,5 +272,103 @@ def test_many_subscribers_are_told_in_portions(dev: Interface) -> None:
             await asyncio.sleep(0)
         assert len(turns) >= 2, "others came in between"
         assert all(len(one.heard) == 1 for one in listeners)
+
+    tell(dev, story)
+
+
+def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev: Interface) -> None:
+    """Long parameters are read in a thread; a hundred thousand addresses were a tenth of a second on the loop."""
+    assert get_type_hints(eth_filters.subscribe, include_extras=True)["options"] is OptionsParam
+    assert get_type_hints(priv.subscribe, include_extras=True)["options"] is OptionsParam
+
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        addresses = ["0x" + "11" * 20] * 3
+        options = read_ahead({"address": addresses, "topics": [], "includeTransactions": 5})
+        addresses.append("nobody")
+        assert subscriptions.subscribe(listener, "logs", options)
+        wrong = read_ahead({"address": addresses})
+        addresses.pop()
+        with pytest.raises(RpcError, match="Invalid Request"):
+            subscriptions.subscribe(listener, "logs", wrong)
+        with pytest.raises(RpcError, match="Invalid Request"):
+            subscriptions.subscribe(listener, "newHeads", options)
+        assert subscriptions.subscribe(listener, "newHeads", wrong)
+
+    tell(dev, story)
+
+
+def test_logs_that_many_queries_want_are_not_held_all_at_once(dev: Interface) -> None:
+    """One transaction and a thousand subscriptions that differ in what does not matter made a node hold gigabytes."""
+    queries, logs = 200, 200
+
+    async def story(subscriptions: Subscriptions, _: Listener) -> None:
+        listener = Counting()
+        for number in range(queries):
+            subscriptions.subscribe(listener, "logs", {"toBlock": hex(1000 + number)})
+        sent = legacy_transaction(DEV_KEYS[1], 0, to=None, gas=1_000_000, data=many_logs(logs))
+        tracemalloc.start()
+        try:
+            await dev.node.mine(sent)
+            while listener.count < queries * logs:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 8_000_000, "all of them are twenty megabytes"
+
+    tell(dev, story)
+
+
+def test_connections_that_go_leave_nothing_of_their_subscriptions(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        crowd = [Listener() for _ in range(20)]
+        for one in crowd:
+            for kind in ("newHeads", "logs", "newPendingTransactions", "newHeads"):
+                last = subscriptions.subscribe(one, kind, None)
+            subscriptions.unsubscribe(one, last)
+        kept = subscriptions.subscribe(listener, "logs", None)
+        assert (len(subscriptions), subscriptions.callers()) == (61, {*crowd, listener})
+        for one in crowd:
+            subscriptions.drop(one)
+            subscriptions.drop(one)
+        assert (len(subscriptions), subscriptions.callers()) == (1, {listener})
+        subscriptions.unsubscribe(listener, kept)
+        assert (len(subscriptions), subscriptions.callers()) == (0, set())
+        assert subscriptions.subscribe(listener, "newHeads", None) > kept
+        await dev.node.seal()
+        await settle()
+        assert len(listener.heard) == 1
+        assert not any(one.heard for one in crowd)
+
+    tell(dev, story)
+
+
+def test_receipts_that_many_have_named_are_not_held_all_at_once(dev: Interface) -> None:
+    crowd, logs = 300, 400
+
+    async def story(subscriptions: Subscriptions, _: Listener) -> None:
+        sent = legacy_transaction(DEV_KEYS[1], 0, to=None, gas=1_000_000, data=many_logs(logs))
+        name, other = "0x" + keccak256(sent).hex(), "0x" + "11" * 32
+        listener, stranger, several = Counting(), Counting(), Listener()
+        for number in range(crowd):
+            subscriptions.subscribe(listener, "transactionReceipts", {"transactionHashes": [name, f"0x{number:064x}"]})
+        subscriptions.subscribe(stranger, "transactionReceipts", {"transactionHashes": [other]})
+        subscriptions.subscribe(several, "transactionReceipts", {"transactionHashes": [name, other]})
+        tracemalloc.start()
+        turns = set[int]()
+        try:
+            await dev.node.mine(sent)
+            while listener.count < crowd:
+                turns.add(listener.count)
+                await asyncio.sleep(0)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        await settle()
+        assert peak < 8_000_000, "all of them are forty megabytes"
+        assert len(turns) > 20, "long messages leave others a turn sooner"
+        assert stranger.count == 0
+        ((receipt,),) = several.take()
+        assert (receipt["transactionHash"], len(receipt["logs"])) == (name, logs)
 
     tell(dev, story)
