@@ -14,7 +14,9 @@ from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.pruning import PruningRounds
 from ophion.chain.queries import Queries
-from ophion.pool.events import Added, PoolEvent
+from ophion.permissions.permissions import Permissions
+from ophion.permissions.verdicts import Verdicts
+from ophion.pool.events import Added, Origin, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
 from ophion.rpc.questions.filters import Filters
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     # only nodes with peers pay for loading these
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
+    from ophion.peers.sync.figures import SyncFigures
     from ophion.privacy.follower import Follower
 
 _LANES = ("write", "build", "read", "trace", "peers", "private", "prune", "mine")
@@ -169,6 +172,9 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
         heard, said = discovery.received_count, discovery.sent_count
         counter(network, "discovery_messages_inbound_total", "Packets of discovery received.", ["name"], heard)
         counter(network, "discovery_messages_outbound_total", "Packets of discovery sent.", ["name"], said)
+        asked, repeated = discovery.asked_count, discovery.repeated_count
+        counter(network, "discovery_interaction_count_total", "Questions of discovery asked.", ["type"], asked)
+        counter(network, "discovery_interaction_retry_count_total", "Those asked once more.", ["type"], repeated)
         open_now = registry.gauge(
             network, "discovery_inflight_interactions_current", "Questions without an answer yet."
         )
@@ -181,13 +187,66 @@ def declare_gossip(registry: MetricsRegistry, eth: EthProtocol) -> None:
     """What eth has passed on, and what it waits for."""
     peers = Category.PEERS
     registry.gauge(peers, "eth_current", "Peers whose status is good.").watch(lambda: len(eth.peers))
+    pending = registry.gauge(peers, "pending_peer_requests_current", "Requests that wait because peers are busy.")
+    pending.watch(lambda: sum(peer.requests.waiting for peer in eth.peers))
     blocks = registry.counter(peers, "gossip_blocks_total", "Blocks sent to peers in full.")
     blocks.watch(lambda: eth.blocks.sent)
     transactions = registry.counter(peers, "gossip_transactions_total", "Transactions sent to peers.", "form")
     transactions.watch(lambda: eth.transactions.sent, "full")
     transactions.watch(lambda: eth.transactions.announced_out, "hash")
+    skipped = registry.counter(
+        Category.TRANSACTION_POOL, "transactions_messages_skipped_total", "Messages of transactions that were not read."
+    )
+    skipped.watch(lambda: eth.transactions.skipped)
     waiting = registry.gauge(peers, "announced_transactions_current", "Transactions announced and not here yet.")
     waiting.watch(lambda: eth.transactions.awaited)
+
+
+def declare_sync(registry: MetricsRegistry, figures: SyncFigures) -> None:
+    """How blocks were fetched from others."""
+    category = Category.SYNCHRONIZER
+    tasks = registry.timer(category, "task", "How long the parts of synchronisation took.", "taskName")
+    for name, durations in figures.tasks.items():
+        tasks.watch(durations, name)
+    processed = registry.counter(
+        category, "chain_download_pipeline_processed_total", "What went through the download.", "step", "action"
+    )
+    processed.watch_table(lambda: figures.processed)
+    restarts = registry.counter(
+        category, "chain_download_pipeline_restarts_total", "Downloads that broke off.", "reason"
+    )
+    restarts.watch_table(lambda: {(reason,): count for reason, count in figures.restarts.items()})
+
+
+def declare_permissions(registry: MetricsRegistry, permissions: Permissions) -> None:
+    """What rules were asked and said, of those that are in force."""
+    rules = permissions.node_rules
+    kinds: dict[str, Verdicts] = {}
+    if permissions.listed_accounts is not None:
+        kinds["account_local"] = permissions.account_verdicts
+    if permissions.listed_nodes is not None:
+        kinds["node_local"] = rules.list_verdicts
+    if permissions.account_contract is not None:
+        kinds["transaction_smart_contract"] = permissions.account_contract.verdicts
+    if rules.contract is not None:
+        kinds["node_smart_contract"] = rules.contract.verdicts
+        if rules.has_bootnodes:
+            kinds["sync_status_node"] = rules.sync_verdicts
+            reached = registry.gauge(
+                Category.PERMISSIONING, "sync_status_node_sync_reached", "1 once the contract about nodes counts."
+            )
+            reached.watch(lambda: int(rules.is_in_sync()))
+    for kind, verdicts in kinds.items():
+        _declare_verdicts(registry, kind, verdicts)
+
+
+def _declare_verdicts(registry: MetricsRegistry, kind: str, verdicts: Verdicts) -> None:
+    def counter(suffix: str, help: str, source: Callable[[], float]) -> None:
+        registry.counter(Category.PERMISSIONING, f"{kind}_check_count{suffix}_total", help).watch(source)
+
+    counter("", "Questions to these rules.", lambda: verdicts.asked)
+    counter("_permitted", "Those answered with yes.", lambda: verdicts.permitted)
+    counter("_unpermitted", "Those answered with no.", lambda: verdicts.refused)
 
 
 def declare_pool(registry: MetricsRegistry, pool: TxPool, chain: Chain) -> None:
@@ -206,6 +265,12 @@ def declare_pool(registry: MetricsRegistry, pool: TxPool, chain: Chain) -> None:
         added.add(0, source)
         for operation in ("addedToBlock", "dropped"):
             removed.add(0, source, operation)
+
+    duplicates = registry.counter(
+        category, "transactions_duplicates_total", "Transactions that came although they were here.", "source"
+    )
+    duplicates.watch(lambda: pool.duplicates[Origin.LOCAL], "local")
+    duplicates.watch(lambda: pool.duplicates[Origin.REMOTE], "remote")
 
     pooled: dict[Hash32, str] = {item.hash: sources[not item.is_local] for item in pool.transactions()}
 
@@ -261,7 +326,19 @@ def declare_interface(
 def declare_lanes(registry: MetricsRegistry, lanes: Lanes) -> None:
     """Where blocking work waits."""
     for name in _LANES:
-        lane: Lane = getattr(lanes, name)
-        registry.gauge(
-            Category.EXECUTORS, f"{name}_queue_length_current", f"Jobs in the {name} lane, running ones included."
-        ).watch(lambda lane=lane: lane.waiting)  # type: ignore[misc]
+        _declare_lane(registry, name, getattr(lanes, name))
+
+
+def _declare_lane(registry: MetricsRegistry, name: str, lane: Lane) -> None:
+    def gauge(figure: str, help: str, source: Callable[[], float]) -> None:
+        registry.gauge(Category.EXECUTORS, f"{name}_{figure}", help).watch(source)
+
+    def counter(figure: str, help: str, source: Callable[[], float]) -> None:
+        registry.counter(Category.EXECUTORS, f"{name}_{figure}", help).watch(source)
+
+    gauge("queue_length_current", f"Jobs in the {name} lane, running ones included.", lambda: lane.waiting)
+    gauge("active_threads_current", "Those that run.", lambda: min(lane.waiting, lane.threads))
+    gauge("pool_size_current", "Most that run at a time.", lambda: lane.threads)
+    counter("submitted_tasks_total", "Jobs that were admitted.", lambda: lane.submitted)
+    counter("completed_tasks_total", "Those that came to an end.", lambda: lane.submitted - lane.waiting)
+    counter("rejected_tasks_total", "Jobs that found the lane full.", lambda: lane.rejected)

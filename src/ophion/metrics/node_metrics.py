@@ -18,13 +18,16 @@ from ophion.metrics.families import (
     declare_lanes,
     declare_network,
     declare_peers,
+    declare_permissions,
     declare_pool,
     declare_privacy,
     declare_pruning,
     declare_storage,
+    declare_sync,
 )
 from ophion.metrics.process import declare_process
 from ophion.metrics.requests import RequestMetrics
+from ophion.permissions.permissions import Permissions
 from ophion.pool.pool import TxPool
 from ophion.rpc.questions.filters import Filters
 from ophion.rpc.questions.subscriptions import Subscriptions
@@ -73,6 +76,8 @@ class Watched(Struct, frozen=True):
     """Private transactions, where they are on."""
     pruning: PruningRounds | None = None
     """What drops old states, where not all are kept."""
+    permissions: Permissions | None = None
+    """The rules in force, where there may be some."""
 
 
 class NodeMetrics:
@@ -115,6 +120,9 @@ class NodeMetrics:
         if network is not None:
             declare_peers(registry, network.peers)
             declare_gossip(registry, network.eth)
+            declare_sync(registry, network.sync.figures)
+        if watched.permissions is not None:
+            declare_permissions(registry, watched.permissions)
         declare_pool(registry, watched.pool, watched.chain)
         declare_interface(registry, watched.listening, watched.filters, watched.subscriptions)
         declare_lanes(registry, watched.lanes)

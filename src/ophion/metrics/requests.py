@@ -12,13 +12,16 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from time import perf_counter
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from ophion.rpc.errors import INTERNAL_ERROR_CODE, as_rpc_error
+from ophion.rpc.errors import INTERNAL_ERROR_CODE, METHOD_NOT_FOUND, as_rpc_error
 from ophion.runtime.metrics import Category, Counter, Durations, MetricsRegistry, Timer
 
 if TYPE_CHECKING:
     from ophion.rpc.language.registry import Bound, Invoke, MethodTable
+
+UNKNOWN: Final = "unknown"
+"""The label of all methods that there are not."""
 
 
 class RequestMetrics:
@@ -33,10 +36,15 @@ class RequestMetrics:
         )
 
     def measured(self, table: MethodTable) -> MethodTable:
-        """The same methods, measured; names that are not offered stay as they are."""
-        return table.changed(lambda name, bound: self._measured(bound) if bound.name else bound)
+        """The same methods, measured. Of names that are not offered errors are counted; of those that nobody knows
+        too, all under one: what strangers send is no label."""
+        measured = table.changed(self._measured)
+        measured.missed = lambda: self.errors.add(1, UNKNOWN, str(METHOD_NOT_FOUND.code))
+        return measured
 
-    def _measured(self, bound: Bound) -> Bound:
+    def _measured(self, name: str, bound: Bound) -> Bound:
+        if not bound.name:
+            return bound._replace(invoke=_counted(bound.invoke, self._failed(name)))
         durations, failed = self.times.of(bound.name), self._failed(bound.name)
         watch = _waiting if bound.may_wait else _direct
         return bound._replace(invoke=watch(bound.invoke, durations, failed), call=watch(bound.call, durations, failed))
@@ -47,6 +55,17 @@ class RequestMetrics:
             self.errors.add(1, name, str(INTERNAL_ERROR_CODE if known is None else known.code))
 
         return failed
+
+
+def _counted(invoke: Invoke, failed: Callable[[BaseException], None]) -> Invoke:
+    def counted(params: Sequence[Any], caller: Any) -> Any:
+        try:
+            return invoke(params, caller)
+        except BaseException as error:
+            failed(error)
+            raise
+
+    return counted
 
 
 def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseException], None]) -> Invoke:

@@ -197,6 +197,7 @@ def build_interface(
             database,
             None if privacy is None else privacy.follower,
             pruning,
+            core.permissions,
         )
         return NodeMetrics(watched, config.metrics.is_on)
 

@@ -16,6 +16,7 @@
     rules_watch        files that somebody else has changed
     explain            why somebody may or may not, by which rule, since when
     rehearsal          what a change would do, before anybody makes it
+    verdicts           how often rules were asked, and what they said
     audit              a record of every change: who, when, what
     permissions        `Permissions`: both lists of a node, reload, and what others ask
 

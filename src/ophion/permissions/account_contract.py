@@ -11,6 +11,7 @@ from ophion.native.executor import State
 from ophion.native.transactions import Body, Transaction
 from ophion.permissions.contract_abi import read_yes_or_no, sending_question, transaction_question
 from ophion.permissions.contract_calls import ContractCalls
+from ophion.permissions.verdicts import Verdicts
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address
 
@@ -21,6 +22,7 @@ class AccountContract:
     """Asks after the parent of a block whether transactions may be in it. Used from the threads of import and build."""
 
     def __init__(self, chain: Chain, contract: Address) -> None:
+        self.verdicts = Verdicts()
         self._calls = ContractCalls(chain, contract)
         self._has_noted_absence = False
 
@@ -42,7 +44,7 @@ class AccountContract:
         asked = list(transactions)
         questions = [transaction_question(transaction) for transaction in asked]
         for position, refusal in enumerate(self._calls.refusals(parent, state, questions, read_yes_or_no)):
-            if refusal is not None:
+            if self.verdicts.note(refusal) is not None:
                 sender = asked[position].sender.hex()
                 yield position, f"account 0x{sender} may not send this transaction: {refusal}"
 
@@ -61,7 +63,7 @@ class AccountContract:
         if not self._is_there(block, state):
             return None
         question = sending_question(sender, to, value, gas_price, gas_limit, payload)
-        return self._calls.refusal(block, state, question, read_yes_or_no)
+        return self.verdicts.note(self._calls.refusal(block, state, question, read_yes_or_no))
 
     def check(self, parent: HashedHeader, state: State, body: Body) -> None:
         """`InvalidBlock` when a block on `parent` holds a transaction that is not permitted."""

@@ -10,6 +10,7 @@ from ophion.errors import ConfigError
 from ophion.native.executor import State
 from ophion.permissions.contract_abi import connection_question, node_question, read_connection, read_yes_or_no
 from ophion.permissions.contract_calls import ContractCalls
+from ophion.permissions.verdicts import Verdicts
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
@@ -22,6 +23,7 @@ class NodeContract:
 
     def __init__(self, chain: Chain, contract: Address, version: int = 1) -> None:
         self.version = version
+        self.verdicts = Verdicts()
         self._chain = chain
         self._calls = ContractCalls(chain, contract)
         self._ask: Callable[[HashedHeader, State, Enode, Enode], str | None]
@@ -49,7 +51,7 @@ class NodeContract:
     def refusal(self, source: Enode, destination: Enode, block: HashedHeader | None = None) -> str | None:
         """Why these two may not be connected after a block, the head unless another is given; None: they may."""
         block = block or self._chain.head
-        return self._ask(block, self._chain.state(block.header), source, destination)
+        return self.verdicts.note(self._ask(block, self._chain.state(block.header), source, destination))
 
     def _connection(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> str | None:
         refusal = self._calls.refusal(block, state, connection_question(source, destination), read_connection)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
+from ophion.permissions.verdicts import Verdicts
 from ophion.primitives.enode import Enode
 from ophion.runtime.topic import Topic
 
@@ -56,6 +57,10 @@ class NodeRules:
         self.is_in_sync: Callable[[], bool] = lambda: True
         self.peer_ids: Callable[[], Iterable[bytes]] = tuple
         """Who is connected."""
+        self.list_verdicts = Verdicts()
+        """What the list has said."""
+        self.sync_verdicts = Verdicts()
+        """What was said to those who want to know whether a contract counts yet, where there are bootnodes."""
         self._bootnodes = bootnodes
         self._listed = listed
         self._listeners: frozenset[Listener] = frozenset()
@@ -63,6 +68,10 @@ class NodeRules:
         if listed is not None:
             self._learn(listed)
             listed.changed.listen(lambda change: self._on_change(listed))
+
+    @property
+    def has_bootnodes(self) -> bool:
+        return bool(self._bootnodes)
 
     @property
     def is_on(self) -> bool:
@@ -97,10 +106,10 @@ class NodeRules:
         is_with_bootnode = self.local.node_id in (source.node_id, destination.node_id) and (
             source.node_id in self._bootnodes or destination.node_id in self._bootnodes
         )
-        if self._bootnodes and not self.is_in_sync():
-            if action in _NEIGHBOURS:
-                return "neighbours are not asked for before this node has caught up with the chain"
-            return None if is_with_bootnode else "only bootnodes are permitted before this node has caught up"
+        if self._bootnodes:
+            if not self.is_in_sync():
+                return self.sync_verdicts.note(_before_in_sync(is_with_bootnode, action))
+            self.sync_verdicts.note(None)
         if is_with_bootnode and self._has_only_bootnodes():
             return None
         return contract.refusal(source, destination)
@@ -119,8 +128,10 @@ class NodeRules:
         for end in (source, destination):
             # this node is always permitted, wherever it listens
             if end.node_id != self.local.node_id and listener(end) not in self._listeners:
-                return f"node {end.url} is not in the list of permitted nodes ({listed.file.path})"
-        return None
+                return self.list_verdicts.note(
+                    f"node {end.url} is not in the list of permitted nodes ({listed.file.path})"
+                )
+        return self.list_verdicts.note(None)
 
     def _on_change(self, listed: AllowList[Enode]) -> None:
         self._learn(listed)
@@ -129,6 +140,12 @@ class NodeRules:
     def _learn(self, listed: AllowList[Enode]) -> None:
         self._listeners = frozenset(map(listener, listed))
         self._listed_ids = frozenset(enode.node_id for enode in listed)
+
+
+def _before_in_sync(is_with_bootnode: bool, action: Action) -> str | None:
+    if action in _NEIGHBOURS:
+        return "neighbours are not asked for before this node has caught up with the chain"
+    return None if is_with_bootnode else "only bootnodes are permitted before this node has caught up"
 
 
 def listener(enode: Enode) -> Listener:

@@ -16,6 +16,7 @@ from ophion.native.transactions import Transaction
 from ophion.permissions.node_rules import Action, NodeRules, listener
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
 from ophion.permissions.requests import ACCOUNTS, NODES
+from ophion.permissions.verdicts import Verdicts
 from ophion.permissions.vocabulary import Vocabulary
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
@@ -56,6 +57,8 @@ class Permissions:
         self._turn = asyncio.Lock()
         self._changes: set[asyncio.Task[None]] = set()
         self._audit: AuditLog | None = None
+        self.account_verdicts = Verdicts()
+        """What the list of accounts has said."""
 
     @classmethod
     def open(
@@ -136,9 +139,13 @@ class Permissions:
     def account_refusal(self, sender: Address) -> str | None:
         """Why an account may not send transactions, by the list of this node; None: it may."""
         accounts = self._accounts
-        if accounts is None or sender in accounts.entries:
+        if accounts is None:
             return None
-        return f"account 0x{sender.hex()} is not in the list of permitted accounts ({accounts.file.path})"
+        if sender in accounts.entries:
+            return self.account_verdicts.note(None)
+        return self.account_verdicts.note(
+            f"account 0x{sender.hex()} is not in the list of permitted accounts ({accounts.file.path})"
+        )
 
     def refusals(self, parent: HashedHeader, state: State, candidates: Sequence[Transaction]) -> dict[int, str]:
         """Positions of what may not be in a block on `parent`, and why. `state` is that after the parent.

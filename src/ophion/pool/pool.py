@@ -71,6 +71,8 @@ class TxPool:
         self.departures = Departures(clock)
         self.events.listen(self.departures.on_pool_event)
         self.version = 0
+        self.duplicates = {Origin.LOCAL: 0, Origin.REMOTE: 0}
+        """Transactions that came although they were here, for metrics."""
         self.hold_answer: Callable[[PooledTransaction], asyncio.Future[None] | None] | None = None
         """Asked for each caller with the last transaction it brought in: the caller is answered when the future is
         done, or at once where there is none. Producers that make blocks at once answer when the block is there."""
@@ -144,13 +146,13 @@ class TxPool:
         if item is None:
             applicant = Applicant.of(transaction, self._gate.head.fork, is_local)
             if applicant.hash in self._queue.by_hash:
-                return Rejected(PoolRejected("known", "Known transaction"), applicant.hash)
+                return self._known(applicant.hash, is_local)
             refusal = judge(applicant, self._gate, self._account)
             if refusal is not None:
                 return Rejected(refusal, applicant.hash)
             item = self._pooled(applicant, added_at)
         elif item.hash in self._queue.by_hash:
-            return Rejected(PoolRejected("known", "Known transaction"), item.hash)
+            return self._known(item.hash, is_local)
         rival = self._queue.find(item.sender, item.nonce)
         if rival is not None and not self._may_replace(rival, item):
             return Rejected(PoolRejected("underpriced", "Replacement transaction underpriced"), item.hash)
@@ -162,6 +164,10 @@ class TxPool:
             self.events.publish(Dropped((rival,), DropReason.REPLACED))
         entered.append(item)
         return Admitted(item.hash)
+
+    def _known(self, hash: Hash32, is_local: bool) -> Rejected:
+        self.duplicates[Origin.LOCAL if is_local else Origin.REMOTE] += 1
+        return Rejected(PoolRejected("known", "Known transaction"), hash)
 
     def _usual(self, transaction: Transaction, is_local: bool, added_at: float) -> PooledTransaction | None:
         """A transaction that no rule refuses, as nearly all are; None for one that takes a closer look."""

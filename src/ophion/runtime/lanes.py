@@ -74,6 +74,13 @@ class Lane(Protocol):
     async def run(self, job: Callable[[], T], deadline_s: float | None = None) -> T:
         """Run a job and wait for its result; `LaneFull` and `DeadlineExceeded` are the lane's own errors."""
 
+    submitted: int
+    """Jobs that were admitted so far."""
+    rejected: int
+    """Those that found the lane full."""
+    threads: int
+    """Most jobs that run at a time."""
+
     @property
     def waiting(self) -> int:
         """Jobs admitted and not finished."""
@@ -87,6 +94,9 @@ class ThreadLane:
         self.name = name
         self._limit = limit
         self._is_abortable = is_abortable
+        self.submitted = 0
+        self.rejected = 0
+        self.threads = threads
         self._waiting = 0
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=note_heap)
 
@@ -96,8 +106,10 @@ class ThreadLane:
 
     def submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
         if self._limit is not None and self._waiting >= self._limit:
+            self.rejected += 1
             raise LaneFull(self.name, self._limit)
         self._waiting += 1
+        self.submitted += 1
         cancellation = Cancellation() if self._is_abortable else None
         work = job if cancellation is None else partial(_abortable, cancellation, job)
         future = asyncio.get_running_loop().run_in_executor(self._executor, work)
@@ -136,6 +148,9 @@ class InlineLane:
     def __init__(self, name: str) -> None:
         self.name = name
         self.waiting = 0
+        self.submitted = 0
+        self.rejected = 0
+        self.threads = 0
 
     def submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()

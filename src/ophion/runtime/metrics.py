@@ -182,6 +182,10 @@ class Timer:
         """Note one duration."""
         self.of(*labels).record(seconds)
 
+    def watch(self, durations: Durations, *labels: str) -> None:
+        """Show what somebody else records."""
+        self.values[labels] = durations
+
     def of(self, *labels: str) -> Durations:
         """The durations of one combination of labels, for those who record many."""
         durations = self.values.get(labels)

@@ -16,6 +16,11 @@ from ophion.metrics.node_metrics import NodeMetrics, Watched
 from ophion.node.peering import Network
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.sync.synchroniser import Synchroniser
+from ophion.permissions.node_rules import Action
+from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
+from ophion.permissions.permissions import Permissions
+from ophion.pool.events import Origin, Rejected
+from ophion.primitives.enode import Enode
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.runtime.metrics import Category
@@ -55,7 +60,11 @@ def network(dev: Interface) -> Network | None:
 
 
 def watch(
-    dev: Interface, is_on: bool = True, database: Path | None = None, pruning: PruningRounds | None = None
+    dev: Interface,
+    is_on: bool = True,
+    database: Path | None = None,
+    pruning: PruningRounds | None = None,
+    permissions: Permissions | None = None,
 ) -> NodeMetrics:
     context, core = dev.context, dev.node
     listening = {
@@ -75,6 +84,7 @@ def watch(
             network(dev),
             database,
             pruning=pruning,
+            permissions=permissions,
         ),
         is_on,
     )
@@ -92,7 +102,11 @@ def test_chain_and_pool_are_followed(dev: Interface) -> None:
     assert before["ethereum_blockchain_height"] == 0
     dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0), legacy_transaction(DEV_KEYS[1], 1)))
     dev.run(dev.node.send(legacy_transaction(DEV_KEYS[1], 2)))
+    again = dev.run(dev.node.pool.add([legacy_transaction(DEV_KEYS[1], 2)], Origin.REMOTE))
+    assert isinstance(again[0], Rejected)
     after = values(metrics)
+    assert after['ophion_transaction_pool_transactions_duplicates_total{source="remote"}'] == 1
+    assert after['ophion_transaction_pool_transactions_duplicates_total{source="local"}'] == 0
     assert after["ethereum_blockchain_height"] == after["ophion_blockchain_height"] == 1
     assert after["besu_blockchain_chain_head_transaction_count"] == 2
     assert after["ophion_blockchain_transactions_total"] == 2
@@ -129,6 +143,51 @@ def test_old_states_that_go_are_counted(dev: Interface) -> None:
     assert after["besu_pruner_marked_nodes_total"] > 0
     assert after["besu_pruner_mark_operations_total"] == after["besu_pruner_sweep_operations_total"] == 1
     assert after["ophion_pruner_running"] == after["ophion_pruner_failures_total"] == 0
+
+
+def test_what_rules_say_is_counted_where_there_are_some(dev: Interface, tmp_path: Path) -> None:
+    known = DEV_KEYS[0].address
+    (tmp_path / DEFAULT_FILE).write_text(f'accounts-allowlist = ["0x{known.hex()}"]\nnodes-allowlist = []\n')
+    config = PermissionConfig(accounts_file_enabled=True, nodes_file_enabled=True)
+    permissions = Permissions.open(config, tmp_path)
+    metrics = watch(dev, permissions=permissions)
+    metrics.declare()
+    permissions.account_refusal(known)
+    permissions.account_refusal(DEV_KEYS[1].address)
+    permissions.account_refusal(DEV_KEYS[1].address)
+    permissions.node_rules.refusal_of(Enode(bytes(range(64)), "127.0.0.1", 1, 1), Action.ACCEPT)
+    shown = {name: value for name, value in values(metrics).items() if name.startswith("besu_permissioning_")}
+    assert shown == {
+        "besu_permissioning_account_local_check_count_total": 3,
+        "besu_permissioning_account_local_check_count_permitted_total": 1,
+        "besu_permissioning_account_local_check_count_unpermitted_total": 2,
+        "besu_permissioning_node_local_check_count_total": 1,
+        "besu_permissioning_node_local_check_count_permitted_total": 0,
+        "besu_permissioning_node_local_check_count_unpermitted_total": 1,
+    }
+    without = watch(dev, permissions=Permissions())
+    without.declare()
+    assert not [name for name in values(without) if "permissioning" in name]
+
+
+def test_lanes_and_synchronisation(dev: Interface) -> None:
+    metrics = watch(dev)
+    metrics.declare()
+    shown = values(metrics)
+    for figure in ("queue_length_current", "active_threads_current", "rejected_tasks_total"):
+        assert shown[f"ophion_executors_read_{figure}"] == 0
+    network = metrics._watched.network
+    if network is None:
+        return
+    figures = network.sync.figures
+    figures.tasks["headers"].record(0.2)
+    figures.processed["headers", "added"] += 5
+    figures.restarts["not_answered"] += 1
+    shown = values(metrics)
+    assert shown['ophion_synchronizer_task_count{taskName="headers"}'] == 1
+    assert shown['besu_synchronizer_chain_download_pipeline_processed_total{step="headers",action="added"}'] == 5
+    assert shown['besu_synchronizer_chain_download_pipeline_restarts_total{reason="not_answered"}'] == 1
+    assert shown["besu_peers_pending_peer_requests_current"] == 0
 
 
 def test_the_standard_dashboard_finds_everything(dev: Interface) -> None:

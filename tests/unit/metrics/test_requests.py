@@ -89,8 +89,31 @@ def test_every_kind_of_call_is_answered_as_before_and_measured(name: str, result
     assert metrics.errors.values == ({} if result else {(name, "-32603"): 30})
 
 
-def test_names_that_are_not_offered_are_not_measured() -> None:
-    plain = table()
+def test_of_names_that_are_not_offered_errors_are_counted() -> None:
     metrics = RequestMetrics(MetricsRegistry())
-    assert metrics.measured(plain)["closed"] is plain["closed"]
-    assert ("",) not in metrics.times.values
+
+    async def story() -> None:
+        dispatcher = Dispatcher(metrics.measured(table()), asyncio.get_running_loop())
+        assert (await answer(dispatcher, "closed"))["error"]["code"] == -32603
+
+    asyncio.run(story())
+    assert metrics.errors.values == {("closed", "-32603"): 1}
+    assert metrics.times.values == {}
+
+
+def test_names_that_nobody_knows_are_counted_under_one() -> None:
+    """Whatever strangers send is no label: there would be as many as they like."""
+    metrics = RequestMetrics(MetricsRegistry())
+
+    async def story() -> None:
+        measured = metrics.measured(table())
+        for offered in (measured, measured.changed(lambda name, bound: bound)):
+            dispatcher = Dispatcher(offered, asyncio.get_running_loop())
+            for name in ("eth_nothing", "eth_nobody", "", "x" * 5000):
+                assert (await answer(dispatcher, name))["error"]["code"] == -32601
+            batch = dispatcher.handle(b'[{"id":1,"method":"eth_never","params":[]},{"id":2,"method":"direct"}]')
+            assert isinstance(batch, bytes)
+            assert json.loads(batch)[0]["error"]["code"] == -32601
+
+    asyncio.run(story())
+    assert metrics.errors.values == {("unknown", "-32601"): 10}

@@ -215,6 +215,7 @@ def test_each_question_is_asked_once_per_block(tmp_path: Path) -> None:
         for _ in range(100):
             contract.refusal(core.chain.head, state, OTHER.address)
         assert contract.asked == 1
+        assert contract.verdicts.asked == 100
         await core.seal()
         state = core.chain.store.state(core.chain.head.header.state_root)
         contract.refusal(core.chain.head, state, OTHER.address)

@@ -160,8 +160,14 @@ def test_node_still_syncing_with_bootnodes_configured(tmp_path: Path) -> None:
             assert rules.refusal_of(A, action) == "only bootnodes are permitted before this node has caught up"
         for action in NEIGHBOURS:
             assert rules.refusal_of(BOOT, action) is not None
+        asked = rules.sync_verdicts
+        assert (asked.permitted, asked.refused) == (len(LINKED), len(LINKED) + len(NEIGHBOURS))
         rules.is_in_sync = lambda: True
+        assert rules.contract is not None
+        assert rules.contract.verdicts.asked == 0
         assert rules.refusal_of(A, Action.DIAL) is None
+        assert asked.permitted == len(LINKED) + 1
+        assert rules.contract.verdicts.permitted == 1
 
     play(tmp_path, story)
 

@@ -66,6 +66,7 @@ def test_a_full_lane_refuses_instead_of_queueing() -> None:
         gate.set()
         await asyncio.gather(*waiting)
         assert await lane.run(lambda: 5) == 5
+        assert (lane.submitted, lane.rejected, lane.waiting) == (3, 1, 0)
         lane.close()
 
     asyncio.run(story())

@@ -130,6 +130,12 @@ class Discovery:
         self.received_count: Counter[str] = Counter()
         """Packets by kind; `bad` were not understood or had expired."""
         self.sent_count: Counter[str] = Counter()
+        self.asked_count: Counter[str] = Counter()
+        """Questions by kind."""
+        self.repeated_count: Counter[str] = Counter()
+        """Those of a node that has left the last one of this kind without an answer."""
+        self._silent: dict[tuple[bytes, Kind], None] = {}
+        """Who has left what without an answer: those of late."""
 
     @property
     def open_questions(self) -> int:
@@ -277,22 +283,31 @@ class Discovery:
         loop = asyncio.get_running_loop()
         timer = loop.call_later(_ANSWER_S, self._close, key, False)
         question = self._open[key] = _Question(enode, b"", loop.create_future(), timer)
-        question.hash = self._send(packet, (enode.ip, enode.udp_port))
+        kind, question.hash = self._send(packet, (enode.ip, enode.udp_port))
+        self.asked_count[kind] += 1
+        self.repeated_count[kind] += key in self._silent
         return question
 
     def _close(self, key: tuple[bytes, Kind], is_answered: bool) -> None:
         question = self._open.pop(key, None)
         if question is not None:
             question.timer.cancel()
+            self._silent.pop(key, None)
+            if not is_answered:
+                self._silent[key] = None
+                if len(self._silent) > _MAX_OPEN:
+                    del self._silent[next(iter(self._silent))]
             if not question.answer.done():
                 question.answer.set_result(is_answered)
 
-    def _send(self, packet: Packet, address: Address) -> bytes:
+    def _send(self, packet: Packet, address: Address) -> tuple[str, bytes]:
+        """What kind it was, and its hash."""
         kind, data = encode(packet)
         datagram = wire.seal_packet(self._key.secret(), kind, data)
-        self.sent_count[kind.name.lower()] += 1
+        name = kind.name.lower()
+        self.sent_count[name] += 1
         self._around.send(datagram, address)
-        return datagram[:32]
+        return name, datagram[:32]
 
     def _expiry(self) -> int:
         return int(self._clock.now()) + _EXPIRY_S

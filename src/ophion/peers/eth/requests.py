@@ -56,6 +56,8 @@ class Requests:
         self._late: dict[int, Code] = {}
         self._next_id = 1
         self._is_closed = False
+        self.waiting = 0
+        """How many wait for their turn."""
 
     def __len__(self) -> int:
         """How many are open."""
@@ -63,7 +65,12 @@ class Requests:
 
     async def ask(self, code: Code, encode: Callable[[int], bytes]) -> bytes:
         """Send a request, made for its id, and wait for the encoded body of its answer."""
-        async with self._slots:
+        self.waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self.waiting -= 1
+        try:
             if self._is_closed:
                 raise RequestFailed(code.label, "the peer is gone")
             request_id = self._next_id
@@ -80,6 +87,8 @@ class Requests:
             finally:
                 if self._open.pop(request_id, None) is not None:
                     self._expect_late(request_id, ANSWERS[code])
+        finally:
+            self._slots.release()
 
     def answered(self, code: Code, payload: bytes) -> None:
         """An answer has come; `PeerMisbehaved` when nobody asked for it."""

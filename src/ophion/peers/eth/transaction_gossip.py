@@ -71,6 +71,8 @@ class TransactionGossip:
         """Transactions sent in full, for metrics."""
         self.announced_out = 0
         """Transactions sent by hash, for metrics."""
+        self.skipped = 0
+        """Messages full of transactions that nobody looked at, for metrics."""
         self._pool = pool
         self._peers = peers
         self._makers = makers
@@ -99,8 +101,8 @@ class TransactionGossip:
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
         """Transactions in full."""
-        if self._is_accepting():
-            self._intakes[peer].take_message(payload)
+        if not (self._is_accepting() and self._intakes[peer].take_message(payload)):
+            self.skipped += 1
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
         """Transactions by hash."""

@@ -61,21 +61,23 @@ class TransactionIntake:
         self._worthless = Allowance(_MOST_WORTHLESS, _WORTHLESS_PER_S)
         self._unread = 0
 
-    def take_message(self, payload: bytes) -> None:
-        """A message full of transactions."""
+    def take_message(self, payload: bytes) -> bool:
+        """A message full of transactions; whether somebody looks at it."""
         now = asyncio.get_running_loop().time()
         if self._bytes + len(payload) > MOST_BYTES or self._worthless.left(now) <= 0:
             self._unread += 1
             if self._unread > _MOST_UNREAD:
                 self._peer.peer.disconnect(DisconnectReason.USELESS, "more transactions than anybody can look at")
-            return
+            return False
         self._unread = 0
         if len(payload) <= _ON_THE_LOOP:
             self.take(_hashed(read_transactions(payload)))
-            return
+            return True
         self._bytes += len(payload)
         if not self._peer.peer.spawn(self._take_long(payload)):
             self._bytes -= len(payload)
+            return False
+        return True
 
     async def _take_long(self, payload: bytes) -> None:
         try:
@@ -95,6 +97,8 @@ class TransactionIntake:
                 seen.add(hash)
                 self._waiting.append(raw)
                 self._bytes += len(raw)
+            else:
+                pool.duplicates[Origin.REMOTE] += 1
         self._submit()
 
     def _submit(self) -> None:

@@ -6,6 +6,7 @@
         headers    which headers to ask for next, and what has come linked into one chain
         bodies     blocks in order, each waiting for its body
       progress     the figures behind eth_syncing, and the line in the log
+      figures      what metrics show
 
 Headers come from the target (and, a long way behind, from all who have them, between posts that the target has set),
 bodies from everybody at once, and blocks go into the chain in order, many in one commit, through the same core as

@@ -22,6 +22,7 @@ from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.peer import FIRST_SCORE
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.sync.bodies import BodyQueue, Slot
+from ophion.peers.sync.figures import SyncFigures
 from ophion.peers.sync.headers import STRETCH, DoesNotLink, HeaderPlan, Stretch
 from ophion.primitives.block import HashedHeader
 
@@ -50,6 +51,7 @@ class Download:
         helpers: Callable[[], list[EthPeer]],
         import_batch: Callable[[list[ChainBlock]], Coroutine[Any, Any, ImportedBatch]],
         look_ahead: Callable[[list[HashedHeader]], Coroutine[Any, Any, None]],
+        figures: SyncFigures,
     ) -> None:
         """`helpers`: everybody who may be asked, the target included. `look_ahead`: what can be worked out of headers
         before their turn comes."""
@@ -61,6 +63,7 @@ class Download:
         self._helpers = helpers
         self._import_batch = import_batch
         self._look_ahead = look_ahead
+        self._figures = figures
         self._asked: dict[tuple[str, EthPeer], int] = {}
         self._last_asked: dict[EthPeer, int] = {}
         self._turns = 0
@@ -153,7 +156,8 @@ class Download:
         try:
             first = self._plan.posts_from
             count = min(MOST_HEADERS // STRETCH, (self._target.height - first) // STRETCH + 1)
-            posts = await self._target.headers(GetHeaders(first, count, STRETCH - 1))
+            with self._figures.timed("posts"):
+                posts = await self._target.headers(GetHeaders(first, count, STRETCH - 1))
             if not posts:
                 self._target.useless("it does not have the headers it must have")
                 raise RequestFailed("headers", f"no header {first}")
@@ -163,7 +167,8 @@ class Download:
 
     async def _fetch_headers(self, peer: EthPeer, stretch: Stretch) -> None:
         try:
-            headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
+            with self._figures.timed("headers"):
+                headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
         except RequestFailed:
             self._plan.give_back(stretch)
             self._failed(peer)
@@ -187,6 +192,7 @@ class Download:
             async with self._in_order:
                 await self._look_ahead(linked)
                 self._queue.add(linked)
+            self._figures.processed["headers", "added"] += len(linked)
             self._headers_ahead -= len(linked)
 
     def _has_none(self, peer: EthPeer, stretch: Stretch) -> None:
@@ -216,7 +222,8 @@ class Download:
 
     async def _fetch_bodies(self, peer: EthPeer, slots: list[Slot]) -> None:
         try:
-            bodies = await peer.bodies([slot.header for slot in slots])
+            with self._figures.timed("bodies"):
+                bodies = await peer.bodies([slot.header for slot in slots])
         except RequestFailed:
             self._queue.came(slots, ())
             self._failed(peer)
@@ -224,6 +231,7 @@ class Download:
         finally:
             self._asked["bodies", peer] -= 1
         self._queue.came(slots, bodies)
+        self._figures.processed["bodies", "added"] += len(bodies)
         if bodies:
             self._failures = 0
         elif peer is self._target:
@@ -243,7 +251,12 @@ class Download:
             self._begin(self._import(blocks))
 
     async def _import(self, blocks: list[ChainBlock]) -> None:
-        batch = await self._import_batch(blocks)
+        processed = self._figures.processed
+        processed["headers", "removed"] += len(blocks)
+        processed["blocks", "added"] += len(blocks)
+        with self._figures.timed("import"):
+            batch = await self._import_batch(blocks)
+        processed["blocks", "removed"] += batch.count
         self.imported += batch.count
         self._is_importing = False
         if batch.failure is not None:

@@ -30,6 +30,7 @@ from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.sync.ancestor import common_ancestor
 from ophion.peers.sync.download import Download
+from ophion.peers.sync.figures import SyncFigures
 from ophion.peers.sync.headers import DoesNotLink
 from ophion.peers.sync.progress import ProgressLine, SyncProgress
 from ophion.primitives.block import HashedHeader
@@ -74,6 +75,7 @@ class Synchroniser:
     def __init__(self, chain: Chain, importer: Importer, eth: EthProtocol, lanes: Lanes) -> None:
         self.changed: Topic[bool] = Topic()
         """Told whenever `is_in_sync` changes."""
+        self.figures = SyncFigures()
         self._chain = chain
         self._importer = importer
         self._eth = eth
@@ -208,18 +210,22 @@ class Synchroniser:
         if is_long:
             log.info("Synchronising with %r: block %s to %s", target, f"{first:,}", f"{target.height:,}")
         try:
-            ancestor = await common_ancestor(target, self._chain)
+            with self.figures.timed("ancestor"):
+                ancestor = await common_ancestor(target, self._chain)
             self._download = self._begin(target, ancestor, line)
             await self._download.run()
             self._learn_head(target, self._download.last)
         except DoesNotLink as error:
+            self.figures.restarts["does_not_link"] += 1
             conduct.strikes += 1
             if conduct.strikes >= _MOST_STRIKES and not self._has_proof:
                 target.peer.disconnect(DisconnectReason.BREACH, str(error))
         except PeerMisbehaved as error:
+            self.figures.restarts["misbehaved"] += 1
             log.warning("Synchronisation with %r ended: %s", target, error)
             target.peer.disconnect(error.reason, str(error))
         except RequestFailed as error:
+            self.figures.restarts["not_answered"] += 1
             log.info("Synchronisation with %r broke off: %s", target, error)
         finally:
             self._end(target, conduct, line if is_long else None)
@@ -259,7 +265,7 @@ class Synchroniser:
         async def look_ahead(headers: list[HashedHeader]) -> None:
             await self._lanes.peers.run(lambda: self._chain.engine.look_ahead(headers))
 
-        return Download(target, ancestor, self._helpers, import_batch, look_ahead)
+        return Download(target, ancestor, self._helpers, import_batch, look_ahead, self.figures)
 
     def _helpers(self) -> list[EthPeer]:
         return [peer for peer in self._eth.peers if peer.is_usable]

@@ -225,6 +225,8 @@ class MethodTable(dict[str, Bound]):
         super().__init__()
         self.names = names
         self._make = make
+        self.missed: Callable[[], None] | None = None
+        """Called when somebody wants a method that nobody knows."""
 
     @classmethod
     def of(cls, bounds: Mapping[str, Bound]) -> MethodTable:
@@ -233,19 +235,23 @@ class MethodTable(dict[str, Bound]):
 
     def __missing__(self, name: str) -> Bound:
         if name not in self.names:
+            if self.missed is not None:
+                self.missed()
             raise KeyError(name)
         bound = self[name] = self._make(name)
         return bound
 
     def get(self, name: str, default: Any = None) -> Any:
-        bound = super().get(name)
-        if bound is not None:
-            return bound
-        return self[name] if name in self.names else default
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
     def changed(self, change: Callable[[str, Bound], Bound]) -> MethodTable:
         """The same names, and what `change` makes of each."""
-        return MethodTable(self.names, lambda name: change(name, self[name]))
+        changed = MethodTable(self.names, lambda name: change(name, self[name]))
+        changed.missed = self.missed
+        return changed
 
 
 class Topic(Struct, frozen=True):

@@ -185,8 +185,12 @@ def test_a_node_that_is_gone_is_forgotten() -> None:
         await asyncio.sleep(10)
         assert a.known() == {b.key.public_key}
         del ether.places["127.0.0.1", b.enode.udp_port]
+        assert a.discovery.repeated_count.total() == 0
         await asyncio.sleep(120)
         assert a.known() == set()
+        assert a.discovery.repeated_count["ping"] > 0
+        questions = {kind: a.discovery.sent_count[kind] for kind in a.discovery.asked_count}
+        assert questions == a.discovery.asked_count, "everything else that it sent was an answer"
 
     play(story)
 

@@ -64,6 +64,14 @@ def test_a_chain_comes_over_whole(tmp_path: Path) -> None:
         assert other.sync.status() is None
         assert reason(there) is None
         assert other.chain.store.check(10) == []
+        figures = other.sync.figures
+        went = {("headers", "added"), ("headers", "removed"), ("blocks", "added"), ("blocks", "removed")}
+        assert {key: figures.processed[key] for key in went} == dict.fromkeys(went, 700)
+        assert figures.processed["bodies", "added"] == 234, "one block in three has transactions"
+        assert {name for name, durations in figures.tasks.items() if sum(durations.counts)} >= {
+            *("ancestor", "headers", "bodies", "import")
+        }
+        assert not figures.restarts
 
     told(tmp_path, 2, story)
 
@@ -271,6 +279,7 @@ def test_headers_that_never_link_are_a_breach(tmp_path: Path) -> None:
         await asyncio.sleep(20)
         assert reason(there) is DisconnectReason.BREACH
         assert learner.height == 60
+        assert sum(learner.sync.figures.restarts.values()) >= 1
 
     told(tmp_path, 3, story)
 
