@@ -6,8 +6,9 @@
 Starts nodes of its own, with default options, and runs each attack against them; or attacks a running node, of which it
 knows only what it is told. A NAME is that of an attack or of what is attacked (open, tokens, tls, gateway, peers);
 `--list` shows them. Beside each attack an honest client (watch.py) asks for the block number all the time. One row for
-each: how long the honest client had to wait at the 99th percentile and at worst, the most memory the node held, and
-what it held once it was back, within ten seconds.
+each: how long the honest client had to wait at the 99th percentile and at worst, and where that time went; the most
+memory the node held, and what it held once it was back, within ten seconds; what the attackers, who go last where
+there are too few processors (attacker.py), have delivered.
 
 The last lines are the verdict: which attacks broke which promise. Exits with 1 when a row is beyond its limits, when
 something was not answered or cut off as it should be, or when a node has ended or left a traceback. Milliseconds mean
@@ -36,6 +37,7 @@ from tests.abuse import (
     attacks_tokens,
     attacks_websocket,
 )
+from tests.abuse.attacker import Delivered, attacking, delivered
 from tests.abuse.scenes import GATEWAY, OPEN, PEERS, SCENES, TLS, TOKENS, Scene, watched
 from tests.abuse.target import (
     Place,
@@ -66,6 +68,8 @@ LEAST_REST_S = 1.0
 LEAST_ATTACK_S = 3.0
 """An attack that is over sooner is made again: of a hundred requests the slowest is no percentile."""
 LOOK_S = 0.25
+USUAL_CLIENTS, USUAL_BLOCKS = 20, 20
+"""What a node that has been used has seen: so many clients at the same time, and blocks."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,6 @@ class Attack:
 
     scene: str
     run: Callable[[Target], Awaitable[None]]
-    is_promised: bool = True
-    """Whether it belongs to what is promised; otherwise it is tried when it is named."""
 
     @property
     def name(self) -> str:
@@ -83,22 +85,19 @@ class Attack:
         return name if self.scene in (OPEN, TOKENS) else f"{self.scene}.{name}"
 
     def is_one_of(self, names: list[str]) -> bool:
-        return self.name in names or (self.is_promised and (not names or self.scene in names))
+        return not names or self.name in names or self.scene in names
 
 
 THROUGH_A_GATEWAY = (
     attacks_connections.silent_subscribers,
     attacks_connections.pipelined_upgrades,
+    attacks_connections.new_connections,
     attacks_websocket.many_pings,
     attacks_websocket.half_messages,
-)
-NOT_PROMISED = (
-    attacks_connections.new_connections,
     attacks_connections.unread_answers,
     attacks_connections.wide_heads,
     attacks_bodies.half_bodies,
 )
-"""Through a gateway all of it is done twice on the same machine: others wait longer than beside a node."""
 TABLE = {
     OPEN: (
         *attacks_connections.ATTACKS,
@@ -111,10 +110,7 @@ TABLE = {
     GATEWAY: THROUGH_A_GATEWAY,
     PEERS: attacks_peers.ATTACKS,
 }
-ATTACKS = (
-    *(Attack(scene, run) for scene, runs in TABLE.items() for run in runs),
-    *(Attack(GATEWAY, run, is_promised=False) for run in NOT_PROMISED),
-)
+ATTACKS = tuple(Attack(scene, run) for scene, runs in TABLE.items() for run in runs)
 
 
 @dataclass
@@ -128,15 +124,18 @@ class Row:
     rest_mb: float
     rested_s: float
     failures: list[str] = field(default_factory=list)
+    delivered: Delivered = field(default_factory=Delivered)
 
     def __str__(self) -> str:
         seen = self.seen
         return (
             f"{self.name:25} {self.took_s:6.1f} s   honest {seen.requests:5} asked {seen.lost:3} lost"
             f"  p99 {seen.p99_s * 1000:5.0f} ms  worst {seen.worst_s * 1000:5.0f} ms"
-            f" (at work {seen.busy_p99_s * 1000:4.0f}, {seen.busy_worst_s * 1000:4.0f})"
+            f" (at work {seen.busy_p99_s * 1000:4.0f}, {seen.busy_worst_s * 1000:4.0f},"
+            f" no processor {seen.ready_p99_s * 1000:4.0f}, {seen.ready_worst_s * 1000:4.0f})"
             f"   memory peak {seen.peak_mb:4.0f} MB  then {self.rest_mb:4.0f} after {self.rested_s:4.1f} s"
-            f" (before {self.idle_mb:4.0f})   {'; '.join(self.failures) or 'ok'}"
+            f" (before {self.idle_mb:4.0f})   sent {self.delivered.sent_bytes / 1e6:7.1f} MB over"
+            f" {self.delivered.connections:6}   {'; '.join(self.failures) or 'ok'}"
         )
 
 
@@ -166,17 +165,22 @@ async def attacked(attack: Attack, scene: Scene, rest_s: float) -> Row:
     """One attack, from quiet to quiet."""
     idle = memory_mb(scene.pid)
     scene.watcher.report()
+    delivered.take()
     began, failures = time.perf_counter(), []
-    try:
+
+    async def attempts() -> None:
         async with asyncio.timeout(ATTACK_LIMIT_S):
             await attack.run(scene.target)
             while rest_s and time.perf_counter() < began + LEAST_ATTACK_S:
                 await attack.run(scene.target)
+
+    try:
+        await attacking(attempts)
     except (Unanswered, OSError, TimeoutError) as error:
         failures.append(f"{type(error).__name__}: {error}")
     took, seen = time.perf_counter() - began, scene.watcher.report()
     rested_s = await rested(scene.pid, idle, rest_s)
-    return Row(attack.name, took, seen, idle, memory_mb(scene.pid), rested_s, failures)
+    return Row(attack.name, took, seen, idle, memory_mb(scene.pid), rested_s, failures, delivered.take())
 
 
 async def rested(pid: int | None, idle_mb: float, most_s: float) -> float:
@@ -205,18 +209,20 @@ async def used(target: Target) -> None:
         call("eth_pendingTransactions"),
     ]
     batch = b"[" + b",".join(usual * 10) + b"]"
-    if target.secret:
-        honest = attacks_tokens.token(target, time.time() + 60)
-        for body in (*usual, batch) * 5:
+    honest = attacks_tokens.token(target, time.time() + 60) if target.secret else b""
+
+    async def client() -> None:
+        for body in (*usual, batch):
             await post(target.http, body, honest)
-    else:
-        await make_blocks(target, 3)
-        for _ in range(5):
-            for body in (*usual, batch):
-                await post(target.http, body)
+        if not target.secret:
             async with websocket(target) as (reader, writer):
-                await send(writer, frame(batch))
-                await asyncio.wait_for(reader.read(2), ATTACK_LIMIT_S)
+                await send(writer, frame(call("eth_subscribe", "newHeads")) + frame(batch))
+                await asyncio.wait_for(reader.read(1 << 16), ATTACK_LIMIT_S)
+
+    if not target.secret:
+        await make_blocks(target, USUAL_BLOCKS)
+    for _ in range(5):
+        await asyncio.gather(*(client() for _ in range(USUAL_CLIENTS)))
     if target.graphql is not None:
         async with opened(target.graphql) as (reader, writer):
             await send(writer, request(b'{"query":"{block{number hash}}"}', path=b"/graphql"))
@@ -316,8 +322,7 @@ def main() -> int:
         parser.error(f"there is no {unknown[0]}: --list shows what there is")
     if chosen.list:
         for attack in ATTACKS:
-            note = "" if attack.is_promised else " (no promise: only when named)"
-            print(f"{attack.scene:8} {attack.name:28} {attack.run.__doc__}{note}")
+            print(f"{attack.scene:8} {attack.name:28} {attack.run.__doc__}")
         return 0
     began = time.monotonic()
     if chosen.http is not None:

@@ -14,6 +14,7 @@ from tests.abuse.target import (
     expect,
     frame,
     handshake,
+    make_logs,
     opened,
     send,
     websocket,
@@ -123,6 +124,37 @@ async def wide_subscriptions(target: Target) -> None:
     await asyncio.gather(*(one() for _ in range(SOCKETS)))
 
 
+async def wanted_logs(target: Target) -> None:
+    """1,000 subscriptions, all different, each of which wants all 3,000 logs of a block, on sockets that read them."""
+
+    async def one(number: int) -> None:
+        with contextlib.suppress(OSError):
+            async with websocket(target) as (reader, writer):
+                for count in range(target.count(1000, 80) // SOCKETS):
+                    last = hex(10**6 + number * 1000 + count)
+                    await send(writer, frame(call("eth_subscribe", "logs", {"toBlock": last})))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(2 + 8 * target.scale):
+                        while await reader.read(1 << 18):
+                            pass
+
+    listening = [asyncio.create_task(one(number)) for number in range(SOCKETS)]
+    await asyncio.sleep(1)
+    await make_logs(target, target.count(3000, 100))
+    await asyncio.gather(*listening)
+
+
+async def leaving_subscribers(target: Target) -> None:
+    """4,000 sockets with four subscriptions each that go at the same moment."""
+    asked = frame(call("eth_subscribe", "newHeads")) * 4
+    async with contextlib.AsyncExitStack() as held:
+        for _ in range(target.count(4000, 40)):
+            with contextlib.suppress(OSError):
+                _, writer = await held.enter_async_context(websocket(target))
+                writer.write(asked)
+        await asyncio.sleep(1)
+
+
 ATTACKS = (
     empty_pings,
     empty_continuations,
@@ -133,4 +165,6 @@ ATTACKS = (
     invalid_text,
     foreign_pages,
     wide_subscriptions,
+    wanted_logs,
+    leaving_subscribers,
 )

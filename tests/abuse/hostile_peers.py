@@ -27,6 +27,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.testing.signing import legacy_transaction
+from tests.abuse.attacker import delivered
 from tests.abuse.peer_target import (
     Target,
     expect,
@@ -327,6 +328,7 @@ async def flooded_door(target: Target) -> None:
             writer.write(b"\x01\xb3" + os.urandom(number % 400))
             await asyncio.sleep(BREATH_S)
         finally:
+            delivered.note(writer)
             writer.transport.abort()
 
     flood = asyncio.create_task(in_turns(target.count(20_000, 400), one, width=200))

@@ -14,6 +14,7 @@ from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
+from tests.abuse.attacker import delivered
 
 HELLO, DISCONNECT, PING, PONG = range(4)
 ETH = 0x10
@@ -39,6 +40,7 @@ async def dialled(enode: Enode) -> AsyncIterator[tuple[asyncio.StreamReader, asy
     try:
         yield reader, writer
     finally:
+        delivered.note(writer)
         writer.transport.abort()
 
 

@@ -188,9 +188,12 @@ class Proxy:
 
 @contextlib.contextmanager
 def gateway(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """The proxy of a quickstart network in front of a node: it is the proxy that must stand."""
+    """The proxy of a quickstart network in front of a node: it is the proxy that must stand.
+
+    `options` are not for the node: one with fewer places than a proxy keeps connections ends some while they are taken.
+    """
     with (
-        NodeProcess(folder / "behind", *MINING, *SERVICES, *options) as node,
+        NodeProcess(folder / "behind", *MINING, *SERVICES) as node,
         contextlib.closing(Proxy(folder, node)) as proxy,
     ):
         proxy.wait()

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from ophion.native.crypto import PrivateKey
 from ophion.primitives.enode import Enode
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.abuse.attacker import delivered
+from tests.unit.rpc.contracts import many_logs
 
 ANSWER_LIMIT_S = 40.0
 HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
@@ -95,6 +99,7 @@ async def opened(place: Place) -> AsyncIterator[Streams]:
     try:
         yield reader, writer
     finally:
+        delivered.note(writer)
         writer.transport.abort()
 
 
@@ -213,28 +218,34 @@ async def closing_code(reader: asyncio.StreamReader) -> int | None:
 
 async def make_blocks(target: Target, count: int) -> None:
     """Blocks with large transactions on a development chain; elsewhere nothing happens."""
-    chain = await ask(target, "eth_chainId")
-    if chain["result"] != DEV_CHAIN:
-        return
-    from ophion.testing.signing import DEV_KEYS, legacy_transaction
-
-    key = DEV_KEYS[2]
-    first = int((await ask(target, "eth_getTransactionCount", "0x" + key.address.hex(), "pending"))["result"], 16)
-    for nonce in range(first, first + count):
+    async for key, nonce in _signers(target, 2, count):
         raw = legacy_transaction(key, nonce, gas=3_000_000, data=b"\x01" * 60_000)
         await ask(target, "eth_sendRawTransaction", "0x" + raw.hex())
 
 
+async def make_logs(target: Target, count: int) -> None:
+    """A block with so many logs on a development chain; elsewhere nothing happens."""
+    async for key, nonce in _signers(target, 2, 1):
+        await _enter(target, legacy_transaction(key, nonce, to=None, gas=100_000 + 500 * count, data=many_logs(count)))
+
+
 async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000), gwei: int = 1) -> None:
     """Transactions of a development account that cannot be mined, since one is missing before them."""
+    async for key, nonce in _signers(target, 1, count):
+        await _enter(target, legacy_transaction(key, nonce + 1, gas=16_000_000, gas_price=gwei * 10**9, data=data))
+
+
+async def _signers(target: Target, account: int, count: int) -> AsyncIterator[tuple[PrivateKey, int]]:
+    """The key of a development account, and its next nonces; none where this is no development chain."""
     chain = await ask(target, "eth_chainId")
     if chain["result"] != DEV_CHAIN:
         return
-    from ophion.testing.signing import DEV_KEYS, legacy_transaction
-
-    key = DEV_KEYS[1]
-    first = int((await ask(target, "eth_getTransactionCount", "0x" + key.address.hex(), "pending"))["result"], 16) + 1
+    key = DEV_KEYS[account]
+    first = int((await ask(target, "eth_getTransactionCount", "0x" + key.address.hex(), "pending"))["result"], 16)
     for nonce in range(first, first + count):
-        raw = legacy_transaction(key, nonce, gas=16_000_000, gas_price=gwei * 10**9, data=data)
-        answer = await ask(target, "eth_sendRawTransaction", "0x" + raw.hex())
-        expect(answer is None or "result" in answer, f"{answer}")
+        yield key, nonce
+
+
+async def _enter(target: Target, raw: bytes) -> None:
+    answer = await ask(target, "eth_sendRawTransaction", "0x" + raw.hex())
+    expect(answer is None or "result" in answer, f"{answer}")

@@ -28,7 +28,7 @@ ELSEWHERE = {
     f"peers.{name}" for name in ("wrong_handshakes", "half_open", "large_frames", "flooded_door", "packet_flood")
 }
 """In their short form: test_hostile_peers.py."""
-NAMES = [attack.name for attack in abuse.ATTACKS if attack.is_promised and attack.name not in ELSEWHERE]
+NAMES = [attack.name for attack in abuse.ATTACKS if attack.name not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -38,8 +38,8 @@ def test_a_node_stands(name: str, stage: abuse.Stage) -> None:
 
 
 def test_the_verdict_names_each_attack_that_broke_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
-    good = abuse.Row("nested", 3.0, Seen(300, 0, 0.1, 1.0, 0.01, 0.02, 512, 60), 50, 60, 10.0)
-    slow = abuse.Row("proofs", 3.0, Seen(300, 1, 0.101, 1.01, 0.01, 0.02, 513, 61), 50, 61, 10.0)
+    good = abuse.Row("nested", 3.0, Seen(300, 0, 0.1, 1.0, 0.01, 0.02, 0.0, 0.0, 512, 60), 50, 60, 10.0)
+    slow = abuse.Row("proofs", 3.0, Seen(300, 1, 0.101, 1.01, 0.01, 0.02, 0.0, 0.0, 513, 61), 50, 61, 10.0)
     for row in (good, slow):
         row.failures += abuse.Limits().broken_by(row)
     assert abuse.verdict([good], 60) == 0
@@ -59,4 +59,3 @@ def test_names_choose_attacks_and_what_is_attacked() -> None:
     assert chosen() == set(abuse.SCENES)
     assert chosen("tls", "proofs") == {"tls", "open"}
     assert [one.name for one in abuse.ATTACKS if one.is_one_of(["gateway.wide_heads"])] == ["gateway.wide_heads"]
-    assert not [one for one in abuse.ATTACKS if one.is_one_of([]) and not one.is_promised]

@@ -4,15 +4,16 @@ A process of its own, so that what the attacker is busy with does not count as t
 number every few milliseconds, in turns over a connection that it keeps and over a new one, and looks at the memory of
 the node meanwhile. A line on its input makes it print what it has seen since the last one, as JSON.
 
-Two times are noted for each request: what the clock says, and for how long the event loop of the node was at work in
-between. The second is what the node can be blamed for: on a machine that is busy with other things the first says
-little.
+Three times are noted for each request: what the clock says, for how long the event loop of the node was at work in
+between, and for how long it, or this client, was ready and had no processor. The second is what the node can be blamed
+for, the third is what the machine was busy with.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import socket
 import ssl
@@ -43,8 +44,11 @@ class Seen:
     p99_s: float
     worst_s: float
     busy_p99_s: float
-    """The same, of the time for which the event loop of the node was at work."""
+    """For how long the event loop of the node was at work: the 99th percentile, and the worst."""
     busy_worst_s: float
+    ready_p99_s: float
+    """The same, of the time for which the loop and the client were ready to go on, but others had the processors."""
+    ready_worst_s: float
     peak_mb: float
     now_mb: float
 
@@ -57,9 +61,12 @@ def memory_mb(pid: int | None) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
-def loop_seconds(pid: int) -> float:
-    """For how long the event loop of a process, its first thread, has been at work."""
-    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9 if pid else 0.0
+def loop_seconds(pid: int) -> tuple[float, float]:
+    """For how long the event loop of a process, its first thread, has been at work, and ready without a processor."""
+    if not pid:
+        return 0.0, 0.0
+    at_work, ready, _ = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()
+    return int(at_work) / 1e9, int(ready) / 1e9
 
 
 class Watcher:
@@ -148,23 +155,26 @@ def _percentile(times: list[float]) -> tuple[float, float]:
 
 
 def main(url: str, pid: int, header: str = "") -> None:
-    client, lost, peak = _Client(url, header.encode()), 0, [0.0]
-    times, busy = list[float](), list[float]()
+    client, lost, peak, me = _Client(url, header.encode()), 0, [0.0], os.getpid()
+    times, busy, waits = list[float](), list[float](), list[float]()
     if pid:
         threading.Thread(target=_watch_memory, args=(pid, peak), daemon=True).start()
     while True:
-        began, worked = time.perf_counter(), loop_seconds(pid)
+        began, (worked, ready), own = time.perf_counter(), loop_seconds(pid), loop_seconds(me)[1]
         if client.ask():
             times.append(time.perf_counter() - began)
-            busy.append(loop_seconds(pid) - worked)
+            worked_s, ready_s = loop_seconds(pid)
+            busy.append(worked_s - worked)
+            waits.append(ready_s - ready + loop_seconds(me)[1] - own)
         else:
             lost += 1
         if select.select([sys.stdin], [], [], PAUSE_S)[0]:
             if not sys.stdin.readline():
                 return
-            seen = Seen(len(times), lost, *_percentile(times), *_percentile(busy), peak[0], memory_mb(pid or None))
+            shown = (one for kind in (times, busy, waits) for one in _percentile(kind))
+            seen = Seen(len(times), lost, *shown, peak[0], memory_mb(pid or None))
             print(json.dumps(asdict(seen)), flush=True)
-            times, busy, lost, peak[0] = [], [], 0, 0.0
+            times, busy, waits, lost, peak[0] = [], [], [], 0, 0.0
 
 
 if __name__ == "__main__":
