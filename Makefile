@@ -13,6 +13,8 @@ COMPILED := $(VENV)/.compiled
 CRATES := native/Cargo.lock src/ophion/_native.pyi $(shell find native -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print 2>/dev/null)
 DIST := dist
 CARGO_FLAGS := --release --locked --manifest-path native/Cargo.toml
+# Sources and documents are UTF-8, whatever the language of the machine.
+export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-rust test-python interop check format bench faults seeds abuse fuzz audit lock docs wheel clean

@@ -57,6 +57,8 @@ NOT_APPLICABLE_WEBSOCKET = {"test_async_eth_wait_for_transaction_receipt_unmined
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "asyncio: a coroutine, run in the loop of its class")
+    # web3.py's own cases of batches make requests that they then throw away; any other warning is ours
+    config.addinivalue_line("filterwarnings", "ignore:coroutine 'AsyncEth.get_block' was never awaited:RuntimeWarning")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -57,7 +57,7 @@ class Loop:
 
     def __enter__(self) -> Any:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
         return self
 
     def __exit__(
@@ -115,7 +115,7 @@ class Gateway(Loop):
         return self.service.port
 
     def client(self) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", self.port, timeout=10)
+        return HTTPConnection("127.0.0.1", self.port, timeout=60)
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
         """One request over a connection of its own."""
@@ -128,7 +128,7 @@ class Gateway(Loop):
             connection.close()
 
     def socket(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
 
 def call(method: str, *params: Any) -> bytes:

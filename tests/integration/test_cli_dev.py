@@ -20,7 +20,7 @@ FREE_PORTS = ("--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0", "
 
 def ports(data: Path, process: subprocess.Popen[bytes]) -> dict[str, int]:
     """The ports file, once the node has written it."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         found = list(data.glob("*.ports"))
         lines = [line.split("=") for file in found for line in file.read_text().splitlines() if "=" in line]
@@ -33,7 +33,7 @@ def ports(data: Path, process: subprocess.Popen[bytes]) -> dict[str, int]:
 def ask(port: int, method: str) -> object:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": []}).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}/", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.loads(response.read())["result"]
 
 
@@ -55,7 +55,7 @@ def test_dev_answers_and_stops_when_told(tmp_path: Path) -> None:
         assert ask(port, "web3_clientVersion") == client_version()
         assert ask(port, "eth_chainId") == "0x7e2"
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert b"Ethereum main loop is up." in out
     assert err == b""
@@ -80,7 +80,7 @@ def test_an_option_without_effect_is_warned_of(tmp_path: Path) -> None:
     ) as process:
         ports(tmp_path / "data", process)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=60)
     lines = err.decode().splitlines()
     assert (
         "Warning: --miner-extra-data will have no effect unless --miner-enabled is defined on the command line."

@@ -68,7 +68,7 @@ def bytes_on_disk(path: Path) -> bytes:
 
 def test_members_read_and_nobody_else_sees_anything(network: TestNetwork) -> None:
     a, b, c = (Tool(node) for node in network.nodes)
-    network.wait(lambda: a.knows(b, c) and b.knows(a, c), 30, "the enclaves finding each other")
+    network.wait(lambda: a.knows(b, c) and b.knows(a, c), 60, "the enclaves finding each other")
     key = a.send(PLANTED, b)
     assert (a.receive(key), b.receive(key), c.receive(key)) == (PLANTED, PLANTED, None)
 
@@ -77,7 +77,7 @@ def test_members_read_and_nobody_else_sees_anything(network: TestNetwork) -> Non
     late = a.send(PLANTED + b" late", b)
     network.nodes[1].start()
     b = Tool(network.nodes[1])
-    network.wait(lambda: b.receive(late) is not None, 30, "delivery from the outbox")
+    network.wait(lambda: b.receive(late) is not None, 60, "delivery from the outbox")
 
     # b is killed, its disk is lost, and the payloads come back
     network.kill(1)
@@ -86,7 +86,7 @@ def test_members_read_and_nobody_else_sees_anything(network: TestNetwork) -> Non
     secret.rename(network.data_path(1) / "privacy")
     network.nodes[1].start()
     b = Tool(network.nodes[1])
-    network.wait(lambda: b.receive(key) == PLANTED and b.receive(late) is not None, 30, "payloads after a restore")
+    network.wait(lambda: b.receive(key) == PLANTED and b.receive(late) is not None, 60, "payloads after a restore")
     assert c.receive(key) is None
 
     for node in network.nodes:
@@ -123,7 +123,7 @@ def test_nothing_that_was_acknowledged_is_lost_by_kills(network: TestNetwork) ->
     kills = int(os.environ.get("ENCLAVE_KILLS", "4"))
     chance = Random(47)
     a, b = Tool(network.nodes[0]), Tool(network.nodes[1])
-    network.wait(lambda: a.knows(b) and b.knows(a), 30, "the enclaves finding each other")
+    network.wait(lambda: a.knows(b) and b.knows(a), 60, "the enclaves finding each other")
     acknowledged: list[str] = []
     is_over = threading.Event()
 

@@ -47,7 +47,7 @@ def quickstart(path: Path, *words: str) -> str:
 def fetch(url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=LIMIT_S) as response:
         return json.loads(response.read())
 
 

@@ -17,11 +17,11 @@ PREFIX = {"ibft2": "ibft", "qbft": "qbft"}
 def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_path: Path, engine: str) -> None:
     with TestNetwork(tmp_path, engine, validators=4, followers=1) as network:
         nodes = network.nodes
-        network.wait(lambda: min(network.heights()) >= 2, 30, "the second block")
+        network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
         # a transaction sent to the follower is mined by a validator and known everywhere
         sent = nodes[4].send(legacy_transaction(DEV_KEYS[0], 0, gas_price=0, chain_id=1337))
-        number = nodes[4].receipt(sent, 20)["blockNumber"]
-        network.wait(lambda: min(network.heights()) >= int(number, 16), 10)
+        number = nodes[4].receipt(sent)["blockNumber"]
+        network.wait(lambda: min(network.heights()) >= int(number, 16), 60)
         assert all(node.receipt(sent)["blockNumber"] == number for node in nodes)
         validators = {"0x" + key.address.hex() for key in network.keys[:4]}
 
@@ -35,7 +35,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
         # one is killed, and comes back
         network.kill(1)
         rest = (0, 2, 3, 4)
-        network.grow(5, 30, rest)
+        network.grow(5, 60, rest)
         (gone,) = [
             member
             for member in nodes[0].rpc(f"{PREFIX[engine]}_getStatus")["members"]
@@ -44,20 +44,20 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
         assert (gone["isConnected"], gone["isPassedOver"], gone["client"]) == (False, True, None)
         assert "passed over" in ophion("doctor", f"--rpc={asked}", "--wait=20").succeeded().out
         nodes[1].start()
-        network.wait(lambda: network.height(1) >= network.height(0) - 1, 20, "the killed one catching up")
-        network.grow(4, 20)
+        network.wait(lambda: network.height(1) >= network.height(0) - 1, 60, "the killed one catching up")
+        network.grow(4, 60)
         # the follower becomes a validator by the votes of more than half
         newcomer = "0x" + network.keys[4].address.hex()
         for index in range(4):
             assert nodes[index].rpc(f"{PREFIX[engine]}_proposeValidatorVote", newcomer, True)
         method = f"{PREFIX[engine]}_getValidatorsByBlockNumber"
-        network.wait(lambda: newcomer in nodes[4].rpc(method, "latest"), 30, "the vote")
+        network.wait(lambda: newcomer in nodes[4].rpc(method, "latest"), 60, "the vote")
         made = f"{PREFIX[engine]}_getSignerMetrics"
 
         def has_proposed() -> bool:
             counts = {one["address"]: int(one["proposedBlockCount"], 16) for one in nodes[0].rpc(made)}
             return counts.get(newcomer, 0) > 0
 
-        network.wait(has_proposed, 30, "a block of the newcomer")
+        network.wait(has_proposed, 60, "a block of the newcomer")
         assert network.agrees()
         assert all("Traceback" not in node.output() for node in nodes)

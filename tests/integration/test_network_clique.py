@@ -14,9 +14,9 @@ def test_signers_take_turns_and_come_together_again(tmp_path: Path) -> None:
         nodes = network.nodes
         network.wait(lambda: min(network.heights()) >= 3, 60, "the third block")
         sent = nodes[1].send(legacy_transaction(DEV_KEYS[0], 0, gas_price=0, chain_id=1337))
-        number = int(nodes[1].receipt(sent, 30)["blockNumber"], 16)
-        network.wait(lambda: min(network.heights()) >= number + 2, 30)
-        assert all(node.receipt(sent, 30) for node in nodes)
+        number = int(nodes[1].receipt(sent)["blockNumber"], 16)
+        network.wait(lambda: min(network.heights()) >= number + 2, 60)
+        assert all(node.receipt(sent) for node in nodes)
         # one alone may make one block, the other two go on; together again they agree
         network.divide((0, 1), (2,))
         stranded = nodes[2].send(legacy_transaction(DEV_KEYS[1], 0, gas_price=0, chain_id=1337))

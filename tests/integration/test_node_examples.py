@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,22 +33,32 @@ def run(command: list[str], folder: Path, **variables: str) -> str:
     return ran.stdout
 
 
+NPM = ("npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
+NPM_LIMIT_S = 300
+"""Whoever cannot reach the registry tries once more, not for minutes."""
+
+
 def javascript(name: str) -> Path:
     """The folder of an example with its packages, fetched by lock file when they are not there; skips without Node."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("Node.js is not installed")
     folder = EXAMPLES / name
+    if not has_packages(folder):
+        pytest.skip("npm packages cannot be fetched here")
+    return folder
+
+
+@functools.cache
+def has_packages(folder: Path) -> bool:
+    """Whether all packages are there, after one attempt to fetch them. npm writes its own list last of all."""
+    complete = folder / "node_modules" / ".package-lock.json"
     # several processes run tests at once: whoever comes second waits until the packages are all there
     with (folder / "package-lock.json").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "node_modules").exists():
-            fetched = subprocess.run(
-                ["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, timeout=300, check=False
-            )
-            if fetched.returncode != 0:
-                shutil.rmtree(folder / "node_modules", ignore_errors=True)
-                pytest.skip("npm packages cannot be fetched here")
-    return folder
+        if not complete.exists():
+            with suppress(subprocess.TimeoutExpired):
+                subprocess.run(NPM, cwd=folder, capture_output=True, timeout=NPM_LIMIT_S, check=False)
+        return complete.exists()
 
 
 def url(node: NodeProcess) -> str:

@@ -30,7 +30,7 @@ def peer_count(process: NodeProcess) -> int:
 
 
 def readiness(process: NodeProcess, query: str = "") -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", process.ports["json-rpc"], timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", process.ports["json-rpc"], timeout=60)
     connection.request("GET", f"/readiness{query}")
     status = connection.getresponse().status
     connection.close()
@@ -180,7 +180,7 @@ def test_many_connections_leave_nothing_behind(tmp_path: Path) -> None:
 
 
 def _knock(port: int, data: bytes = b"") -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as one:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as one:
         if data:
             one.sendall(data)
 

@@ -68,7 +68,7 @@ def is_listening(port: int) -> bool:
 def fetch(url: str, body: bytes | None = None) -> tuple[int, Any]:
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=LIMIT_S) as response:
             return response.status, json.loads(response.read())
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())
@@ -146,9 +146,9 @@ def test_graphql_and_what_there_is(network: Path, address: str) -> None:
     assert all(node["enode"].startswith("enode://") for node in found["nodes"])
     status, found = fetch(f"http://{address}/metrics-index")
     assert len(found) == 5
-    with urllib.request.urlopen(f"http://{address}/validator1/metrics", timeout=10) as response:
+    with urllib.request.urlopen(f"http://{address}/validator1/metrics", timeout=LIMIT_S) as response:
         assert b"ethereum_blockchain_height" in response.read()
-    with urllib.request.urlopen(f"http://{address}/", timeout=10) as response:
+    with urllib.request.urlopen(f"http://{address}/", timeout=LIMIT_S) as response:
         assert response.headers["Content-Type"] == "text/html; charset=utf-8"
     assert fetch(f"http://{address}/prometheus/graph")[0] in (404, 502)
 
@@ -179,7 +179,7 @@ def test_logs_are_shown_and_followed(network: Path) -> None:
         if "Imported" in line:
             break
     follower.send_signal(signal.SIGINT)
-    assert follower.wait(10) == 130
+    assert follower.wait(LIMIT_S) == 130
     follower.stdout.close()
 
 
@@ -302,7 +302,7 @@ def test_nobody_outlives_the_supervisor(tmp_path: Path, number: signal.Signals) 
     finally:
         with suppress(ProcessLookupError):
             supervisor.kill()
-        supervisor.wait(10)
+        supervisor.wait(LIMIT_S)
 
 
 def test_a_taken_port_is_said_before_anything_is_made(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 
 
 def connect(node: NodeProcess) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", node.ports["json-rpc"]), timeout=10)
+    return socket.create_connection(("127.0.0.1", node.ports["json-rpc"]), timeout=60)
 
 
 def post(body: bytes, *headers: str) -> bytes:
@@ -87,7 +87,7 @@ def test_a_client_may_wait_for_permission_to_send_its_body(node: NodeProcess) ->
 
 
 def test_browsers_of_the_right_page_are_served(node: NodeProcess) -> None:
-    client = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=10)
+    client = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=60)
     preflight = {"Origin": "http://page.example", "Access-Control-Request-Method": "POST"}
     client.request("OPTIONS", "/", headers=preflight)
     response = client.getresponse()
@@ -194,7 +194,7 @@ def test_old_statuses_limits_and_methods_that_are_off(tmp_path: Path) -> None:
         "--host-allowlist=node.example",
     )
     with NodeProcess(tmp_path / "data", *options) as node:
-        client = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=10)
+        client = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=60)
 
         def ask(body: bytes) -> tuple[int, Any]:
             client.request("POST", "/", body, {"Host": "node.example:1"})

@@ -25,7 +25,7 @@ class WebSocket:
     """A client that keeps answers and notifications apart."""
 
     def __init__(self, node: NodeProcess) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", node.ports["ws-rpc"]), timeout=10)
+        self.socket = socket.create_connection(("127.0.0.1", node.ports["ws-rpc"]), timeout=60)
         self.protocol = WSConnection(ConnectionType.CLIENT)
         self.answers: dict[Any, Any] = {}
         self.notifications: list[tuple[str, Any]] = []
@@ -45,7 +45,7 @@ class WebSocket:
 
     def wait(self, count: int) -> list[tuple[str, Any]]:
         """That many notifications, oldest first."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while len(self.notifications) < count:
             assert time.monotonic() < deadline, self.notifications
             self._receive()

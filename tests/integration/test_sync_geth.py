@@ -143,5 +143,5 @@ def test_blocks_and_transactions_travel_both_ways(chain: Path, tmp_path: Path) -
         assert receipt["status"] == "0x1"
         raw = legacy_transaction(DEV_KEYS[0], 1, gas_price=10**11, chain_id=CHAIN_ID)
         sent = geth.rpc("eth_sendRawTransaction", "0x" + raw.hex())
-        assert one.receipt(sent, 30)["status"] == "0x1"
+        assert one.receipt(sent)["status"] == "0x1"
         wait_for(lambda: head(geth) == head(one))

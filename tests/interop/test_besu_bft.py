@@ -107,7 +107,7 @@ def check_transactions(mixed: Mixed) -> None:
     own = {"0x" + mixed.network.keys[index].address.hex() for index in OURS}
     ways: Counter[tuple[bool, bool]] = Counter()
     for hash, to_us in sent.items():
-        receipt = nodes[4].receipt(hash, 30)
+        receipt = nodes[4].receipt(hash)
         wait_for(lambda hash=hash: theirs[1].rpc("eth_getTransactionReceipt", hash), 30, "the receipt")  # type: ignore[misc]
         block = nodes[4].rpc("eth_getBlockByHash", receipt["blockHash"], False)
         ways[to_us, block["miner"] in own] += 1

@@ -94,7 +94,7 @@ def test_both_keep_the_rules_of_the_contracts(tmp_path: Path, version: int) -> N
         made.command("add", made.enodes[2], signed).succeeded()
         for one in (ours, besu):
             one.rpc("eth_sendRawTransaction", raw)
-        number = int(ours.receipt(hash, 30)["blockNumber"], 16)
+        number = int(ours.receipt(hash)["blockNumber"], 16)
         wait_for(lambda: len(made.stranger.rpc("admin_peers")) == 2, 90, "the node that is no stranger any more")
         wait_for(lambda: made.stranger.height >= number, 30, "its chain")
         made.command("remove", made.enodes[2], signed).succeeded()

@@ -172,3 +172,14 @@ def test_every_reason_is_about_something_that_exists() -> None:
     assert [name for name in TOPICS if not (TESTS / name).exists()] == []
     places = [place for place in ELSEWHERE.values() if place.startswith("tests/")]
     assert [place for place in places if not (ROOT / place).exists()] == []
+
+
+def test_no_room_of_the_interface_holds_a_quarter_of_it() -> None:
+    """Methods apart: a list of them has no structure to lose."""
+    lines = {path: path.read_text().count("\n") for path in (SOURCES / "rpc").rglob("*.py")}
+    rooms: dict[str, int] = {}
+    for path, count in lines.items():
+        room = path.relative_to(SOURCES / "rpc").parts[0]
+        rooms[room] = rooms.get(room, 0) + count
+    del rooms["methods"]
+    assert max(rooms.values()) < sum(lines.values()) / 4, rooms

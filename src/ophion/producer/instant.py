@@ -42,8 +42,9 @@ class InstantSealer:
 
     hashrate = 0
 
-    def __init__(self, assembler: Assembler) -> None:
+    def __init__(self, assembler: Assembler, patience_s: float = _PATIENCE_S) -> None:
         self._assembler = assembler
+        self._patience_s = patience_s
         self._clock = assembler.clock
         self._wake = asyncio.Event()
         self._is_busy = False
@@ -95,7 +96,7 @@ class InstantSealer:
 
     async def mined(self, hash: Hash32) -> None:
         """Return once a pooled transaction is in a block, or when it will not be in one of the next."""
-        deadline = self._clock.monotonic() + _PATIENCE_S
+        deadline = self._clock.monotonic() + self._patience_s
         while self._is_imminent(hash):
             if self._progress is None:
                 self._progress = asyncio.get_running_loop().create_future()
@@ -119,7 +120,7 @@ class InstantSealer:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[None] = loop.create_future()
         self._held.append((item, answer))
-        loop.call_later(_PATIENCE_S, _finish, answer)
+        loop.call_later(self._patience_s, _finish, answer)
         return answer
 
     def _note_answer(self, sender: Address, now: float) -> None:

@@ -18,8 +18,8 @@ import ophion
 from ophion.node.ports_file import NAME as PORTS_FILE
 
 COMMAND = (sys.executable, "-m", "ophion")
-_START_LIMIT_S = 30.0
-_STOP_LIMIT_S = 15.0
+_START_LIMIT_S = 60.0
+_STOP_LIMIT_S = 30.0
 _WRONG_CLOCK = (
     "import runpy, time; right = time.time; time.time = lambda: right() + %g;"
     "runpy.run_module('ophion', None, '__main__')"
@@ -142,7 +142,7 @@ class NodeProcess:
         hash: str = self.rpc("eth_sendRawTransaction", "0x" + raw.hex())
         return hash
 
-    def receipt(self, hash: str, limit_s: float = 10.0) -> dict[str, Any]:
+    def receipt(self, hash: str, limit_s: float = 60.0) -> dict[str, Any]:
         """The receipt of a transaction, once it is there."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:

@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def until(condition: Callable[[], object], limit_s: float = 10.0) -> None:
+async def until(condition: Callable[[], object], limit_s: float = 60.0) -> None:
     """Wait for something that happens in other tasks."""
     async with asyncio.timeout(limit_s):
         while not condition():  # noqa: ASYNC110  # any condition, from anywhere: there is no event to wait for

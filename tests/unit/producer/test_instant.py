@@ -15,6 +15,8 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import until
 
 A, B, C = DEV_KEYS
+PATIENCE_S = 60.0
+"""Longer than any machine takes for a block: whoever is told something sooner was not told because time was up."""
 
 
 def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
@@ -23,7 +25,7 @@ def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options:
 
 
 async def sealing(core: TestCore, story: Callable[[], Awaitable[None]], sealer: InstantSealer | None = None) -> None:
-    running = asyncio.create_task((sealer or InstantSealer(core.core.assembler)).run())
+    running = asyncio.create_task((sealer or InstantSealer(core.core.assembler, PATIENCE_S)).run())
     try:
         await story()
     finally:
@@ -118,7 +120,7 @@ def test_a_transaction_that_no_block_can_hold_is_dropped_and_sealing_goes_on(tmp
 
 def test_whoever_asks_right_after_sending_can_wait_for_the_block(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
-        sealer = InstantSealer(core.core.assembler)
+        sealer = InstantSealer(core.core.assembler, PATIENCE_S)
 
         async def body() -> None:
             await asyncio.sleep(0.01)
@@ -135,11 +137,11 @@ def test_whoever_asks_right_after_sending_can_wait_for_the_block(tmp_path: Path)
 
 def test_nobody_waits_for_a_transaction_that_is_not_about_to_be_mined(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
-        sealer = InstantSealer(core.core.assembler)
+        sealer = InstantSealer(core.core.assembler, PATIENCE_S)
 
         async def body() -> None:
             [hash] = await core.send(legacy_transaction(B, 5))
-            async with asyncio.timeout(0.4):
+            async with asyncio.timeout(PATIENCE_S / 2):
                 await sealer.mined(hash)
             assert core.pool.get(hash) is not None
 
@@ -195,7 +197,7 @@ def test_a_crowd_is_not_kept_waiting(tmp_path: Path) -> None:
 def test_nobody_is_kept_waiting_for_a_block_that_does_not_come(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         async def body() -> None:
-            async with asyncio.timeout(0.4):
+            async with asyncio.timeout(PATIENCE_S / 2):
                 await core.send(legacy_transaction(B, 3))
 
         await sealing(core, body)
@@ -205,14 +207,14 @@ def test_nobody_is_kept_waiting_for_a_block_that_does_not_come(tmp_path: Path) -
 
 def test_stopping_lets_everybody_go(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
-        sealer = InstantSealer(core.core.assembler)
+        sealer = InstantSealer(core.core.assembler, PATIENCE_S)
         running = asyncio.create_task(sealer.run())
         await asyncio.sleep(0.01)
         sending = asyncio.create_task(core.send(legacy_transaction(B, 0)))
         await until(lambda: len(core.pool) == 1 or core.queries.head_number == 1)
         running.cancel()
         await asyncio.wait({running})
-        async with asyncio.timeout(0.4):
+        async with asyncio.timeout(PATIENCE_S / 2):
             await sending
         assert core.pool.hold_answer is None
 
