@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from ophion.chain.events import ChainBlock
+from ophion.enclave.contract import Received
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.privacy import private_contract_address
 from ophion.privacy import payloads as module
@@ -55,6 +57,32 @@ def test_a_payload_that_comes_late_is_executed_at_its_place(tmp_path: Path) -> N
         assert [private.ask("priv_getTransactionReceipt", one)["status"] for one in markers] == ["0x1"] * 4
         assert int(private.ask("priv_call", text(GROUP), GET), 16) == 3
         assert private.privacy.ledger.late(10) == []
+
+
+def test_a_payload_that_comes_while_its_block_is_followed_is_executed(tmp_path: Path) -> None:
+    """It comes when the follower has looked for it and its marker is not written yet: a member that is back is so."""
+    with open_private(tmp_path) as private:
+        marker = private.send()
+        expected, receipt = root(private), private.ask("priv_getTransactionReceipt", marker)
+        key = bytes.fromhex(private.ask("eth_getTransactionByHash", marker)["input"][2:])
+        store = private.node.chain.store
+        record = store.row("payloads", key)
+        store.write_rows([("payloads", key, None)])
+        private.privacy.ledger.clear()
+    with open_private(tmp_path) as private:
+        enclave, store = private.privacy.enclave, private.node.chain.store
+        look = enclave.receive_many
+
+        async def look_too_early(keys: Sequence[bytes]) -> list[Received | None]:
+            found = await look(keys)
+            if store.row("payloads", key) is None:
+                store.write_rows([("payloads", key, record)])
+            return found
+
+        enclave.receive_many = look_too_early  # type: ignore[method-assign]
+        private.run(until(lambda: private.privacy.follower.is_at_head and not private.privacy.ledger.late(1)))
+        assert private.ask("priv_getTransactionReceipt", marker) == receipt
+        assert root(private) == expected
 
 
 def test_a_rebuilt_node_has_the_same_state(tmp_path: Path) -> None:

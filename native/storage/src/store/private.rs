@@ -3,6 +3,7 @@
 //! Everything is kept under the hash of a public block, so that a reorganisation has nothing to undo: what belongs to
 //! blocks that are not on the canonical chain is passed over when it is read.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, Log, LogData};
@@ -235,12 +236,25 @@ impl Database {
             let value = [marker.block.as_slice(), marker.hash.as_slice()].concat();
             tables.private_markers.put(txn, &key, &value)?;
         }
+        self.note_those_just_come(txn, writes)?;
         for key in &writes.settled {
             tables.private_late.delete(txn, key.as_slice())?;
         }
         if let Some((hash, at)) = &writes.followed {
             let mark = [hash.as_slice(), &at.to_be_bytes()].concat();
             tables.meta.put(txn, meta::FOLLOWED, &mark)?;
+        }
+        Ok(())
+    }
+
+    /// A payload that arrived between the follower's look for it and this write had no marker then, and was not noted
+    /// as late: nobody would ever run it.
+    fn note_those_just_come(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
+        let run: HashSet<(&B256, &B256)> = writes.receipts.iter().map(|(block, marker, _)| (block, marker)).collect();
+        for marker in writes.markers.iter().filter(|marker| !run.contains(&(&marker.block, &marker.hash))) {
+            if self.has_payload(txn, &marker.payload_key)? {
+                self.tables.private_late.put(txn, marker.payload_key.as_slice(), &[])?;
+            }
         }
         Ok(())
     }

@@ -14,7 +14,7 @@
 //! one has none yet: reading finds them empty.
 
 use alloy_primitives::B256;
-use heed::RwTxn;
+use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::Database;
@@ -22,8 +22,8 @@ use super::private::note_late;
 use super::snapshot::Snapshot;
 use super::tables::ROW_TABLES;
 
-/// What arrives here after its marker was passed is noted for the follower of private transactions.
-const LATE: [&str; 2] = [ROW_TABLES[0], ROW_TABLES[6]];
+/// Tables of payloads: what arrives in them after its marker was passed is noted for the follower of private transactions.
+const LATE: [usize; 2] = [0, 6];
 
 /// Table, key, value; without a value the row is deleted.
 pub type Change<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
@@ -57,12 +57,13 @@ impl Database {
     /// As a part of a transaction that writes more.
     pub(super) fn put_rows(&self, txn: &mut RwTxn<'_>, changes: &[Change<'_>]) -> Result<()> {
         for (name, key, value) in changes {
-            let table = self.row_tables[place(name)?];
+            let place = place(name)?;
+            let table = self.row_tables[place];
             let table = table.ok_or_else(|| Error::Storage("the database is open for reading only".into()))?;
             match value {
                 Some(value) => {
                     table.put(txn, key, value)?;
-                    if LATE.contains(name)
+                    if LATE.contains(&place)
                         && let Ok(key) = B256::try_from(*key)
                     {
                         note_late(&self.tables, txn, &key)?;
@@ -74,6 +75,16 @@ impl Database {
             }
         }
         Ok(())
+    }
+
+    /// Whether a payload is here, whichever way it came.
+    pub(super) fn has_payload(&self, txn: &RoTxn<'_>, key: &B256) -> Result<bool> {
+        for table in LATE.iter().filter_map(|place| self.row_tables[*place]) {
+            if table.get(txn, key.as_slice())?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
