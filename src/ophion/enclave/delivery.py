@@ -40,12 +40,15 @@ class Delivery:
         outbox: Outbox,
         writer: RowWriter,
         load: Callable[[Label], bytes | None],
+        drain_soon: Callable[[bytes], None],
     ) -> None:
+        """`drain_soon` sees to it that somebody's part is handed over, if it is there."""
         self.mode = mode
         self._directory = directory
         self._outbox = outbox
         self._writer = writer
         self._load = load
+        self._drain_soon = drain_soon
         self._draining: set[bytes] = set()
 
     def check(self, recipients: Sequence[bytes], kind: Kind) -> None:
@@ -78,9 +81,10 @@ class Delivery:
             late.append(recipient)
         if late:
             await self._writer.write([self._outbox.put(recipient, parcel.label) for recipient in late])
-            for recipient in late:  # it may have come back while the row was written
-                if self._directory.lines(recipient):
-                    await self.drain(recipient)
+            # It may have come back while the row was written. Not here: whoever gives up waiting for this send would
+            # take the outbox from everybody.
+            for recipient in late:
+                self._drain_soon(recipient)
 
     async def drain(self, recipient: bytes) -> None:
         """Hand over what waits for a recipient that is back."""
@@ -88,8 +92,10 @@ class Delivery:
             return
         self._draining.add(recipient)
         try:
-            while (rows := self._outbox.page(recipient, _PAGE)) and self._directory.lines(recipient):
-                if not await self._hand_over(recipient, rows):
+            while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
+                is_settled = await self._hand_over(recipient, rows)
+                # it may be back already, over a line that is new: whoever came to drain it then was sent away above
+                if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:
             self._draining.discard(recipient)

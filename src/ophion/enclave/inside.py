@@ -97,7 +97,9 @@ class InnerEnclave:
         self._groups = GroupBook(store, self.keys)
         self._outbox = Outbox(store)
         self._intake = Intake(store, keyring, lanes, self._groups, self._writer)
-        self._delivery = Delivery(self._settings.mode, self.directory, self._outbox, self._writer, self.load)
+        self._delivery = Delivery(
+            self._settings.mode, self.directory, self._outbox, self._writer, self.load, self._drain_soon
+        )
         self._tasks: asyncio.TaskGroup | None = None
         self._asked: WeakSet[Line] = WeakSet()
         """Lines that have been asked what was missed here."""
@@ -265,13 +267,14 @@ class InnerEnclave:
 
     def _came(self, line: Line, key: bytes) -> None:
         """A key can be reached: hand over what waits for it, and see what was missed here."""
-        if self._tasks is None:
-            return
-        if self._outbox.waiting[key]:
-            self._tasks.create_task(self._quietly(partial(self._delivery.drain, key)), name="enclave outbox")
-        if line not in self._asked:
+        self._drain_soon(key)
+        if self._tasks is not None and line not in self._asked:
             self._asked.add(line)
             self._tasks.create_task(self._quietly(partial(self._catch_up_all, line)), name="enclave catch-up")
+
+    def _drain_soon(self, key: bytes) -> None:
+        if self._tasks is not None and self._outbox.waiting[key]:
+            self._tasks.create_task(self._delivery.drain(key), name="enclave outbox")
 
     async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
         """A line that goes away ends what was done over it, nothing else."""

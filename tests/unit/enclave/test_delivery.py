@@ -1,0 +1,89 @@
+"""Delivery: what waits in the outbox reaches a recipient however often it comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ophion.enclave.contract import DeliveryMode
+from ophion.runtime.lanes import ThreadLanes
+from ophion.testing.enclaves import Member, at_work, met, part
+from ophion.testing.waiting import until
+
+SECRET = b"47 pieces, and nobody else shall know"
+
+
+class Disk:
+    """The lanes of a member whose writer can be held up."""
+
+    def __init__(self) -> None:
+        self.lanes = ThreadLanes()
+
+    @contextmanager
+    def slow(self) -> Iterator[None]:
+        """Nothing is written meanwhile."""
+        going_on = threading.Event()
+        job = self.lanes.write.submit(going_on.wait)
+        try:
+            yield
+        finally:
+            going_on.set()
+            job.cancel()
+
+    async def is_waited_for(self) -> None:
+        """Until there is something to write."""
+        await until(lambda: self.lanes.write.waiting == 2)
+
+
+def pair(path: Path) -> tuple[Member, Disk, Member, Disk]:
+    here, there = Disk(), Disk()
+    a = Member(path, 1, DeliveryMode.QUEUE, lanes=here.lanes)
+    return a, here, Member(path, 2, DeliveryMode.QUEUE, lanes=there.lanes), there
+
+
+def test_who_is_back_while_the_last_attempt_ends_gets_its_part(tmp_path: Path) -> None:
+    a, here, b, there = pair(tmp_path)
+
+    async def story() -> None:
+        async with at_work(a):  # b does not ask: all of it has to be brought
+            key = await a.enclave.send(SECRET, a.key, [b.key])
+            with here.slow():
+                with there.slow():
+                    meetings = await met(a, b)
+                    await there.is_waited_for()
+                    await part(meetings)
+                    # the line was lost under what waits, and the attempt is not over yet
+                    await here.is_waited_for()
+                meetings = await met(a, b)
+            await until(lambda: not a.enclave.status()["outbox"])
+            assert None not in await b.enclave.receive_many([key])
+            await part(meetings)
+
+    asyncio.run(story())
+    for disk in (here, there):
+        disk.lanes.close()
+
+
+def test_whoever_gives_up_a_send_takes_the_outbox_from_nobody(tmp_path: Path) -> None:
+    a, here, b, there = pair(tmp_path)
+
+    async def story() -> None:
+        async with at_work(a):  # b does not ask: all of it has to be brought
+            with there.slow():
+                with here.slow():
+                    first = asyncio.create_task(a.enclave.send(SECRET, a.key, [b.key]))
+                    await here.is_waited_for()
+                    meetings = await met(a, b)
+                # it is in the outbox by now, and pushed to b, which does not acknowledge it yet
+                await there.is_waited_for()
+                first.cancel()
+                await asyncio.wait({first})
+            await until(lambda: not a.enclave.status()["outbox"])
+            await part(meetings)
+
+    asyncio.run(story())
+    for disk in (here, there):
+        disk.lanes.close()
