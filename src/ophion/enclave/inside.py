@@ -35,7 +35,7 @@ from ophion.enclave.directory import Directory
 from ophion.enclave.group_ids import SEED_SIZE, legacy_id
 from ophion.enclave.group_record import MOST_NAME_BYTES, GroupRecord
 from ophion.enclave.groups import GroupBook
-from ophion.enclave.intake import Intake
+from ophion.enclave.intake import NO_ROOM, Intake
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.parcels import Kind, Label, Line, LineLost, Parcel
 from ophion.enclave.rows import ARRIVALS, CURSORS, PAYLOADS, RowWriter, number_of, numbered
@@ -316,14 +316,17 @@ class InnerEnclave:
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
                 refusals = await self._take(parcels, line.keys, is_pushed=False)
                 refused += sum(refusal is not None for refusal in refusals)
-                if refused > _MOST_REFUSED:
-                    log.warning("enclave offers what is not for us peer=%s", line.name)
-                    return fetched
                 fetched += [
                     parcel.label.id
                     for parcel, refusal in zip(parcels, refusals, strict=True)
                     if refusal is None and parcel.label.kind is Kind.PAYLOAD
                 ]
+                if refused > _MOST_REFUSED:
+                    log.warning("enclave offers what is not for us peer=%s", line.name)
+                    return fetched
+                if NO_ROOM in refusals:  # the cursor stays: they are asked for again when there is room
+                    log.warning("enclave has no room for what it missed peer=%s", line.name)
+                    return fetched
             # somebody who has nothing of ours is not remembered: anybody can make up such a list
             if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
                 await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])

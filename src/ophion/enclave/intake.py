@@ -29,6 +29,7 @@ from ophion.runtime.lanes import Lanes
 MOST_RECORD_BYTES: Final = MOST_TEXT_BYTES + 256 + MOST_SEALED_BOXES * 80
 """A sealed record: the payload in base64, and its head."""
 UNKNOWN_GROUP: Final = "its group is unknown"
+NO_ROOM: Final = "too many payloads of its sender wait for their markers"
 _JUDGED_AT_ONCE: Final = 8
 """More than these are opened in a lane."""
 
@@ -149,7 +150,7 @@ class Intake:
             return "its sender is no member"
         refusal = self._take_its_group(sealed, members, proven is not None, changes, made)
         if refusal is None and not self._has_room(sealed, len(parcel.body), is_pushed=proven is not None):
-            return "too many payloads of its sender wait for their markers"
+            return NO_ROOM
         if refusal is None:
             changes += self._payload_rows(sealed.key, parcel.body, recipients)
         return refusal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.enclave import inside
+from ophion.enclave import inside, quota
 from ophion.enclave.contract import DeliveryMode, Received
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.inside import EnclaveSettings
@@ -127,6 +127,38 @@ def test_a_restored_member_catches_up_by_itself_from_anybody_who_has_it(tmp_path
     assert sorted(b.late) == sorted(keys)
     assert asyncio.run(b.enclave.receive_many([foreign])) == [None]
     assert b.store.row("payloads", foreign) is None
+
+
+def test_what_there_was_no_room_for_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+
+    async def fill() -> list[bytes]:
+        async with at_work(a, b):
+            meetings = await met(a, b)
+            keys = [await a.enclave.send(SECRET, a.key, [b.key]) for _ in range(5)]
+            await part(meetings)
+        return keys
+
+    async def restore(count: int) -> None:
+        async with at_work(a, b):
+            meetings = await met(a, b)
+            await until(lambda: len(b.late) == count)
+            [line] = b.enclave.directory.lines(a.key)
+            await line.listing(b.key, 0)  # whatever it asked for before has been answered
+            await part(meetings)
+
+    keys = asyncio.run(fill())
+    record = b.store.row("payloads", keys[0])
+    assert record is not None
+    b.store.clear_rows(["payloads", "arrivals", "groups", "lookup", "outbox", "cursors"])
+    for count, room in ((2, 2 * len(record)), (5, 1 << 30)):
+        monkeypatch.setattr(quota, "MOST_FETCHED_BYTES", room)
+        b.close()
+        b.open()
+        if count == 2:
+            b.late.clear()
+        asyncio.run(restore(count))
+    assert sorted(b.late) == sorted(keys)
 
 
 def test_fetch_missing_asks_everybody_again(tmp_path: Path) -> None:
