@@ -338,11 +338,11 @@ class InnerEnclave:
         return fetched
 
     async def _take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_pushed: bool) -> list[str | None]:
-        new: list[bytes] = []
-        refusals = await self._intake.take(parcels, proven, is_pushed, new)
-        if new and self.on_late is not None:
-            self.on_late(new)
-        return refusals
+        return await self._intake.take(parcels, proven, is_pushed, self._arrived)
+
+    def _arrived(self, keys: Sequence[bytes]) -> None:
+        if self.on_late is not None:
+            self.on_late(keys)
 
     def _check_sender(self, sender: bytes) -> None:
         if sender not in self._own:

@@ -7,7 +7,7 @@ group. The first record under a key stays: nobody replaces it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -71,11 +71,16 @@ class Intake:
         await self._write(self._group_rows([group]), {}, [group])
 
     async def take(
-        self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_pushed: bool, new: list[bytes]
+        self,
+        parcels: Sequence[Parcel],
+        proven: frozenset[bytes],
+        is_pushed: bool,
+        arrived: Callable[[Sequence[bytes]], None],
     ) -> list[str | None]:
-        """Store what others bring, as far as it is sound; why each of the rest is refused. `new` gets what was new.
+        """Store what others bring, as far as it is sound; why each of the rest is refused.
 
         `proven` are the keys of whoever brings it. A payload that was fetched (not `is_pushed`) may be of any sender.
+        `arrived` is told which payloads were new, once they are durable: also when whoever brought them is gone.
         """
         payloads = [one.body for one in parcels if one.label.kind is Kind.PAYLOAD]
         judged = await self._judge(payloads, proven if is_pushed else None)
@@ -95,8 +100,7 @@ class Intake:
                 if refusals[-1] is None and not self.has(parcel.label.id):
                     records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
         # also with nothing to write: what is acknowledged as known may be on its way to disk
-        await self._write(changes, records, made)
-        new.extend(records)
+        await self._write(changes, records, made, arrived)
         return refusals
 
     # --- judging ---------------------------------------------------------------------------------
@@ -236,16 +240,22 @@ class Intake:
         return [(ARRIVALS, numbered(key, self._number), encoded) for key in keys]
 
     async def _write(
-        self, changes: Sequence[Change], records: dict[bytes, bytes], groups: Sequence[GroupRecord]
+        self,
+        changes: Sequence[Change],
+        records: dict[bytes, bytes],
+        groups: Sequence[GroupRecord],
+        arrived: Callable[[Sequence[bytes]], None] | None = None,
     ) -> None:
-        self._unwritten.update(records)
-        await self._writer.write(changes, lambda: self._written(records, groups))
+        def settled(is_written: bool) -> None:
+            for key in records:
+                self._unwritten.pop(key, None)
+            for group in groups:
+                self._groups.written(group)
+            if is_written and records and arrived is not None:
+                arrived(list(records))
 
-    def _written(self, records: Iterable[bytes], groups: Iterable[GroupRecord]) -> None:
-        for key in records:
-            self._unwritten.pop(key, None)
-        for group in groups:
-            self._groups.written(group)
+        self._unwritten.update(records)
+        await self._writer.write(changes, settled)
 
 
 def _sound_ones(keys: list[bytes]) -> list[bytes]:

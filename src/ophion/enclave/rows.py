@@ -29,7 +29,7 @@ class _Waiter(NamedTuple):
     """Who waits for a commit."""
 
     waiter: asyncio.Future[None]
-    settled: Callable[[], None] | None
+    settled: Callable[[bool], None] | None
 
 
 class RowWriter:
@@ -42,10 +42,10 @@ class RowWriter:
         self._waiting: list[_Waiter] = []
         self._is_busy = False
 
-    async def write(self, changes: Iterable[Change], settled: Callable[[], None] | None = None) -> None:
+    async def write(self, changes: Iterable[Change], settled: Callable[[bool], None] | None = None) -> None:
         """Returns when the changes, and all given before, are durable. `StorageError`.
 
-        `settled` is called when they are, or cannot be, also where nobody waits for it any more.
+        `settled` is told whether they are as soon as that is known, also where nobody waits for it any more.
         """
         loop = asyncio.get_running_loop()
         # each has a future of its own: nobody who gives up takes the commit from the others
@@ -77,14 +77,19 @@ class RowWriter:
                 self._store.write_rows(changes)
 
     def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is not None:
+            # whoever wrote since took it that this would be durable: none of that is acknowledged without it
+            waiting = [*waiting, *self._waiting]
+            self._changes, self._waiting = [], []
         self._commit()
-        _tell(waiting, asyncio.CancelledError() if done.cancelled() else done.exception())
+        _tell(waiting, error)
 
 
 def _tell(waiting: Iterable[_Waiter], error: BaseException | None) -> None:
     for waiter, settled in waiting:
         if settled is not None:
-            settled()
+            settled(error is None)
         if waiter.done():
             continue
         if error is None:

@@ -87,3 +87,23 @@ def test_whoever_gives_up_a_send_takes_the_outbox_from_nobody(tmp_path: Path) ->
     asyncio.run(story())
     for disk in (here, there):
         disk.lanes.close()
+
+
+def test_what_arrives_is_told_of_also_when_whoever_brought_it_is_gone(tmp_path: Path) -> None:
+    """Its marker may have been passed: the follower must hear of it without waiting for the next block."""
+    a, here, b, there = pair(tmp_path)
+
+    async def story() -> None:
+        async with at_work(a):
+            meetings = await met(a, b)
+            with there.slow():
+                sending = asyncio.create_task(a.enclave.send(SECRET, a.key, [b.key]))
+                await there.is_waited_for()
+                await part(meetings)
+                key = await sending
+            await until(lambda: b.store.row("payloads", key) is not None)
+            await until(lambda: b.late == [key])
+
+    asyncio.run(story())
+    for disk in (here, there):
+        disk.lanes.close()

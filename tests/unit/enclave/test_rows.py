@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from ophion.enclave.rows import PAYLOADS, RowWriter
 from ophion.errors import StorageError
 from ophion.native.store import open_store
 from ophion.runtime.lanes import ThreadLanes
+from ophion.testing.waiting import until
 
 
 def test_whoever_gives_up_takes_the_commit_from_nobody(tmp_path: Path) -> None:
@@ -20,7 +22,7 @@ def test_whoever_gives_up_takes_the_commit_from_nobody(tmp_path: Path) -> None:
     async def story() -> None:
         writer = RowWriter(store, lanes)
         writes = [
-            asyncio.create_task(writer.write([(PAYLOADS, bytes([n]) * 32, b"x")], lambda n=n: settled.append(n)))  # type: ignore[misc]
+            asyncio.create_task(writer.write([(PAYLOADS, bytes([n]) * 32, b"x")], lambda _, n=n: settled.append(n)))  # type: ignore[misc]
             for n in range(1, 5)
         ]
         await asyncio.sleep(0)
@@ -42,4 +44,29 @@ def test_whoever_gives_up_takes_the_commit_from_nobody(tmp_path: Path) -> None:
             await writer.write([(PAYLOADS, b"\x0a" * 32, b"y")])
 
     asyncio.run(story())
+    store.close()
+
+
+def test_what_fails_is_told_to_all_who_relied_upon_it(tmp_path: Path) -> None:
+    """Whoever brings a second copy of what is on its way to disk waits for the first one, and writes nothing."""
+    store, lanes = open_store(tmp_path / "database"), ThreadLanes()
+
+    async def story() -> None:
+        writer, going_on = RowWriter(store, lanes), threading.Event()
+        told: list[bool] = []
+        held = lanes.write.submit(going_on.wait)
+        first = asyncio.create_task(writer.write([("nowhere", b"k", b"v")], told.append))
+        await until(lambda: lanes.write.waiting == 2)
+        second = asyncio.create_task(writer.write([], told.append))
+        await asyncio.sleep(0)
+        going_on.set()
+        await held
+        outcomes = await asyncio.gather(first, second, return_exceptions=True)
+        assert [type(one) for one in outcomes] == [StorageError, StorageError]
+        assert told == [False, False]
+        await writer.write([(PAYLOADS, b"\x09" * 32, b"y")], told.append)
+        assert told[-1] is True
+
+    asyncio.run(story())
+    lanes.close()
     store.close()
