@@ -87,6 +87,8 @@ class Follower:
         self._precompile = precompile
         self._always_increments = always_increments
         self._retries = Retries(self._look_for)
+        self._missed: list[bytes] = []
+        """Payloads that were not there in the step that is under way."""
         self._wake = asyncio.Event()
         self._moved: asyncio.Future[None] | None = None
         """Done with the next step, where somebody waits for it."""
@@ -180,6 +182,9 @@ class Follower:
                 executed += await self._run_block(batch, block, [one for one in markers if one.block == block.hash])
             last = blocks[-1]
             await self._write(batch, (last.hash, last.number))
+            # not before: a payload that turns up is noted as late where its marker is known
+            self._retries.missed(self._missed)
+            self._missed.clear()
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
             if self._mark[1] >= self._written[1] + _BLOCKS_AT_ONCE:
@@ -225,13 +230,13 @@ class Follower:
         """The next blocks and their markers; in the lane."""
         blocks: list[HashedHeader] = []
         markers: list[MarkerPlace] = []
-        head = self._chain.head.number
+        parent, head = self._mark[0], self._chain.head.number
         for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
             header = self._chain.canonical(number)
-            if header is None:  # a reorganisation is on its way: the next step sees it
+            # a reorganisation is on its way, perhaps since the mark was looked at: the next step sees it
+            if header is None or header.header.parent_hash != parent:
                 break
-            if blocks and header.header.parent_hash != blocks[-1].hash:
-                break
+            parent = header.hash
             blocks.append(header)
             markers += self.markers_in(header.hash, number)
             if len(markers) >= _MARKERS_AT_ONCE:
@@ -257,8 +262,7 @@ class Follower:
         """What this node can read of these markers, as the extension takes it."""
         read = await self.payloads.read([place.payload_key for place in places])
         if only is None and not self._enclave.tells_late:
-            missed = (place.payload_key for place, one in zip(places, read, strict=True) if one is None)
-            self._retries.missed(missed)
+            self._missed += [place.payload_key for place, one in zip(places, read, strict=True) if one is None]
         wanted = [(place, one) for place, one in zip(places, read, strict=True) if one and only in (None, one.group)]
         return [await self.payloads.prepared(place, one) for place, one in wanted]
 

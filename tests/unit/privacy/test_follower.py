@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from ophion.chain.events import ChainBlock
 from ophion.enclave.contract import Received
 from ophion.enclave.group_ids import legacy_id
+from ophion.enclave.inside import InnerEnclave
+from ophion.native.enclave import EnclaveKeyring
 from ophion.native.privacy import private_contract_address
+from ophion.native.store import open_store
 from ophion.privacy import payloads as module
+from ophion.privacy import retries
+from ophion.runtime.clock import SystemEntropy
+from ophion.runtime.lanes import InlineLanes
 from ophion.testing.core import open_core
 from ophion.testing.ports import free_ports
-from ophion.testing.private import set_number, text
+from ophion.testing.private import ENCLAVE_SECRETS, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import until
 from tests.unit.rpc.private_interface import FOR, FROM, PrivateInterface, open_private
 
 GROUP = legacy_id([FROM, FOR])
 CONTRACT = private_contract_address(DEV_KEYS[0].address, 0, GROUP)
+T = TypeVar("T")
 GET = {"to": "0x" + CONTRACT.hex(), "data": "0x6d4ce63c"}
 
 
@@ -165,3 +174,61 @@ def test_a_reorganisation_is_followed_and_undoes_nothing_that_stays(tmp_path: Pa
         assert root(private) == expected
         assert private.ask("priv_getTransactionReceipt", markers[1])["blockNumber"] == "0x4"
         assert int(private.ask("priv_call", text(GROUP), GET), 16) == 5
+
+
+def test_a_reorganisation_between_two_looks_at_the_chain_leaves_no_block_out(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    with open_private(tmp_path / "here") as private, open_core(tmp_path / "there") as other:
+        marker = private.send()
+        expected = root(private)
+        raw = bytes.fromhex(private.ask("eth_getRawTransactionByHash", marker)[2:])
+        # the other branch has the marker in its first block, in company
+        company = legacy_transaction(DEV_KEYS[2], 0)
+        blocks = [private.run(other.mine(raw, company)), private.run(other.mine()), private.run(other.mine())]
+        lane = private.privacy.follower._lanes.private
+        look = lane.run
+
+        async def look_too_late(job: Callable[[], T], deadline_s: float | None = None) -> T:
+            while blocks:
+                header, _ = blocks.pop(0)
+                body = other.chain.store.body(header.hash)
+                assert body is not None
+                await private.node.core.importer.import_block(ChainBlock(header, body))
+            return await look(job, deadline_s)
+
+        lane.run = look_too_late  # type: ignore[method-assign]
+        private.run(private.node.mine())
+        private.run(until(lambda: private.privacy.follower.is_at_head and not blocks))
+        assert private.ask("eth_blockNumber") == "0x3"
+        assert private.ask("priv_getTransactionReceipt", marker)["status"] == "0x1"
+        assert root(private) == expected
+
+
+def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It turns up after it was missed and before its marker is written."""
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
+    (port,) = free_ports(1)
+    with open_private(tmp_path, outside=port) as private, closing(open_store(tmp_path / "outside")) as store:
+        keyring = EnclaveKeyring(ENCLAVE_SECRETS[:2])
+        private.enclave = InnerEnclave(store, keyring, InlineLanes(), SystemEntropy())  # with a database of its own
+        enclave, follower = private.privacy.enclave, private.privacy.follower
+        look, write, looks = enclave.receive_many, follower._lanes.write.run, list[int]()
+
+        async def look_too_early(keys: Sequence[bytes]) -> list[Received | None]:
+            looks.append(len(keys))
+            return [None] * len(keys) if len(looks) == 1 else await look(keys)
+
+        async def write_too_late(job: Callable[[], T], deadline_s: float | None = None) -> T:
+            if len(looks) == 1:  # the step's own: not before the next look has been dealt with, if there is one
+                await until(lambda: not len(follower._retries))
+            return await write(job, deadline_s)
+
+        enclave.receive_many = look_too_early  # type: ignore[method-assign]
+        with private.serving(port):
+            marker = private.ask("eea_sendRawTransaction", private.signed())
+            follower._lanes.write.run = write_too_late  # type: ignore[method-assign]
+            private.seal()
+            private.run(until(lambda: follower.counts.late == 1))
+            assert private.ask("priv_getTransactionReceipt", marker)["status"] == "0x1"
