@@ -6,7 +6,9 @@ test with a reason, `shared_files` lists it for parametrised tests and gives not
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +20,12 @@ settings.register_profile("ophion", deadline=None, suppress_health_check=[Health
 settings.load_profile("ophion")
 
 RECURSION_LIMIT = sys.getrecursionlimit()
+
+# Run in the background of a script, or with nohup, tests are started with these ignored, and every process they start
+# would inherit that: nobody could stop it by Ctrl-C. What is handled is not inherited, and still does nothing here.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(number, lambda number, frame: None)
 
 
 def pytest_runtest_setup() -> None:
