@@ -25,22 +25,22 @@ SOCKETS = 8
 MEGABYTE = 1_000_000
 
 
-async def flood(target: Target, first: bytes, piece: bytes, sockets: int = SOCKETS) -> list[int | None]:
-    """The same frames again and again on some sockets; the codes with which the node has closed them."""
+async def flood(target: Target, first: bytes, piece: bytes, most_s: float = ANSWER_LIMIT_S) -> list[int | None]:
+    """The same frames again and again on some sockets; the codes with which the node has closed them by then."""
     data = first + piece * (target.count(MEGABYTE, MEGABYTE // 8) // len(piece))
 
     async def one() -> int | None:
         async with websocket(target) as (reader, writer):
             sending = asyncio.create_task(send(writer, data))
             try:
-                async with asyncio.timeout(max(2, 10 * target.scale)):
+                async with asyncio.timeout(most_s):
                     return await closing_code(reader)
             except TimeoutError:
                 return None
             finally:
                 sending.cancel()
 
-    return await asyncio.gather(*(one() for _ in range(sockets)))
+    return await asyncio.gather(*(one() for _ in range(SOCKETS)))
 
 
 async def empty_pings(target: Target) -> None:
@@ -63,7 +63,7 @@ async def small_fragments(target: Target) -> None:
 
 async def empty_messages(target: Target) -> None:
     """1 MB of `{}` on each of eight sockets, which read their answers."""
-    await flood(target, b"", frame(b"{}"))
+    await flood(target, b"", frame(b"{}"), max(2, 10 * target.scale))
 
 
 async def many_pings(target: Target) -> None:

@@ -29,7 +29,7 @@ from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
 HOST = "127.0.0.1"
 SECRET = b"a shared secret of the abuse tests"
 DAY_S = 86_400
-PROXY_LIMIT_S = 20.0
+PROXY_LIMIT_S = 60.0
 SERVICES = (
     "--rpc-http-api=ETH,NET,WEB3,TRACE",
     "--rpc-ws-enabled",
