@@ -14,7 +14,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,9 +123,10 @@ class Browser:
             line = pid
             while line in parents and line != self.process.pid:
                 line = parents[line]
-            if line == self.process.pid and b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                memory = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]
-                found.append((processor_s(pid), int(memory) * 1024))
+            with suppress(OSError):  # it has just ended
+                if line == self.process.pid and b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    memory = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]
+                    found.append((processor_s(pid), int(memory) * 1024))
         return sum(seconds for seconds, _ in found), max(held for _, held in found)
 
     # --- doing -----------------------------------------------------------------------------------
@@ -140,7 +141,11 @@ class Browser:
 
     def go(self, view: str) -> None:
         """To another view of the page that is open."""
-        self.value(f"location.hash = {json.dumps(view)}")
+        # the page has heard of it before anybody looks at what it does
+        self.value(
+            "new Promise((heard) => { const before = location.href; addEventListener('hashchange', () => heard(1),"
+            f" {{ once: true }}); location.hash = {json.dumps(view)}; if (location.href === before) heard(1); }})"
+        )
         self.until("!document.querySelector('.view[aria-busy]')")
 
     def click(self, selector: str) -> None:
@@ -199,7 +204,7 @@ def chromium() -> Iterator[Browser]:
                 yield Browser(socket, process)
         finally:
             process.kill()
-            process.wait(10)
+            process.wait(60)
 
 
 def _debugger(file: Path, process: subprocess.Popen[bytes]) -> str:

@@ -15,6 +15,7 @@ import pytest
 from ophion.gateway.site import Kind, Place, Site, SiteNode
 from ophion.page.service import PageFiles
 from ophion.testing.network import TestNetwork
+from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.browser.chromium import Browser
@@ -29,10 +30,20 @@ LOAD_S = float(os.environ.get("OPHION_PAGE_LOAD", "6"))
 """How long the page is flooded; the figures of docs/page.md are of 60 seconds."""
 
 
+def keep_ports(node: NodeProcess) -> None:
+    """Where the gateway knows it, also after it was down: nobody takes these ports meanwhile."""
+    names = ("--rpc-http-port", "--rpc-ws-port", "--graphql-http-port")
+    kept = {f"{name}=0": f"{name}={port}" for name, port in zip(names, free_ports(3), strict=True)}
+    node._arguments = [kept.get(argument, argument) for argument in node._arguments]
+
+
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNetwork]:
     path = tmp_path_factory.mktemp("network")
-    with TestNetwork(path, "qbft", validators=4, followers=1, options=OPTIONS) as started:
+    made = TestNetwork(path, "qbft", validators=4, followers=1, options=OPTIONS)
+    for node in made.nodes:
+        keep_ports(node)
+    with made as started:
         started.wait(lambda: min(started.heights()) >= 2, 60, "the second block")
         yield started
 
@@ -41,15 +52,6 @@ def site_node(index: int, node: NodeProcess) -> SiteNode:
     kinds = {Kind.JSON_RPC: "json-rpc", Kind.WEBSOCKET: "ws-rpc", Kind.GRAPHQL: "graphql-http"}
     places = {kind: Place("127.0.0.1", node.ports[name]) for kind, name in kinds.items()}
     return SiteNode(NAMES[index], "rpc" if index == 4 else "validator", places, node.rpc("net_enode"))
-
-
-def start_again(network: TestNetwork, index: int) -> None:
-    """On the ports that the gateway knows."""
-    node = network.nodes[index]
-    names = {"--rpc-http-port": "json-rpc", "--rpc-ws-port": "ws-rpc", "--graphql-http-port": "graphql-http"}
-    same = {f"{option}=0": f"{option}={node.ports[name]}" for option, name in names.items()}
-    node._arguments = [same.get(argument, argument) for argument in node._arguments]
-    node.start()
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,9 @@ def page(base: str, browser: Browser) -> Iterator[Browser]:
     browser.open(base, "document.getElementById('live')?.dataset.state === 'live'")
     yield browser
     assert browser.complaints == []
-    assert [one for one in browser.asked if not one.startswith((base, base.replace("http", "ws"), "data:"))] == []
+    assert [
+        one for one in browser.asked if not one.startswith((base, base.replace("http", "ws"), "data:", "about:"))
+    ] == []
 
 
 def test_the_network_is_drawn(page: Browser) -> None:
@@ -77,7 +81,7 @@ def test_the_network_is_drawn(page: Browser) -> None:
         lit.add(page.until("document.querySelector('.network .node.lit text')?.textContent"))
         page.until(f"document.querySelector('.network .node.lit text')?.textContent !== {json.dumps(max(lit))}")
     assert lit <= set(NAMES[:4])
-    assert page.value("document.querySelectorAll('.network .down').length") == 0
+    page.until("document.querySelectorAll('.network .down').length === 0")
 
 
 def test_validators_and_their_votes(page: Browser, network: TestNetwork) -> None:
@@ -169,7 +173,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
     for view in ("#/", "#/blocks", "#/playground", "#/graphql"):
         page.go(view)
         assert "could not be shown" not in page.text("#main"), view
-    start_again(network, 1)
+    network.nodes[1].start()
     page.go("#/")
     page.reads("5 of 5")
 
@@ -182,7 +186,7 @@ def test_the_node_of_the_page_goes_and_comes_back(base: str, browser: Browser, n
     network.kill(4)
     browser.until("document.getElementById('live').dataset.state === 'silent'")
     browser.reads("rpcnode does not answer")
-    start_again(network, 4)
+    network.nodes[4].start()
     browser.until("document.getElementById('live').dataset.state === 'live'", 60)
     browser.reads("5 of 5")
     assert browser.value("window.isTheSame") is True

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.waiting import wait_for
 from tests.integration.command import ophion
@@ -71,8 +72,10 @@ def test_two_nodes_meet_and_tell_the_truth_about_it(tmp_path: Path) -> None:
 
 
 def test_static_peers_are_back_within_seconds_of_a_restart(tmp_path: Path) -> None:
-    with node(tmp_path / "b") as b:
-        port, enode = b.ports["p2p"], b.rpc("net_enode")
+    (port,) = free_ports(1)  # which nobody takes while it is down
+    at_port = ("--p2p-interface=127.0.0.1", f"--p2p-port={port}", "--discovery-enabled=false")
+    with node(tmp_path / "b", *at_port) as b:
+        enode = b.rpc("net_enode")
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / "static-nodes.json").write_text(json.dumps([enode]))
         with node(tmp_path / "a") as a:
@@ -80,8 +83,7 @@ def test_static_peers_are_back_within_seconds_of_a_restart(tmp_path: Path) -> No
             wait_for(lambda: peer_count(a) == 1)
             b.kill()
             wait_for(lambda: peer_count(a) == 0)
-            again = node(tmp_path / "b", "--p2p-interface=127.0.0.1", f"--p2p-port={port}", "--discovery-enabled=false")
-            with again:
+            with node(tmp_path / "b", *at_port) as again:
                 wait_for(lambda: peer_count(a) == peer_count(again) == 1)
                 assert again.stop() == 0
                 wait_for(lambda: peer_count(a) == 0)
@@ -106,7 +108,7 @@ def test_a_peer_of_another_network_is_left_at_once_and_not_stormed(tmp_path: Pat
         a.rpc("admin_addPeer", b.rpc("net_enode"))
         wait_for(lambda: bool(_endings(a)))
         time.sleep(3)
-        assert peer_count(a) == 0
+        wait_for(lambda: peer_count(a) == 0)  # whoever is tried again is there for a moment
         endings: dict[str, Any] = _endings(a)
         assert sum(count for who in endings.values() for count in who.values()) <= 4
         assert any("subprotocol" in who for who in endings.values())
