@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-import statistics
 import subprocess
 import time
 import urllib.request
@@ -46,7 +45,7 @@ def node(users: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node
 
 
 def post(port: int, path: str, body: Any, token: str | None = None) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     connection.request("POST", path, json.dumps(body), headers)
     response = connection.getresponse()
@@ -94,7 +93,7 @@ def test_the_page_is_told_which_services_ask_for_a_token(users: Path, tmp_path: 
     options = ("--rpc-ws-enabled", "--rpc-ws-port=0", "--page-http-enabled", "--page-http-port=0")
     asks = ("--rpc-ws-authentication-enabled", f"--rpc-ws-authentication-credentials-file={users}")
     with NodeProcess(tmp_path / "data", "--network=dev", *options, *asks) as node:
-        with urllib.request.urlopen(f"http://127.0.0.1:{node.ports['page-http']}/nodes.json", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{node.ports['page-http']}/nodes.json", timeout=60) as answer:
             told = json.loads(answer.read())
         assert (told["token"], told["socketToken"]) == (False, True)
         assert "jsonws" in told["services"], "programs can send one"
@@ -111,8 +110,8 @@ def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: Nod
     seconds("ali")
     # fewer than are made to wait for guessing (docs/security.md)
     pairs = [(seconds("ali"), seconds("bob")) for _ in range(4)]
-    wrong, unknown = (statistics.median(column) for column in zip(*pairs, strict=True))
-    # the machine is busy: this would still show the factor of a hundred that a shortcut makes
+    # what others of a busy machine add is not in the quickest ones; a shortcut would make a factor of a hundred
+    wrong, unknown = (min(column) for column in zip(*pairs, strict=True))
     assert 0.3 < unknown / wrong < 3
 
 
@@ -126,7 +125,7 @@ def test_a_credentials_file_that_is_wrong_stops_the_node_with_one_line(tmp_path:
         "--rpc-http-authentication-enabled",
         f"--rpc-http-authentication-credentials-file={users}",
     ]
-    ended = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=30, check=False)
+    ended = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=120, check=False)
     assert ended.returncode != 0
     assert "RPC user specified without password." in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
@@ -146,7 +145,7 @@ def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users
     )
 
     def ask(port: int, context: ssl.SSLContext) -> int:
-        connection = http.client.HTTPSConnection("localhost", port, timeout=20, context=context)
+        connection = http.client.HTTPSConnection("localhost", port, timeout=60, context=context)
         connection.request("POST", "/", '{"id":1,"method":"eth_chainId"}')
         status = connection.getresponse().status
         connection.close()
@@ -162,7 +161,7 @@ def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users
     )
     with NodeProcess(tmp_path / "data", *options, *secure) as node:
         port, context = node.ports["ws-rpc"], ssl.create_default_context(cafile=str(store))
-        login_over_tls = http.client.HTTPSConnection("localhost", port, timeout=20, context=context)
+        login_over_tls = http.client.HTTPSConnection("localhost", port, timeout=60, context=context)
         login_over_tls.request("POST", "/login", '{"username":"ali","password":"pegasys"}')
         token = json.loads(login_over_tls.getresponse().read())["token"]
         login_over_tls.close()
@@ -198,7 +197,7 @@ def test_graphql_asks_for_tokens_over_tls_even_where_http_is_off(tmp_path: Path,
     )
 
     def ask(service: str, path: str, body: str | None = None, **headers: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPSConnection("localhost", node.ports[service], timeout=20, context=context)
+        connection = http.client.HTTPSConnection("localhost", node.ports[service], timeout=60, context=context)
         connection.request("GET" if body is None else "POST", path, body, headers)
         response = connection.getresponse()
         content = response.read()

@@ -134,7 +134,7 @@ def test_a_stranger_is_refused_let_in_after_one_add_and_closed_after_remove(
         assert peers(validator) == {node_id(1), node_id(2)}, "nothing was changed"
         done = net.command(validator, "remove", stranger_url).succeeded()
         assert f"{stranger_url} is no longer permitted from block" in done.out
-        wait_for(lambda: peers(validator) == {node_id(1)}, limit_s=5.0)
+        wait_for(lambda: peers(validator) == {node_id(1)})
         assert "peer no longer permitted" in validator.output()
     assert peers(follower) == {node_id(0)}, "the others never lost each other"
 
@@ -151,7 +151,7 @@ def test_a_sender_is_shut_out_until_an_administrator_adds_it(network: tuple[Netw
     done = net.command(validator, "add", f"0x{OTHER.address.hex()}", f"0x{LISTED.address.hex()}").succeeded()
     assert f"0x{LISTED.address.hex()} is permitted already." in done.out
     validator.send(raw)
-    number = validator.receipt(hash, limit_s=30)["blockNumber"]
+    number = validator.receipt(hash)["blockNumber"]
     wait_for(lambda: follower.height >= int(number, 16))
 
 
@@ -191,12 +191,13 @@ def test_a_block_with_a_forbidden_sender_counts_for_lists_and_not_for_contracts(
             with_list.send(legacy_transaction(OTHER, 0, chain_id=CHAIN_ID))
         assert refused.value.code == -32007
         hash = maker.send(legacy_transaction(OTHER, 0, chain_id=CHAIN_ID))
-        number = int(maker.receipt(hash, limit_s=30)["blockNumber"], 16)
+        number = int(maker.receipt(hash)["blockNumber"], 16)
         wait_for(lambda: int(with_list.rpc("eth_blockNumber"), 16) > number)
         assert with_list.rpc("eth_getTransactionReceipt", hash)["status"] == "0x1"
         reason = f"account 0x{OTHER.address.hex()} may not send this transaction"
         wait_for(lambda: reason in with_contract.output())
-        assert int(with_contract.rpc("eth_blockNumber"), 16) == number - 1
+        wait_for(lambda: with_contract.height >= number - 1)
+        assert with_contract.height == number - 1
 
 
 def test_rules_of_the_second_interface(tmp_path: Path) -> None:
@@ -322,5 +323,5 @@ def test_nodes_from_a_file_are_refused_let_in_and_put_out(tmp_path: Path) -> Non
         dial_again(stranger, network.enodes[0])
         wait_for(lambda: peers(validator) == {node_id(1), node_id(2)})
         assert validator.rpc("perm_removeNodesFromWhitelist", [network.enodes[1]]) == "Success"
-        wait_for(lambda: peers(validator) == {node_id(2)}, limit_s=5.0)
+        wait_for(lambda: peers(validator) == {node_id(2)})
     assert rules.read_text() == f'nodes-allowlist=["{network.enodes[2]}"]'

@@ -153,7 +153,7 @@ async def town() -> AsyncIterator[Town]:
 
 def play(story: Callable[[Town], Awaitable[None]]) -> None:
     async def whole() -> None:
-        async with asyncio.timeout(30), town() as made:
+        async with asyncio.timeout(120), town() as made:
             await story(made)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -424,9 +424,9 @@ def test_a_wrong_id_leads_nowhere() -> None:
         no_key = replace(b.enode, node_id=b"\x05" * 64)
         a = await town.node(1, static=(wrong, no_key))
         await until(lambda: a.service.traffic.disconnected.total() > 0)
+        await until(lambda: b.service.traffic.disconnected["local", "breach"] >= 1)
         await asyncio.sleep(0.5)
         assert a.count == b.count == 0
-        assert b.service.traffic.disconnected["local", "breach"] >= 1
 
     play(story)
 
