@@ -94,6 +94,9 @@ class Markers:
         if known is None:
             known = self._account_nonce(address)
         nonce = known if self._next is None else max(known, self._next)
+        # behind a gap that a refused one left: one that is acknowledged is not replaced by one that pays more
+        while self._pool.by_sender_nonce(address, nonce) is not None:
+            nonce += 1
         self._next = nonce + 1
         return nonce
 

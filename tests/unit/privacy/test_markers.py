@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,26 @@ def test_the_nodes_own_key_gives_nonces_one_after_another(tmp_path: Path) -> Non
         await markers.send(markers.draft(wish(100)))
         (last,) = node.pool.transactions()
         assert last.nonce == 20, "a refused marker leaves no gap"
+
+    with open_core(tmp_path) as node:
+        asyncio.run(main(node))
+
+
+def test_a_gap_that_a_refused_marker_left_is_filled_and_replaces_nothing(tmp_path: Path) -> None:
+    """The marker behind the gap was acknowledged: one that pays more must not take its place."""
+
+    async def main(node: TestCore) -> None:
+        markers = markers_of(node, has_key=True)
+
+        def sent(*wishes: MarkerWish) -> Awaitable[list[bytes | BaseException]]:
+            drafts = [markers.draft(one) for one in wishes]
+            return asyncio.gather(*(markers.send(one) for one in drafts), return_exceptions=True)
+
+        refused, acknowledged = await sent(wish(1, gas_limit=21_000), wish(2))
+        assert isinstance(refused, PoolRejected)
+        later = await sent(wish(3), wish(4, gas_price=2 * 10**9))
+        waiting = sorted(node.pool.transactions(), key=lambda item: item.nonce)
+        assert [(item.nonce, item.hash) for item in waiting] == [(0, later[0]), (1, acknowledged), (2, later[1])]
 
     with open_core(tmp_path) as node:
         asyncio.run(main(node))
