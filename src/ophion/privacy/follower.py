@@ -177,7 +177,8 @@ class Follower:
         executed: list[Executed] = []
         if markers:
             batch = self._batch()
-            batch.note_markers([place.row() for place in markers])
+            handed = self.hand_overs.places(markers) if self.payloads.is_flexible else []
+            batch.note_markers([place.row() for place in (*markers, *handed)])
             for block in blocks:
                 executed += await self._run_block(batch, block, [one for one in markers if one.block == block.hash])
             last = blocks[-1]
@@ -185,6 +186,8 @@ class Follower:
             # not before: a payload that turns up is noted as late where its marker is known
             self._retries.missed(self._missed)
             self._missed.clear()
+            # what came between the look above and the write was not noted as late
+            await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
             if self._mark[1] >= self._written[1] + _BLOCKS_AT_ONCE:
@@ -289,9 +292,10 @@ class Follower:
         """Execute payloads that arrived after their markers, and everything of their groups since."""
         while keys := self.ledger.late(_LATE_AT_ONCE):
             places = [MarkerPlace(*row) for key in keys for row in self.ledger.markers_of(key)]
-            places = [one for one in places if one.number <= self._mark[1] and not self._has_receipt(one)]
+            places = [one for one in places if one.number <= self._mark[1]]
             if self.payloads.is_flexible and await self.hand_overs.take(place.block for place in places):
                 continue  # with what happened before
+            places = [one for one in places if not self._has_receipt(one)]
             read = await self.payloads.read([place.payload_key for place in places])
             first: dict[bytes, int] = {}
             for place, found in zip(places, read, strict=True):

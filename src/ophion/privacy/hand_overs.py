@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from ophion.enclave.contract import KEY_SIZE, MOST_PAYLOAD_BYTES, Enclave
 from ophion.errors import DecodeError
 from ophion.native.failures import NativeError, translated
 from ophion.native.privacy import PrivateLedger, decode_versioned
 from ophion.native.store import Store
 from ophion.primitives import rlp
-from ophion.primitives.types import Hash32
-from ophion.privacy.payloads import HANDED, Payloads
+from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
+from ophion.privacy.payloads import HANDED, MarkerPlace, Payloads
 from ophion.runtime.lanes import Lanes
 
 _CHUNK_BYTES: Final = MOST_PAYLOAD_BYTES // 2
@@ -45,7 +47,8 @@ class HandOvers:
             adding, index = await self._payloads.read(keys)
             if adding is None or index is None or adding.sender != index.sender or adding.version is None:
                 continue
-            if self._ledger.blocks(adding.group, 0, 1):
+            # what could not be run here, for want of what is handed over, is no part in a group
+            if self._ledger.root(adding.group, _ALL_BLOCKS) != EMPTY_TRIE_ROOT:
                 continue
             for chunk in await self._payloads.read(keys_of(index.payload)):
                 if chunk is not None and chunk.sender == adding.sender:
@@ -53,6 +56,16 @@ class HandOvers:
         if rows:
             await self._lanes.write.run(lambda: self._write(rows))
         return bool(rows)
+
+    def places(self, markers: Sequence[MarkerPlace]) -> list[MarkerPlace]:
+        """What is handed over with these markers, at their places: it may come after they were passed."""
+        handed = {
+            (block, adding): index
+            for block in dict.fromkeys(place.block for place in markers)
+            for adding, index in self._ledger.hand_overs_in(block)
+        }
+        keys = [(place, handed.get((place.block, place.payload_key))) for place in markers]
+        return [replace(place, payload_key=key) for place, key in keys if key is not None]
 
     async def _new_rows(self, group: bytes, chunk: bytes) -> list[tuple[str, bytes, bytes]]:
         """What a chunk holds of a group, as far as it is not here."""

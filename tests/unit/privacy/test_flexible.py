@@ -18,6 +18,7 @@ from ophion.privacy.flexible import PRECOMPILE, PROXY
 from ophion.runtime.subject import TENANT
 from ophion.testing.private import NUMBER_CONTRACT, add_members, remove_member, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.waiting import until
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, PrivateInterface, open_private
 
 GROUP = b"\x17" * 32
@@ -243,6 +244,33 @@ def test_a_member_rebuilds_what_was_before_its_time_from_what_it_was_handed(
         assert found == expected
         assert len(private.node.chain.store.rows("handed", b"", b"", 100)) == len(receipts) - 1
         assert Flexible(private).members() == [text(FROM), text(FOR), text(THIRD)]
+
+
+def test_what_is_handed_over_may_come_after_the_member_was_added(tmp_path: Path) -> None:
+    """As when whoever adds is killed, and the transaction that adds comes from another member."""
+    with open_private(tmp_path, FLEXIBLE, keys=3) as private:
+        group = Flexible(private)
+        receipts = [group.send(add_members(FROM, FOR)), group.send(NUMBER_CONTRACT, to=None), group.send(LOCK)]
+        receipts += [group.send(add_members(THIRD)), group.send(set_number(47), to=CONTRACT)]
+        expected = [private.ask("priv_getTransactionReceipt", one["transactionHash"]) for one in receipts]
+        root = private.ask("priv_debugGetStateRoot", text(GROUP), "latest")
+        store = private.node.chain.store
+        inputs = [private.ask("eth_getTransactionByHash", one["transactionHash"])["input"] for one in receipts]
+        index = bytes.fromhex(inputs[3][66:])
+        record = store.row("payloads", index)
+        store.write_rows([("payloads", bytes.fromhex(one[2:66]), None) for one in inputs[:3]])
+        store.write_rows([("payloads", index, None)])
+        private.privacy.ledger.clear()
+    with open_private(tmp_path, FLEXIBLE, keys=3) as private:
+        assert private.ask("priv_debugGetStateRoot", text(GROUP), "latest") != root
+        found = [private.ask("priv_getTransactionReceipt", one["transactionHash"]) for one in receipts]
+        assert [one and one["status"] for one in found] == [None, None, None, "0x2", "0x2"]
+        private.node.chain.store.write_rows([("payloads", index, record)])
+        assert private.privacy.ledger.late(10) == [index], "noted by the database itself, so it survives a crash"
+    with open_private(tmp_path, FLEXIBLE, keys=3) as private:
+        private.run(until(lambda: not private.privacy.ledger.late(1)))
+        assert private.ask("priv_debugGetStateRoot", text(GROUP), "latest") == root
+        assert [private.ask("priv_getTransactionReceipt", one["transactionHash"]) for one in receipts] == expected
 
 
 def test_nobody_changes_the_past_of_a_group_by_handing_something_over(private: PrivateInterface) -> None:
