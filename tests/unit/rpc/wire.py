@@ -18,8 +18,8 @@ from ophion.runtime.turns import Turns
 class MemoryTransport(asyncio.Transport):
     """Remembers what was written and what was asked of it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, is_encrypted: bool = False) -> None:
+        super().__init__({"sslcontext": "any"} if is_encrypted else {})
         self.written = b""
         self.is_reading_paused = False
         self.is_closed = False

@@ -141,6 +141,14 @@ class StreamedAnswer(Struct, frozen=True):
     """How it looks over HTTP where that is not JSON with status 200."""
 
 
+class Bare(Struct, frozen=True):
+    """An answer of which everything is inside of the pieces."""
+
+    body: Pieces
+    head: bytes = b""
+    tail: bytes = b""
+
+
 async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> bytes | Streamed:
     """Start the work in the lane and wait for its first piece; the whole result when there is no second."""
     sources: list[Source] = []
@@ -225,6 +233,11 @@ class Pump:
         self._room.set()
         self._task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._run(), name="streamed answer")
 
+    @property
+    def weight(self) -> int:
+        """Bytes that are kept for the rest of the answer."""
+        return self._answer.body.weight
+
     def pause(self) -> None:
         """The transport's buffer is full."""
         self._room.clear()
@@ -264,6 +277,11 @@ def chunk(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
         return (b"0\r\n\r\n",) if is_last else ()
     size = b"%x\r\n" % len(piece)
     return (size, piece, b"\r\n0\r\n\r\n" if is_last else b"\r\n")
+
+
+def as_it_is(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
+    """A piece of an answer whose head has told its length: nothing stands around it."""
+    return (piece,) if piece else ()
 
 
 def fragments() -> Callable[[bytes, bool], tuple[bytes, ...]]:

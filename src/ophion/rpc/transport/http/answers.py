@@ -14,20 +14,21 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from ophion.rpc.transport.http.compression import WORTH_BYTES, Compressed, CompressedAnswer, Made, Whole, is_encoded
+from ophion.rpc.transport.http.compression import WORTH_BYTES, Compressed, Made, is_encoded
 from ophion.rpc.transport.http.policy import Result
 from ophion.rpc.transport.http.wire import (
     GZIP,
     JSON,
-    Piece,
     Response,
     chunked_head,
     json_head,
     response_head,
 )
 from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
-from ophion.rpc.transport.streaming import Flow, Pump, StreamedAnswer, chunk
+from ophion.rpc.transport.streaming import Bare, Flow, Pump, StreamedAnswer, as_it_is, chunk
 from ophion.runtime.lanes import Lane
+from ophion.runtime.portions import PORTION_BYTES, Piece, Portions, Whole
+from ophion.runtime.turns import Turns
 
 _MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
@@ -47,6 +48,8 @@ class _Slot(Struct, eq=False):
     pending: Pending[Complete] | Pending[Response] | None = None
     parts: tuple[Piece, ...] | None = None
     stream: Flow | None = None
+    frame: Callable[[bytes, bool], tuple[bytes, ...]] = chunk
+    """What stands around the pieces of a stream."""
     kept: Whole | None = None
     """What is being compressed of an answer that is there."""
 
@@ -91,8 +94,14 @@ class _Slot(Struct, eq=False):
         else:
             self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *response.body)
 
+    def divide(self, turns: Turns) -> None:
+        """Where the answer is long, it leaves in portions."""
+        parts = self.parts or ()
+        if self.stream is None and sum(map(len, parts)) > PORTION_BYTES:
+            self.stream, self.frame, self.parts = Bare(Portions(parts, turns)), as_it_is, ()
+
     def _compress(self, response: Response, source: Made | Whole, lane: Lane) -> None:
-        self.stream = CompressedAnswer(Compressed(source, lane))
+        self.stream = Bare(Compressed(source, lane))
         self.parts = (chunked_head(GZIP + self.extra, self.keep_alive, response),)
 
 
@@ -103,7 +112,7 @@ def _nobody() -> None:
 class Answers:
     """The answers that one client waits for; `ready` is called when one of them has come or has been sent."""
 
-    __slots__ = ("_is_called", "_lane", "_out", "_pump", "_queue", "_ready", "_transport", "_weighed")
+    __slots__ = ("_is_called", "_lane", "_out", "_pump", "_queue", "_ready", "_transport", "_turns", "_weighed")
 
     def __init__(
         self,
@@ -111,8 +120,13 @@ class Answers:
         lane: Lane,
         ready: Callable[[], None],
         weighed: Callable[[], None] = _nobody,
+        turns: Turns | None = None,
     ) -> None:
-        """`weighed` is called when a request that is at work keeps more or less than before."""
+        """`weighed` is called when a request that is at work keeps more or less than before.
+
+        `turns` are given where answers are encrypted, which the loop does.
+        """
+        self._turns = turns
         self._transport = transport
         self._lane = lane
         self._ready = ready
@@ -170,7 +184,7 @@ class Answers:
             self._queue.append(slot)
             return
         slot = _Slot(keep_alive, is_old, extra, size, takes_gzip)
-        slot.fill(cast("Complete | Response", result), self._lane)
+        self._fill(slot, cast("Complete | Response", result))
         if self._queue or slot.stream is not None:
             self._queue.append(slot)
         else:
@@ -199,11 +213,13 @@ class Answers:
         if out:
             if len(out) == 1:
                 self._transport.write(out[0])
+            elif self._turns is not None:
+                self._transport.write(b"".join(out))  # each write is a record of its own, which costs more than a copy
             else:
                 self._transport.writelines(out)
             self._out = []
         if stream is not None:
-            self._pump = Pump(self._transport, stream, chunk, self._streamed)
+            self._pump = Pump(self._transport, stream, queue[0].frame, self._streamed)
         return bool(out)
 
     def pause(self) -> None:
@@ -243,13 +259,18 @@ class Answers:
                 self._transport.write(json_head(size) + reply)
                 self._ready()
                 return
-        slot.fill(reply, self._lane)
+        self._fill(slot, reply)
         if len(self._queue) == 1:
             self._ready()
         elif not self._is_called:
             # others come with it: what is answered in one step leaves in one write
             self._is_called = True
             asyncio.get_running_loop().call_soon(self._call)
+
+    def _fill(self, slot: _Slot, result: Complete | Response) -> None:
+        slot.fill(result, self._lane)
+        if self._turns is not None:
+            slot.divide(self._turns)
 
     def _call(self) -> None:
         self._is_called = False

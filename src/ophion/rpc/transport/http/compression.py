@@ -9,21 +9,15 @@ the loop never compresses anything, and no client waits for more than a piece of
 from __future__ import annotations
 
 import zlib
-from collections import deque
-from collections.abc import Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from msgspec import Struct
-
-from ophion.rpc.transport.http.wire import Piece, Response
+from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.runtime.lanes import Lane
 
 WORTH_BYTES: Final = 16 * 1024
 """From here on it is worth it: what is shorter leaves in the first window of a connection anyway."""
-_PIECE_BYTES: Final = 128 * 1024
-"""About a millisecond of work."""
 _LEVEL: Final = 1
 """Hex digits hardly become shorter with more work."""
 _GZIP_WINDOW: Final = 31
@@ -49,35 +43,6 @@ def _is_nothing(parameter: bytes) -> bool:
 def is_encoded(response: Response) -> bool:
     """Whether an answer has an encoding already."""
     return b"content-encoding:" in response.headers.lower()
-
-
-class Whole:
-    """An answer that is there, in pieces; what has been handed out is not held any longer."""
-
-    def __init__(self, parts: Sequence[Piece]) -> None:
-        self._parts = deque(parts)
-        self.weight = sum(map(len, parts))
-        """Bytes that are not handed out yet."""
-
-    async def next(self) -> bytes | None:
-        """Small parts come together, large ones are cut."""
-        found: list[Piece] = []
-        room = _PIECE_BYTES
-        while self._parts and room:
-            part = self._parts.popleft()
-            if len(part) > room:
-                view = memoryview(part)
-                self._parts.appendleft(view[room:])
-                part = view[:room]
-            found.append(part)
-            room -= len(part)
-        self.weight -= _PIECE_BYTES - room
-        return b"".join(found) or None
-
-    def close(self) -> None:
-        """Nobody wants the rest."""
-        self._parts.clear()
-        self.weight = 0
 
 
 class Made:
@@ -134,11 +99,3 @@ class Compressed:
         """Nobody wants the rest."""
         self._has_ended = True
         self._source.close()
-
-
-class CompressedAnswer(Struct, frozen=True):
-    """An answer for `Pump`: everything is inside of the pieces."""
-
-    body: Compressed
-    head: bytes = b""
-    tail: bytes = b""

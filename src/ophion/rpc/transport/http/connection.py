@@ -90,7 +90,8 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
-        self._answers = Answers(self._transport, self._policy.commons.lane, self._flush, self._weigh)
+        turns = self._turns if is_encrypted(transport) else None
+        self._answers = Answers(self._transport, self._policy.commons.lane, self._flush, self._weigh, turns)
         if not self._policy.opened(self):
             self.is_ending, self._is_plain = True, False
             self._transport.write(_NO_PLACE)
@@ -445,6 +446,11 @@ class HttpConnection(asyncio.Protocol):
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
+
+
+def is_encrypted(transport: asyncio.BaseTransport) -> bool:
+    """Whether what is written there is encrypted on the loop."""
+    return transport.get_extra_info("sslcontext") is not None
 
 
 def has_gone(transport: asyncio.BaseTransport) -> bool:

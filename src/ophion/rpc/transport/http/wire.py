@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 from urllib.parse import parse_qs
 
 from msgspec import Struct
 
 from ophion.rpc.transport.streaming import Shape
-
-Piece: TypeAlias = bytes | memoryview
-"""A part of what is written; a view where copying the bytes would cost too much."""
+from ophion.runtime.portions import Piece
 
 JSON: Final = b"application/json"
 TEXT: Final = b"text/plain; charset=utf-8"

@@ -20,16 +20,17 @@ from typing import Final, cast
 
 from ophion.native.messages import FrameReader
 from ophion.rpc.transport.access import OriginList
-from ophion.rpc.transport.http.connection import HttpConnection, address_of
+from ophion.rpc.transport.http.connection import HttpConnection, address_of, is_encrypted
 from ophion.rpc.transport.http.policy import Application, HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.transport.http.wire import TEXT, Response, response_head
 from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
 from ophion.rpc.transport.replies import Complete, Pending
-from ophion.rpc.transport.streaming import Pump, StreamedAnswer, fragments
+from ophion.rpc.transport.streaming import Bare, Pump, StreamedAnswer, fragments
 from ophion.rpc.transport.websocket.framing import PING, Closing, closing, pong, text_head
 from ophion.rpc.transport.websocket.handshake import MOST_BYTES, Handshake
 from ophion.rpc.transport.websocket.policy import ConnectionSession, WebSocketPolicy
+from ophion.runtime.portions import PORTION_BYTES, Portions
 from ophion.runtime.turns import Share
 
 logger = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class WebSocketConnection(asyncio.Protocol):
         """What has arrived and waits for its turn."""
         self._is_waiting = False
         self._share = Share()
+        self._is_encrypted = False
         self._is_open = False
         self._is_closed = False
         self._is_paused = False
@@ -95,6 +97,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._is_encrypted = is_encrypted(transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
         if not self._policy.opened(self):
             self._refuse(_NO_PLACE)
@@ -161,7 +164,7 @@ class WebSocketConnection(asyncio.Protocol):
         """Send a message the client did not ask for just now; one that lets them pile up is cut off."""
         if not self._is_open:
             return
-        unread = self._transport.get_write_buffer_size() + self._behind_bytes
+        unread = self._transport.get_write_buffer_size() + self._unsent_bytes
         self._idle_s = 0.0
         if unread > self._policy.room():
             logger.warning("websocket client cut off: it does not read its notifications")
@@ -401,8 +404,15 @@ class WebSocketConnection(asyncio.Protocol):
             return
         parts = (reply,) if isinstance(reply, bytes) else reply.parts
         size = sum(map(len, parts))
-        if size:
+        if not size:
+            return
+        if not self._is_encrypted:
             self._transport.writelines((text_head(size), *parts))
+        elif size <= PORTION_BYTES:
+            self._transport.write(b"".join((text_head(size), *parts)))
+        else:
+            # in fragments, so that what controls the connection may come in between
+            self._pump = Pump(self._transport, Bare(Portions(parts, self._turns)), fragments(), self._streamed)
 
     def _streamed(self) -> None:
         """A streamed answer has been sent: now what came in between."""
@@ -428,6 +438,11 @@ class WebSocketConnection(asyncio.Protocol):
     def _weight(self) -> int:
         """Bytes that are kept for messages at work."""
         return sum(pending.weight or size for pending, size in self._requests.items())
+
+    @property
+    def _unsent_bytes(self) -> int:
+        """Bytes that are kept of an answer under way, and of what came meanwhile."""
+        return self._behind_bytes + (0 if self._pump is None else self._pump.weight)
 
     @property
     def _is_long(self) -> bool:
@@ -462,10 +477,12 @@ class WebSocketConnection(asyncio.Protocol):
         size += self._frames.held_bytes if self._is_open else len(self._hello) + self._handshake.held_bytes
         if self._is_paused:
             size += self._transport.get_write_buffer_size()
-        size += self._behind_bytes
+        size += self._unsent_bytes
         is_trusted = self._session is None or self._session.is_trusted
         self._policy.commons.budget.weigh(self, size, is_trusted)
 
 
 def _size_of(reply: Complete) -> int:
-    return len(reply) if type(reply) is bytes else 0
+    if isinstance(reply, StreamedAnswer):
+        return 0
+    return len(reply) if isinstance(reply, bytes) else sum(map(len, reply.parts))

@@ -6,12 +6,15 @@ import asyncio
 import gzip
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from ophion.rpc.transport.http.answers import Answers
 from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.replies import Answer, Pending
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
 from ophion.runtime.lanes import InlineLane
+from ophion.runtime.portions import PORTION_BYTES
+from ophion.runtime.turns import Turns
 from tests.unit.rpc.transport.test_replies import Rest
 from tests.unit.rpc.wire import MemoryTransport
 
@@ -200,3 +203,52 @@ def test_what_is_answered_in_one_step_leaves_in_one_write() -> None:
         assert len(client.answers) == 0
 
     run(story)
+
+
+def test_long_answers_are_encrypted_in_portions() -> None:
+    long = Answer(200, tuple(b"%06d," % number for number in range(100_000)))
+
+    class Full(MemoryTransport):
+        """Has no room after each write, as one that encrypts."""
+
+        def writelines(self, list_of_data: Any) -> None:
+            super().writelines(list_of_data)
+            answers.pause()
+
+    transport = Full()
+    answers: Answers
+
+    async def main() -> None:
+        nonlocal answers
+        answers = Answers(transport, InlineLane("pack"), lambda: answers.flush() and None, turns=Turns())
+        for result in (long, b"[]", long.join(), long):
+            answers.add(result)
+        answers.flush()
+        before, written = answers.weight, b""
+        while answers:
+            await turns()
+            written += transport.written
+            assert len(transport.take()) <= PORTION_BYTES + 100, "nobody has taken the one before"
+            assert answers.weight <= before - len(written)
+            answers.resume()
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        whole = head % 700_000 + long.join()
+        assert written == whole + head % 2 + b"[]" + whole + whole
+
+    asyncio.run(main())
+
+
+def test_what_is_ready_in_one_turn_is_one_record() -> None:
+    class Records(MemoryTransport):
+        def writelines(self, list_of_data: object) -> None:
+            raise AssertionError("a record for each part")
+
+    async def main() -> None:
+        transport = Records()
+        answers = Answers(transport, InlineLane("pack"), lambda: None, turns=Turns())
+        answers.add(b"[1]")
+        answers.add(Answer(200, (b"[2", b"]")))
+        answers.flush()
+        assert bodies(transport.take()) == [b"[1]", b"[2]"]
+
+    asyncio.run(main())

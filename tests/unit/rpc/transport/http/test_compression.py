@@ -8,8 +8,9 @@ import random
 
 import pytest
 
-from ophion.rpc.transport.http.compression import Compressed, Whole, takes_gzip
+from ophion.rpc.transport.http.compression import Compressed, takes_gzip
 from ophion.runtime.lanes import InlineLane, ThreadLane
+from ophion.runtime.portions import Whole
 
 
 @pytest.mark.parametrize(

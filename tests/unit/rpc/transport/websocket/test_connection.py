@@ -34,6 +34,7 @@ from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
+from ophion.runtime.portions import PORTION_BYTES
 from ophion.runtime.turns import Turns
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
@@ -42,7 +43,7 @@ class Client:
     """A WebSocket client whose server is one protocol object."""
 
     def __init__(self, context: Context, **options: Any) -> None:
-        self.transport = MemoryTransport()
+        self.transport = MemoryTransport(options.pop("is_encrypted", False))
         self.closed: list[WebSocketConnection] = []
         self.commons = options.pop("commons", None) or patient()
         policy = WebSocketPolicy(
@@ -593,3 +594,31 @@ def test_what_waits_behind_a_slow_answer_is_counted_until_it_is_sent() -> None:
         server.connection_lost(None)
 
     asyncio.run(story())
+
+
+def test_long_messages_are_encrypted_in_portions_and_others_wait_behind_them() -> None:
+    long = b'"' + b"ab" * 200_000 + b'"'
+
+    async def story(client: Client, context: Context) -> None:
+        client.open()
+        client.server.notify(b"first")
+        client.server.notify(long)
+        assert [event.data for event in client.received()] == ["first"]  # type: ignore[attr-defined]
+        client.server.notify(b"last")
+        client.server.pause_writing()
+        events = client.exchange(Ping(payload=b"are you there"))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert 0 < len(client.transport.written) <= PORTION_BYTES + 20, "nobody takes it"
+        events += client.received()
+        client.server.resume_writing()
+        events += client.exchange(Ping(payload=b"and now"))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        events += client.received()
+        assert [event.payload for event in events if isinstance(event, Pong)] == [b"and now"]
+        texts = [event for event in events if isinstance(event, TextMessage)]
+        assert "".join(text.data for text in texts) == long.decode() + "last"
+        assert [text.data for text in texts if text.message_finished] == ["", "last"]
+
+    run(story, is_encrypted=True)
