@@ -7,12 +7,12 @@ use alloy_primitives::{Bytes, U256};
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::{Layers, StateData, View};
 use ophion_storage::trie::{EMPTY_ROOT, Trie};
-use revm::context::TxEnv;
+use revm::context::{CfgEnv, TxEnv};
 use revm::context_interface::result::{EVMError, ExecutionResult};
 use revm::handler::ExecuteEvm;
 
 use super::outcome::{CallOutcome, refusal_text};
-use super::request::CallRequest;
+use super::request::{self, CallRequest};
 use crate::evm::database::{Ancestors, ExecDb};
 use crate::evm::env::{BlockEnv, Fork};
 use crate::evm::machine::{self, Evm};
@@ -29,7 +29,8 @@ pub fn call(
     deadline: Instant,
 ) -> Result<CallOutcome> {
     let tx = request.transaction(env.fork);
-    or_refusal(with_evm(state, env, request, overrides, deadline, |evm| run_watched(evm, tx)), |outcome| outcome)
+    let outcome = with_evm(state, env, request.cfg(env), overrides, deadline, |evm| run_watched(evm, tx));
+    or_refusal(outcome, |refused| refused)
 }
 
 /// The same call with one input after the other, each as if it were alone and each with the same time. What one of
@@ -42,7 +43,7 @@ pub fn call_each(
     limit: Duration,
 ) -> Result<Vec<CallOutcome>> {
     let tx = request.transaction(env.fork);
-    with_evm(state, env, request, &[], Instant::now() + limit, |evm| {
+    with_evm(state, env, request.cfg(env), &[], Instant::now() + limit, |evm| {
         let one = |data| {
             watch::set_deadline(Instant::now() + limit);
             run_watched(evm, TxEnv { data, ..tx.clone() })
@@ -53,12 +54,13 @@ pub fn call_each(
 
 /// What a call returns; None when it ends in any other way, whose reason `call` tells.
 pub fn returned(state: &StateData, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> Result<Option<Bytes>> {
-    let request = CallRequest { members: tx.clone(), check_balance: false, check_base_fee: false };
-    let outcome = with_evm(state, env, &request, &[], deadline, |evm| run_watched(evm, tx))?;
+    let cfg = request::cfg(env, &tx, false, false);
+    let outcome = with_evm(state, env, cfg, &[], deadline, |evm| run_watched(evm, tx))?;
     Ok(outcome.has_returned().then_some(outcome.output))
 }
 
-type Kept = Option<(Fork, Evm)>;
+/// Boxed: it is large, and taken out and put back for each call.
+type Kept = Option<(Fork, Box<Evm>)>;
 
 thread_local! {
     /// An EVM costs more to set up than a small call takes to run, so each thread keeps its last one.
@@ -81,13 +83,12 @@ pub fn no_database() -> ExecDb {
 pub(super) fn with_evm<T>(
     state: &StateData,
     env: &BlockEnv,
-    request: &CallRequest,
+    cfg: CfgEnv,
     overrides: &[&AccountOverride],
     deadline: Instant,
     work: impl FnOnce(&mut Evm) -> Result<T>,
 ) -> Result<T> {
     let db = overridden(state, env, overrides)?;
-    let cfg = request.cfg(env);
     let moved = if overrides.is_empty() { None } else { Some(Precompiles::overridden(env.fork.spec, overrides)?) };
     let is_moved = moved.is_some();
     let mut evm = match KEPT.with_borrow_mut(Option::take) {
@@ -98,7 +99,7 @@ pub(super) fn with_evm<T>(
             evm
         }
         _ => {
-            let mut evm = machine::build(env, db, cfg, ());
+            let mut evm = Box::new(machine::build(env, db, cfg, ()));
             watch::install(&mut evm.instruction);
             evm
         }

@@ -25,7 +25,7 @@ pub fn estimate_gas(
     deadline: Instant,
 ) -> Result<(u64, CallOutcome)> {
     let tx = request.transaction(env.fork);
-    let found = with_evm(state, env, request, overrides, deadline, |evm| estimate(evm, tx, cap));
+    let found = with_evm(state, env, request.cfg(env), overrides, deadline, |evm| estimate(evm, tx, cap));
     or_refusal(found, |outcome| (0, outcome))
 }
 

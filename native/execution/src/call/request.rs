@@ -13,22 +13,26 @@ pub struct CallRequest {
 }
 
 impl CallRequest {
-    /// The rules of a block without those that a call does not have to keep.
     pub fn cfg(&self, env: &BlockEnv) -> CfgEnv {
-        let mut cfg = env.cfg();
-        cfg.tx_chain_id_check = false;
-        cfg.disable_nonce_check = true;
-        cfg.disable_eip3607 = true;
-        cfg.disable_block_gas_limit = true;
-        cfg.disable_base_fee = !has_fees(&self.members) || !self.check_base_fee;
-        cfg.disable_balance_check = !self.check_balance;
-        cfg.tx_gas_limit_cap = Some(u64::MAX);
-        cfg
+        cfg(env, &self.members, self.check_balance, self.check_base_fee)
     }
 
     pub fn transaction(&self, fork: Fork) -> TxEnv {
         typed(self.members.clone(), fork)
     }
+}
+
+/// The rules of a block without those that a call does not have to keep.
+pub fn cfg(env: &BlockEnv, members: &TxEnv, check_balance: bool, check_base_fee: bool) -> CfgEnv {
+    let mut cfg = env.cfg();
+    cfg.tx_chain_id_check = false;
+    cfg.disable_nonce_check = true;
+    cfg.disable_eip3607 = true;
+    cfg.disable_block_gas_limit = true;
+    cfg.disable_base_fee = !has_fees(members) || !check_base_fee;
+    cfg.disable_balance_check = !check_balance;
+    cfg.tx_gas_limit_cap = Some(u64::MAX);
+    cfg
 }
 
 /// Whether a call says what it pays for gas.

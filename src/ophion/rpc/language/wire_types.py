@@ -221,7 +221,7 @@ def encode_quantity(value: int) -> bytes:
 
 def encode_data(value: bytes) -> bytes:
     """All bytes, empty is `0x`."""
-    return ('"0x' + value.hex() + '"').encode()
+    return f'"0x{value.hex()}"'.encode()
 
 
 def encode_spliced(value: bytes) -> bytes:

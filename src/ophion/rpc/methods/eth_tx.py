@@ -87,12 +87,14 @@ def eth_call(
     queries = ctx.queries
     if block is BlockTag.LATEST and block_overrides is None:
         state, gas_limit = queries.head_state, queries.head.header.gas_limit
-        names_price = call.get("gasPrice") or call.get("maxFeePerGas") or call.get("maxPriorityFeePerGas")
-        env = queries.head_env if names_price else queries.latest.free_env
-        if state_overrides is None and "chainId" not in call and not ctx.light_calls.is_heavy(call):
-            output = quick_call(state, env, call, gas_limit, ctx.limits.gas_cap or gas_limit, INLINE_S)
+        if state_overrides is None and not ctx.light_calls.is_heavy(call):
+            # it leaves alone whatever names a price or a chain
+            free_env, cap = queries.latest.free_env, ctx.limits.gas_cap or gas_limit
+            output = quick_call(state, free_env, call, gas_limit, cap, INLINE_S)
             if output is not None:
                 return output
+        names_price = call.get("gasPrice") or call.get("maxFeePerGas") or call.get("maxPriorityFeePerGas")
+        env = queries.head_env if names_price else queries.latest.free_env
         return run_call(ctx, state, env, gas_limit, decode_call(call), state_overrides)
     wanted = decode_call(call)
     if block is BlockTag.PENDING:
