@@ -31,7 +31,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 
 
 def connection(node: NodeProcess) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection("127.0.0.1", node.ports["graphql-http"], timeout=30)
+    return http.client.HTTPConnection("127.0.0.1", node.ports["graphql-http"], timeout=60)
 
 
 def exchange(
@@ -183,7 +183,7 @@ def test_where_json_rpc_asks_for_a_token_so_does_graphql(tmp_path: Path) -> None
     security = ("--rpc-http-authentication-enabled", f"--rpc-http-authentication-credentials-file={users}")
     with NodeProcess(tmp_path / "data", *OPTIONS, *security) as process:
         assert exchange(process, "POST", "/graphql", "{chainID}")[0] == 401
-        client = http.client.HTTPConnection("127.0.0.1", process.ports["json-rpc"], timeout=30)
+        client = http.client.HTTPConnection("127.0.0.1", process.ports["json-rpc"], timeout=60)
         client.request("POST", "/login", json.dumps({"username": "reader", "password": "secret"}))
         token = json.loads(client.getresponse().read())["token"]
         headers = {"Authorization": f"Bearer {token}"}

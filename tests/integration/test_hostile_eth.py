@@ -77,7 +77,7 @@ def met(node: NodeProcess, liar: Liar, story: Callable[[], Coroutine[Any, Any, N
         running = asyncio.create_task(service.run(lambda: None))
         service.add_static(Enode.parse(node.rpc("net_enode")))
         try:
-            await until(lambda: liar.peer is not None, 20)
+            await until(lambda: liar.peer is not None)
             await asyncio.sleep(0.2)
             await story()
             await until(lambda: bool(gone), 60)

@@ -13,7 +13,7 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 
 def values(port: int) -> dict[str, float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
         lines = answer.read().decode().splitlines()
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
@@ -69,7 +69,7 @@ def test_a_push_gateway_is_told_and_told_to_forget(tmp_path: Path) -> None:
             "--metrics-push-interval=1",
         )
         with NodeProcess(tmp_path / "data", *options) as node:
-            assert pushed.wait(20)
+            assert pushed.wait(60)
             assert node.stop() == 0
         server.shutdown()
     assert heard[0][:2] == ("POST", "/metrics/job/ophion-client")

@@ -57,7 +57,7 @@ def streams_of(node: NodeProcess) -> int:
 
 
 def ask(node: NodeProcess) -> socket.socket:
-    stream = socket.create_connection(("127.0.0.1", node.ports["json-rpc"]), 30)
+    stream = socket.create_connection(("127.0.0.1", node.ports["json-rpc"]), 60)
     body = json.dumps(ASKED).encode()
     stream.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     return stream
@@ -86,7 +86,7 @@ def test_a_long_trace_arrives_in_chunks(node: NodeProcess) -> None:
 
 
 def test_a_long_trace_arrives_over_a_websocket(node: NodeProcess) -> None:
-    with socket.create_connection(("127.0.0.1", node.ports["ws-rpc"]), 30) as stream:
+    with socket.create_connection(("127.0.0.1", node.ports["ws-rpc"]), 60) as stream:
         key = base64.b64encode(os.urandom(16))
         stream.sendall(
             b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

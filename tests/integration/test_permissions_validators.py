@@ -135,7 +135,7 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
         block = network.change("remove")
         if block is None:
             assert all(network.farewells(index) for index in connected), "at once: before the change was answered"
-        wait_for(lambda: all(STRANGER not in network.knows(index) for index in range(STRANGER)), limit_s=20)
+        wait_for(lambda: all(STRANGER not in network.knows(index) for index in range(STRANGER)))
         for index in connected:
             asked_at = [
                 int(number) for line in network.farewells(index) for number in re.findall(r"at block (\d+)", line)

@@ -29,7 +29,7 @@ def start(tmp_path: Path, values: dict[str, Any]) -> Finished:
     (tmp_path / "genesis.json").write_text(json.dumps(values))
     done = ophion(
         f"--genesis-file={tmp_path / 'genesis.json'}", f"--data-path={tmp_path / 'data'}", "--p2p-enabled=false",
-        timeout_s=30,
+        timeout_s=120,
     )  # fmt: skip
     assert not (tmp_path / "data").exists(), "nothing is made for a network that cannot be"
     return done

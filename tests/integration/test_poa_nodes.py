@@ -80,7 +80,7 @@ def test_a_network_of_one_makes_blocks_on_time_and_takes_transactions(tmp_path: 
         assert node.rpc("eth_coinbase") == "0x" + me(engine).address.hex()
         wait_for_block(node, 1)
         hash = node.send(fee_transaction(DEV_KEYS[0], 0, max_fee=10**11, tip=10**9))
-        wait_for(lambda: next_blocks_are_on_time(node), what="three blocks in a row that are on time")
+        wait_for(lambda: next_blocks_are_on_time(node), 180, "three blocks in a row that are on time")
         assert node.receipt(hash)["status"] == "0x1"
         assert node.rpc("eth_getBalance", "0x" + me(engine).address.hex(), "latest") == hex(21_000 * 10**9)
         assert node.stop() == 0

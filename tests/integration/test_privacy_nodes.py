@@ -110,7 +110,7 @@ def test_deleted_payloads_come_back_and_states_are_rebuilt(story: Story) -> None
         [*COMMAND, "privacy", "rebuild", f"--data-path={story.b.node.data_path}"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
         env=environment(),
     )
@@ -131,7 +131,7 @@ def test_the_terminal_does_it_too(story: Story, tmp_path: Path) -> None:
             [*COMMAND, "privacy", *words, url],
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=120,
             check=False,
             env=environment(),
         )

@@ -74,7 +74,7 @@ def test_a_whole_history_is_dropped_when_it_is_asked_for_later(tmp_path: Path) -
         assert node.stop() == 0
     with NodeProcess(tmp_path / "data", *MINING, HISTORY, APIS) as node:
         grow(node, 60, 1)
-        wait_for(lambda: "old states dropped states=" in node.output(), 30)
+        wait_for(lambda: "old states dropped states=" in node.output())
         assert "old states dropped states=44 " in node.output()
         assert node.rpc("debug_metrics")["pruner"]["states_dropped_total"] == 44
         grow(node, 61, 3)
