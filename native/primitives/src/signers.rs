@@ -11,7 +11,7 @@ use crate::keys::Signed;
 /// `recover_signers` to gain something.
 pub const TASK: usize = 16;
 
-/// How many signers are worked out together: eight take less than twice as long as one alone.
+/// How many signers are worked out together: eight take two or three times as long as one alone.
 pub fn recovered_at_once() -> usize {
     #[cfg(target_arch = "x86_64")]
     if crate::lanes::are_there() {

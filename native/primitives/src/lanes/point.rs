@@ -6,7 +6,8 @@
 
 use core::arch::x86_64::*;
 
-use super::field::{Field, LANES, Limbs};
+use super::field::{Field, Limbs};
+use crate::lanes::limbs::LANES;
 
 /// Entries of a table made for one use: 1 to 16 times a point.
 pub const FEW: usize = 16;
@@ -27,14 +28,14 @@ pub struct Point {
 }
 
 impl Point {
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn infinity() -> Self {
         let one = Field::one();
         Point { x: one, y: one, z: one, infinite: u8::MAX }
     }
 
     #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn double(&mut self) {
         let b = self.y.squared();
         let c = b.squared();
@@ -52,7 +53,7 @@ impl Point {
     /// Add a point, or its opposite where `negated` says so, in the lanes of `wanted`. `scale` is the Z that the
     /// coordinates of this sum are short of, where the other point is not.
     #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn add(&mut self, other: &Affine, negated: u8, wanted: u8, scale: Option<&Field>) {
         let old = *self;
         self.add_everywhere(other, negated, scale);
@@ -80,7 +81,7 @@ impl Point {
 
     /// The sum in all lanes; what Z was multiplied by.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     fn add_everywhere(&mut self, other: &Affine, negated: u8, scale: Option<&Field>) -> Field {
         let z = match scale {
             None => self.z,
@@ -103,7 +104,7 @@ impl Point {
     }
 
     /// (x, y) where Z is not zero; `inverse` is the inverse of Z.
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn affine(&self, inverse: &Field) -> Affine {
         let square = inverse.squared();
         Affine { x: self.x.times(&square), y: self.y.times(&square.times(inverse)) }
@@ -122,7 +123,7 @@ pub struct Multiples {
 
 impl Multiples {
     #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn of(point: &Affine, beta: &Field) -> Self {
         let one = Field::one();
         let mut sum = Point { x: point.x, y: point.y, z: one, infinite: 0 };
@@ -153,7 +154,7 @@ impl Multiples {
 
     /// The multiple each lane asks for (0 is taken for 1), of lambda times the point where `is_turned`.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma,avx512dq")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn at(&self, digits: &Digits, is_turned: bool) -> Affine {
         const ENTRY: i64 = (5 * LANES) as i64;
         let lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
@@ -178,7 +179,7 @@ pub struct Digits {
 
 impl Digits {
     #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn of(digits: &[i64; LANES]) -> Self {
         // SAFETY: eight numbers are 64 bytes.
         let digits = unsafe { _mm512_loadu_si512(digits.as_ptr().cast()) };
@@ -192,7 +193,7 @@ impl Digits {
 
     /// Place in a table of the multiples 1 to COUNT; never beyond it.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     fn index<const COUNT: usize>(&self) -> __m512i {
         let one = _mm512_set1_epi64(1);
         let last = _mm512_set1_epi64(COUNT as i64 - 1);
@@ -206,7 +207,7 @@ pub struct Fixed<const COUNT: usize>(pub Box<[[u64; 10]; COUNT]>);
 impl<const COUNT: usize> Fixed<COUNT> {
     /// The multiple each lane asks for; 0 is taken for 1.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma,avx512dq")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn at(&self, digits: &Digits) -> Affine {
         let places = _mm512_mullo_epi64(digits.index::<COUNT>(), _mm512_set1_epi64(10));
         let table: *const u64 = self.0.as_ptr().cast();

@@ -8,9 +8,12 @@ use std::sync::LazyLock;
 use alloy_primitives::{U256, uint};
 use secp256k1::{PublicKey, SECP256K1, SecretKey};
 
-use super::field::{Field, LANES, are_there, limbs_of};
+use super::are_there;
+use super::field::Field;
 use super::point::{Affine, Digits, Fixed, Multiples, Point};
-use super::scalar::{ORDER, factors, halves, inverses, split};
+use crate::lanes::Signature;
+use crate::lanes::limbs::{LANES, limbs_of};
+use crate::lanes::scalar::{ORDER, factors, halves, inverses, split};
 
 /// Bits and digits of the factors of R.
 const NARROW: usize = 5;
@@ -46,15 +49,6 @@ fn coordinates(key: &PublicKey) -> [U256; 2] {
     [U256::from_be_slice(&bytes[1..33]), U256::from_be_slice(&bytes[33..])]
 }
 
-/// A signature, and what it was made over.
-pub struct Signature {
-    pub digest: U256,
-    pub r: U256,
-    pub s: U256,
-    /// Whether the y of its point is odd.
-    pub parity: bool,
-}
-
 /// The factors of eight signatures, digit by digit.
 #[derive(Default)]
 struct Factors {
@@ -80,8 +74,9 @@ impl Factors {
     }
 }
 
-/// Uncompressed public keys; None where libsecp256k1 has to be asked, everywhere where `are_there` says no.
-pub fn recover(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
+/// Uncompressed public keys; None where libsecp256k1 has to be asked, everywhere where `are_there` says no, and where fewer
+/// than `fewest` are left over.
+pub fn recover(signatures: &[Signature], fewest: usize) -> Vec<Option<[u8; 64]>> {
     let mut keys = vec![None; signatures.len()];
     if !are_there() {
         return keys;
@@ -93,6 +88,9 @@ pub fn recover(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
     let rs: Vec<U256> = ordinary.iter().map(|index| signatures[*index].r).collect();
     let inverted = inverses(&rs);
     for (group, inverted) in ordinary.chunks(LANES).zip(inverted.chunks(LANES)) {
+        if group.len() < fewest {
+            continue;
+        }
         // lanes that are left over repeat the first
         let lanes: [usize; LANES] = std::array::from_fn(|lane| if lane < group.len() { lane } else { 0 });
         let mut all = Factors::default();
@@ -122,7 +120,7 @@ pub fn recover(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
 }
 
 /// Which lanes gave a point, and the points.
-#[target_feature(enable = "avx512f,avx512ifma,avx512dq")]
+#[target_feature(enable = "avx512f,avx512dq")]
 fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[u64; 4]; 2]; LANES]) {
     let x = Field::of(xs);
     let right = right_side(&x);
@@ -139,7 +137,7 @@ fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[
     (exists & lies & !sum.infinite, std::array::from_fn(|lane| [x[lane], y[lane]]))
 }
 
-#[target_feature(enable = "avx512f,avx512ifma,avx512dq")]
+#[target_feature(enable = "avx512f,avx512dq")]
 fn sum_of_multiples(base: &Affine, factors: &Factors) -> Point {
     let multiples = Multiples::of(base, &Field::everywhere(BETA.as_limbs()));
     let mut sum = Point::infinity();
@@ -165,12 +163,12 @@ fn sum_of_multiples(base: &Affine, factors: &Factors) -> Point {
 }
 
 /// x^3 + 7.
-#[target_feature(enable = "avx512f,avx512ifma,avx512dq")]
+#[target_feature(enable = "avx512f,avx512dq")]
 fn right_side(x: &Field) -> Field {
     x.squared().mul(x).plus(&Field::everywhere(&[7, 0, 0, 0]).loose()).carried()
 }
 
-#[target_feature(enable = "avx512f,avx512ifma,avx512dq")]
+#[target_feature(enable = "avx512f,avx512dq")]
 fn equal(a: &Field, b: &Field) -> u8 {
     let b = b.numbers();
     let mut next = b.iter();
@@ -218,7 +216,7 @@ mod tests {
         }
         let signatures: Vec<Signature> = (0..2_003).map(signed).collect();
         for count in [1, 2, 7, 8, 9, 17, signatures.len()] {
-            let found = recover(&signatures[..count]);
+            let found = recover(&signatures[..count], 1);
             assert!(found.iter().all(Option::is_some), "all of them are ordinary");
             assert_eq!(found, expected(&signatures[..count]));
         }
@@ -235,7 +233,7 @@ mod tests {
                 parity: number % 2 == 0,
             })
             .collect();
-        let found = recover(&signatures);
+        let found = recover(&signatures, 1);
         for (found, expected) in found.iter().zip(expected(&signatures)) {
             assert!(found.is_none() || *found == expected);
         }
@@ -275,7 +273,7 @@ mod tests {
                 }
             }
         }
-        for (index, (found, expected)) in recover(&signatures).iter().zip(expected(&signatures)).enumerate() {
+        for (index, (found, expected)) in recover(&signatures, 1).iter().zip(expected(&signatures)).enumerate() {
             assert!(found.is_none() || *found == expected, "signature {index}");
         }
     }

@@ -8,7 +8,7 @@
 //! push, and one wake-up collects everything that is ready by then. One worker keeps the order of arrival; what arrives
 //! as a long list is spread over all cores inside it.
 //!
-//! Eight signers take less than twice as long as one, so those that come together go together: a submission is held until
+//! Eight signers take two or three times as long as one, so those that come together go together: a submission is held until
 //! there are as many as the processor recovers at once, or until the submitter has seen all that has come by now and says
 //! so (`start`). Nobody waits for somebody who is not there yet.
 

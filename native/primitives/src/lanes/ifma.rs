@@ -1,0 +1,107 @@
+//! Products by the 52-bit multiplier of newer processors (AVX-512 IFMA).
+
+use core::arch::asm;
+use core::arch::x86_64::*;
+
+use super::limbs::{FOLD, FOLD_LIMB, all, carry};
+
+#[path = "field.rs"]
+mod field;
+#[path = "point.rs"]
+mod point;
+#[path = "recover.rs"]
+mod recover;
+
+pub use recover::recover;
+
+/// Fewer than these are done sooner by libsecp256k1.
+pub const FEWEST: usize = 2;
+
+/// Whether this processor can.
+pub fn are_there() -> bool {
+    super::doubles::are_there() && is_x86_feature_detected!("avx512ifma")
+}
+
+/// `sum` and the low 52 bits of the product of a and b. The files that are used with either multiplier have one list of
+/// instructions that they may use, and a function with a longer one would not become part of them: hence by its name.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn low(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: only numbers in registers; nothing of this file is called where the processor lacks the instruction.
+    unsafe {
+        asm!("vpmadd52luq {}, {}, {}", inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    sum
+}
+
+/// `sum` and the bits of the product above those.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn high(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: as above.
+    unsafe {
+        asm!("vpmadd52huq {}, {}, {}", inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    sum
+}
+
+/// Ten limbs below 2^57.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn product(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m512i; 10] {
+    let mut c = [all(0); 10];
+    for i in 0..5 {
+        for j in 0..5 {
+            c[i + j] = low(c[i + j], a[i], b[j]);
+            c[i + j + 1] = high(c[i + j + 1], a[i], b[j]);
+        }
+    }
+    c
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn square(a: &[__m512i; 5]) -> [__m512i; 10] {
+    let mut c = [all(0); 10];
+    for i in 0..5 {
+        for j in i + 1..5 {
+            c[i + j] = low(c[i + j], a[i], a[j]);
+            c[i + j + 1] = high(c[i + j + 1], a[i], a[j]);
+        }
+    }
+    for limb in &mut c[1..9] {
+        *limb = _mm512_add_epi64(*limb, *limb);
+    }
+    for i in 0..5 {
+        c[2 * i] = low(c[2 * i], a[i], a[i]);
+        c[2 * i + 1] = high(c[2 * i + 1], a[i], a[i]);
+    }
+    c
+}
+
+/// From the ten limbs of a product to five.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
+    carry(&mut c[5..]);
+    let worth = all(FOLD_LIMB);
+    let over = high(all(0), c[9], worth);
+    let mut out = [c[0], c[1], c[2], c[3], c[4]];
+    for index in 0..4 {
+        out[index] = low(out[index], c[index + 5], worth);
+        out[index + 1] = high(out[index + 1], c[index + 5], worth);
+    }
+    out[4] = low(out[4], c[9], worth);
+    out[0] = low(out[0], over, worth);
+    out[1] = high(out[1], over, worth);
+    out
+}
+
+/// `sum`, and a number below 2^12 times 2^256 modulo p.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn plus_over(sum: __m512i, over: __m512i) -> __m512i {
+    low(sum, over, all(FOLD))
+}
