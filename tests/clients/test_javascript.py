@@ -33,7 +33,9 @@ LIBRARIES = pytest.mark.parametrize("library", ["ethers", "viem"])
 
 def told(script: str, tmp_path: Path, *options: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
     """What a script says about a fresh `ophion dev`."""
-    dev = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--logging=WARN", *options)
+    # the first blob takes seconds of a core, and a busy machine has few: half a minute was once too short for it
+    patient = "--http-timeout-seconds=90"
+    dev = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--logging=WARN", patient, *options)
     with NodeProcess(tmp_path / "data", *dev, command=("dev",)) as node:
         ports = node.ports
         return said_of(
