@@ -1,9 +1,9 @@
 """Where raw transactions are decoded and their senders recovered: beside the loop in a node, at once in a test.
 
 The thread belongs to the extension and never asks for the interpreter's lock. Eight senders take it two or three
-times as long as one, so transactions that follow each other closely go to it together: as long as each turn of the loop brings
-another, and for a millisecond at most. The loop hears of finished work through a file descriptor: one wake-up for
-everything that is ready by then, a few microseconds a transaction on the loop.
+times as long as one, so transactions that follow each other closely go to it together: as long as each turn of the loop
+brings another, and for a millisecond at most. The loop hears of finished work through a file descriptor: one wake-up
+for everything that is ready by then, a few microseconds a transaction on the loop.
 """
 
 from __future__ import annotations

@@ -80,9 +80,9 @@ fn product(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m512i; 10] {
     for (sum, start) in c.iter_mut().zip(STARTS) {
         *sum = all(start);
     }
-    for i in 0..5 {
-        for j in 0..5 {
-            add(&mut c, i + j, a[i], b[j]);
+    for (i, a) in a.into_iter().enumerate() {
+        for (j, b) in b.into_iter().enumerate() {
+            add(&mut c, i + j, a, b);
         }
     }
     c
@@ -105,8 +105,8 @@ fn square(a: &[__m512i; 5]) -> [__m512i; 10] {
     for limb in &mut c {
         *limb = plus(*limb, *limb);
     }
-    for i in 0..5 {
-        add(&mut c, 2 * i, a[i], a[i]);
+    for (i, a) in a.into_iter().enumerate() {
+        add(&mut c, 2 * i, a, a);
     }
     c
 }
