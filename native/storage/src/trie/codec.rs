@@ -22,7 +22,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::change;
 use super::node::{Cell, Child, Node, Reference, Value};
-use super::pieces::{child_id, mask, put_reference, stored_id};
+use super::pieces::{child_id, held, mask, put_reference, stored_id};
 use super::source::Saver;
 
 /// Leaves up to this length stand in their parent. A reference takes 39 bytes, a node of its own 18 besides.
@@ -169,7 +169,7 @@ pub fn decode<V: Value>(bytes: &[u8]) -> Result<Node<V>> {
     Ok(node)
 }
 
-fn decode_path(reader: &mut Reader<'_>) -> Result<Nibbles> {
+pub(super) fn decode_path(reader: &mut Reader<'_>) -> Result<Nibbles> {
     let (length, packed) = skip_path(reader)?;
     let mut path = Nibbles::unpack(packed);
     path.truncate(length);
@@ -188,10 +188,7 @@ fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<(usize, &'a [u8])> {
 fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {
     match reader.byte()? {
         0 => Ok(Child::Stored { id: child_id(reader)?, hash: B256::from_slice(reader.take(32)?) }),
-        1 => {
-            let length = u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")) as usize;
-            Ok(Child::Live(Arc::new(Cell::new(decode(reader.take(length)?)?))))
-        }
+        1 => Ok(Child::Live(Arc::new(Cell::new(decode(held(reader)?)?)))),
         tag => Err(Error::damaged(format!("unknown trie reference kind {tag}"))),
     }
 }
@@ -242,10 +239,7 @@ fn refer<V: Value>(reader: &mut Reader<'_>, own: &mut Vec<u64>, below: &mut Vec<
             own.push(child_id(reader)?);
             reader.take(32).map(drop)
         }
-        1 => {
-            let length = u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")) as usize;
-            references::<V>(reader.take(length)?, own, below)
-        }
+        1 => references::<V>(held(reader)?, own, below),
         tag => Err(Error::damaged(format!("unknown trie reference kind {tag}"))),
     }
 }

@@ -10,7 +10,8 @@
 //! |------------|--------------------------------------------------------|
 //! | node.rs    | what is a trie, what is a node, how is it hashed       |
 //! | source.rs  | where do nodes come from and go to                     |
-//! | update.rs  | read, insert, remove                                   |
+//! | lookup.rs  | what a key holds                                       |
+//! | update.rs  | insert, remove                                         |
 //! | codec.rs   | how a node looks in the database, how a trie is saved  |
 //! | pieces.rs  | masks and children in stored nodes                     |
 //! | change.rs  | how a branch stands as what has changed in it         |
@@ -21,6 +22,7 @@
 mod account;
 mod change;
 mod codec;
+mod lookup;
 mod node;
 mod pieces;
 mod plain;

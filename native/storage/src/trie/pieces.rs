@@ -10,12 +10,17 @@ pub(super) fn mask(reader: &mut Reader<'_>) -> Result<u16> {
 
 /// Pass over a child.
 pub(super) fn skip_child(reader: &mut Reader<'_>) -> Result<()> {
-    let length = match reader.byte()? {
-        0 => 6 + 32,
-        1 => mask(reader)? as usize,
-        tag => return Err(Error::damaged(format!("unknown trie reference kind {tag}"))),
-    };
-    reader.take(length).map(drop)
+    match reader.byte()? {
+        0 => reader.take(6 + 32).map(drop),
+        1 => held(reader).map(drop),
+        tag => Err(Error::damaged(format!("unknown trie reference kind {tag}"))),
+    }
+}
+
+/// The stored form of a child that its parent holds verbatim, after the tag.
+pub(super) fn held<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+    let length = u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes"));
+    reader.take(length.into())
 }
 
 pub(super) fn child_id(reader: &mut Reader<'_>) -> Result<u64> {

@@ -105,6 +105,11 @@ fn random_histories_give_the_roots_of_the_hash_builder() {
             if dice.roll(10) == 0 {
                 assert_eq!(trie.hash(), expected_root(&entries), "seed {seed}, step {step}");
                 trie = save_on(saved.as_ref(), &trie, &mut memory);
+                for _ in 0..20 {
+                    let asked = self::key(&mut dice);
+                    let found = trie.get(&Nibbles::unpack(asked), &memory).unwrap();
+                    assert_eq!(found.map(|slot| slot.0), entries.get(&asked).copied(), "seed {seed}, step {step}");
+                }
                 saved = (seed % 2 == 1).then(|| trie.clone());
             }
         }
@@ -275,6 +280,9 @@ fn damaged_nodes_are_errors() {
         for length in 0..whole.len().min(40) {
             memory.nodes.insert(id, whole[..length].to_vec());
             let _ = trie.walk(&Nibbles::new(), &memory, &mut |_, _| Ok(true));
+            for number in 0..50u64 {
+                let _ = trie.get(&Nibbles::unpack(keccak256(number.to_be_bytes())), &memory);
+            }
         }
         memory.nodes.insert(id, whole);
     }

@@ -1,4 +1,4 @@
-//! Reading and changing a trie.
+//! Changing a trie.
 
 use std::sync::Arc;
 
@@ -43,38 +43,6 @@ impl<V: Value> Child<V> {
 impl<V: Value> Trie<V> {
     pub fn hash(&self) -> B256 {
         self.root.as_ref().map_or(EMPTY_ROOT, Child::root_hash)
-    }
-
-    pub fn get(&self, key: &Nibbles, source: &impl Source) -> Result<Option<V>> {
-        let Some(root) = &self.root else { return Ok(None) };
-        let mut at = 0;
-        let mut cell = root.open(source)?;
-        loop {
-            let next = match &cell.node {
-                Node::Leaf { path, value } => {
-                    return Ok((path.len() == key.len() - at && key.slice(at..) == *path).then(|| value.clone()));
-                }
-                Node::Extension { path, child } => {
-                    if !key.slice(at..).starts_with(path) {
-                        return Ok(None);
-                    }
-                    at += path.len();
-                    child.open(source)?
-                }
-                Node::Branch { mask, children, value } => {
-                    if at == key.len() {
-                        return Ok(value.clone());
-                    }
-                    let nibble = key.get_unchecked(at);
-                    if mask & (1 << nibble) == 0 {
-                        return Ok(None);
-                    }
-                    at += 1;
-                    children[rank(*mask, nibble)].open(source)?
-                }
-            };
-            cell = next;
-        }
     }
 
     /// Put what `make` returns; it is given the value that stood there.

@@ -1,0 +1,101 @@
+//! Looking up one key: along what is in memory, then along stored nodes as they lie in the database.
+//!
+//! A stored branch holds up to sixteen children, small leaves among them verbatim. Whoever asks for one key needs one of
+//! them, so nothing is built of the others: they are passed over by their lengths.
+
+use alloy_trie::Nibbles;
+use ophion_primitives::bytes::Reader;
+use ophion_primitives::errors::{Error, Result};
+
+use super::codec::decode_path;
+use super::node::{Child, Node, Trie, Value, rank};
+use super::pieces::{child_id, held, mask, skip_child};
+use super::source::Source;
+
+impl<V: Value> Trie<V> {
+    pub fn get(&self, key: &Nibbles, source: &impl Source) -> Result<Option<V>> {
+        let Some(mut child) = self.root.as_ref() else { return Ok(None) };
+        let mut at = 0;
+        let mut id = loop {
+            let cell = match child {
+                Child::Live(cell) => cell,
+                Child::Stored { id, .. } => break *id,
+            };
+            child = match &cell.node {
+                Node::Leaf { path, value } => return Ok((key.slice(at..) == *path).then(|| value.clone())),
+                Node::Extension { path, child } => {
+                    if !key.slice(at..).starts_with(path) {
+                        return Ok(None);
+                    }
+                    at += path.len();
+                    child
+                }
+                Node::Branch { value, .. } if at == key.len() => return Ok(value.clone()),
+                Node::Branch { mask, children, .. } => {
+                    let nibble = key.get_unchecked(at);
+                    if mask & (1 << nibble) == 0 {
+                        return Ok(None);
+                    }
+                    at += 1;
+                    &children[rank(*mask, nibble)]
+                }
+            };
+        };
+        loop {
+            match source.load(id, |bytes| seek(bytes, key, at))? {
+                Found::Value(value) => return Ok(Some(value)),
+                Found::Nothing => return Ok(None),
+                Found::Below(next) => (id, at) = next,
+            }
+        }
+    }
+}
+
+enum Found<V> {
+    Value(V),
+    Nothing,
+    /// Further in the node with this id; so many nibbles are behind us.
+    Below((u64, usize)),
+}
+
+/// Follow a key from nibble `at` through a stored node, and through what it holds verbatim.
+fn seek<V: Value>(bytes: &[u8], key: &Nibbles, mut at: usize) -> Result<Found<V>> {
+    let mut reader = Reader(bytes);
+    loop {
+        match reader.byte()? {
+            0 => {
+                let is_here = decode_path(&mut reader)? == key.slice(at..);
+                return Ok(if is_here { Found::Value(V::restore(reader.rest())?) } else { Found::Nothing });
+            }
+            1 => {
+                let path = decode_path(&mut reader)?;
+                if !key.slice(at..).starts_with(&path) {
+                    return Ok(Found::Nothing);
+                }
+                at += path.len();
+            }
+            2 => {
+                let mask = mask(&mut reader)?;
+                let is_end = at == key.len();
+                if !is_end && mask & 1 << key.get_unchecked(at) == 0 {
+                    return Ok(Found::Nothing);
+                }
+                let passed = if is_end { mask.count_ones() as usize } else { rank(mask, key.get_unchecked(at)) };
+                for _ in 0..passed {
+                    skip_child(&mut reader)?;
+                }
+                if is_end {
+                    let rest = reader.rest();
+                    return Ok(if rest.is_empty() { Found::Nothing } else { Found::Value(V::restore(rest)?) });
+                }
+                at += 1;
+            }
+            tag => return Err(Error::damaged(format!("unknown trie node kind {tag}"))),
+        }
+        match reader.byte()? {
+            0 => return Ok(Found::Below((child_id(&mut reader)?, at))),
+            1 => reader = Reader(held(&mut reader)?),
+            tag => return Err(Error::damaged(format!("unknown trie reference kind {tag}"))),
+        }
+    }
+}
