@@ -16,9 +16,9 @@ import uvloop
 from ophion.gateway.paths import Page, PageAnswer
 from ophion.gateway.service import LIMITS, GatewayService
 from ophion.gateway.site import Kind, Place, Site, SiteNode
-from ophion.rpc.transport.budget import Budget
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits
+from ophion.runtime.budget import Budget
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -20,7 +20,7 @@ from web3 import AsyncWeb3, Web3
 from web3.providers.persistent import WebSocketProvider
 
 from ophion.gateway import upstream as upstream_module
-from ophion.rpc.transport.budget import Budget
+from ophion.runtime.budget import Budget
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

@@ -22,7 +22,7 @@ from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.http.wire import JSON, TEXT, Request, Response
-from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.replies import Pending
 from ophion.version import client_version
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class EnclaveApplication:
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
     def __init__(self, enclave: InnerEnclave, loop: asyncio.AbstractEventLoop) -> None:
-        self.plain: Callable[..., Reply] | None = None
+        self.plain: Callable[..., Result] | None = None
         self._enclave = enclave
         self._open = OpenRequests(loop, _MOST_OPEN)
         self._turn = asyncio.Lock()

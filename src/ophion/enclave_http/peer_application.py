@@ -35,7 +35,6 @@ from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.http.wire import JSON, TEXT, Request, Response
-from ophion.rpc.transport.replies import Reply
 from ophion.runtime.clock import Clock, Entropy
 
 _MOST_BODY_BYTES: Final = (MOST_RECORD_BYTES + 1024 * 1024) * 4 // 3 + 4096
@@ -63,7 +62,7 @@ class PeerApplication:
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
     def __init__(self, enclave: InnerEnclave, clock: Clock, entropy: Entropy, loop: asyncio.AbstractEventLoop) -> None:
-        self.plain: Callable[..., Reply] | None = None
+        self.plain: Callable[..., Result] | None = None
         self._enclave = enclave
         self._clock = clock
         self._entropy = entropy

@@ -23,7 +23,6 @@ from ophion.gateway.site import Kind, Site
 from ophion.gateway.upstream import Upstream
 from ophion.rpc.transport.http.policy import PlainHeads, Result
 from ophion.rpc.transport.http.wire import JSON, Request, Response
-from ophion.rpc.transport.replies import Reply
 
 PageAnswer = tuple[int, Sequence[tuple[str, str]], bytes]
 """Status, headers and body."""
@@ -93,7 +92,7 @@ class Paths:
     """The application behind the port of a gateway."""
 
     def __init__(self, site: Site, page: Page, loop: asyncio.AbstractEventLoop) -> None:
-        self.plain: Callable[..., Reply] | None = None
+        self.plain: Callable[..., Result] | None = None
         self._site = site
         self._page = page
         self._nodes = {

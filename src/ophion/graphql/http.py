@@ -21,8 +21,8 @@ from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, Gra
 from ophion.rpc.errors import STOPS, as_rpc_error, let_go
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.transport.http.policy import Result
-from ophion.rpc.transport.http.wire import Request, Response
-from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.http.wire import Request, Response, media_type
+from ophion.rpc.transport.replies import Pending
 from ophion.runtime.lanes import LaneFull
 
 logger = logging.getLogger(__name__)
@@ -45,6 +45,7 @@ _UNAUTHORIZED: Final = Response(
 _NOT_BY_GET: Final = Response(
     405, (b'{"errors":[{"message":"Mutations are taken by POST alone"}]}',), GRAPHQL_JSON, b"Allow: POST, OPTIONS\r\n"
 )
+_CALL: Final = Request(b"POST", b"/graphql", b"", {}, b"")
 _TIMEOUT: Final = Response(408, (b'{"errors":[{"message":"Timeout expired"}]}',), GRAPHQL_JSON)
 
 Answered: TypeAlias = tuple[int, bytes | GraphqlText]
@@ -60,6 +61,10 @@ Login = Callable[[Request], Result]
 class GraphqlApplication:
     """Requests for `/graphql` to the engine."""
 
+    call_path: Final = b"/graphql"
+    call_kind: Final = b"application/json"
+    """Any other is a document."""
+
     def __init__(
         self,
         context: RpcContext,
@@ -70,7 +75,7 @@ class GraphqlApplication:
         guard: Guard | None = None,
         login: Login | None = None,
     ) -> None:
-        self.plain: Callable[..., Reply] | None = None
+        self.plain: Callable[..., Result] | None = self._call if guard is None else None
         self._context = context
         self._queries = context.queries
         self._store = context.queries.store
@@ -97,6 +102,15 @@ class GraphqlApplication:
         except BaseException as error:  # noqa: BLE001  # a failure is an answer, never the end of the node
             return _failed(error)
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
+
+    def _call(self, body: bytes, _connection: object) -> Result:
+        """A call whose head leaves nothing to decide, where no token is asked for."""
+        try:
+            return self._read(_CALL, len(body), lambda: self._engine.read(body))
+        except STOPS:
+            raise
+        except BaseException as error:  # noqa: BLE001  # as above
+            return _failed(error)
 
     def close(self) -> None:
         """Give up what is still waiting."""
@@ -137,8 +151,7 @@ class GraphqlApplication:
 
     def _post(self, request: Request) -> Result:
         body = request.body
-        kind = request.headers.get(b"content-type", b"")
-        if kind.partition(b";")[0].strip().lower() == b"application/json":
+        if media_type(request.headers) == self.call_kind:
             return self._read(request, len(body), lambda: self._engine.read(body))
         try:
             document = body.decode()

@@ -12,7 +12,6 @@ from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.http.wire import TEXT, Request, Response
-from ophion.rpc.transport.replies import Reply
 from ophion.runtime.metrics import MetricsRegistry
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class MetricsApplication:
     host_refused: Final = _HOST_REFUSED
 
     def __init__(self, registry: MetricsRegistry, config: MetricsConfig) -> None:
-        self.plain: Callable[..., Reply] | None = None
+        self.plain: Callable[..., Result] | None = None
         self._registry = registry
         self._categories = frozenset(config.categories)
 

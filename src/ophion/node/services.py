@@ -36,9 +36,9 @@ from ophion.rpc.questions.filters import Filters
 from ophion.rpc.questions.receipt_waits import ReceiptWaits
 from ophion.rpc.questions.rendered import RenderedBlocks
 from ophion.rpc.questions.subscriptions import Subscriptions
-from ophion.rpc.transport.budget import Budget
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.streaming import Streams
+from ophion.runtime.budget import Budget
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.memory import Trimming

@@ -5,6 +5,7 @@
     lanes        threads for blocking Rust calls, bounded
     batching     small pieces of work that share a lane; decoding: raw transactions, beside the loop
     driven       coroutines that begin at once
+    turns        whose turn of the loop it is; portions: long answers in pieces; budget: what clients make us hold
     subject      who asked for what is being done
     supervisor   services: start order, orderly stop, fail-fast
     options      command line, environment and file, declared once

@@ -8,8 +8,11 @@ from urllib.parse import quote
 import pytest
 
 from ophion.graphql.http import QUERY_PERMISSION, SEND_PERMISSION
+from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
 from tests.unit.graphql.client import JSON_TYPE, Client, parsed
-from tests.unit.rpc.wire import Panic
+from tests.unit.rpc.wire import MemoryTransport, Panic, patient
 
 NUMBER = {"data": {"block": {"number": 32}}}
 DOCUMENT = "{block{number}}"
@@ -150,3 +153,75 @@ def test_a_closed_database_is_status_500_without_a_traceback(dev: Client) -> Non
     status, answer = dev.post(DOCUMENT)
     assert (status, list(answer)) == (500, ["errors"])
     assert "Traceback" not in json.dumps(answer)
+
+
+def conversation(client: Client, requests: list[bytes]) -> tuple[list[bytes], PlainHeads]:
+    """What a connection answers to requests that come one after the other, and the heads that it knows then."""
+    transport, heads = MemoryTransport(), PlainHeads()
+
+    async def main() -> list[bytes]:
+        policy = HttpPolicy(
+            client.application,
+            HostList(["localhost"]),
+            OriginList([]),
+            HttpLimits(),
+            heads,
+            lambda connection: True,
+            lambda connection: None,
+            commons=patient(),
+        )
+        connection = HttpConnection(policy)
+        connection.connection_made(transport)
+        found = []
+        for request in requests:
+            connection.data_received(request)
+            found.append(transport.take())
+        return found
+
+    return client.rpc.run(main()), heads
+
+
+def request(body: bytes, kind: bytes, path: bytes = b"/graphql") -> bytes:
+    lines = (
+        b"POST %b HTTP/1.1" % path,
+        b"Host: localhost",
+        b"Content-Type: " + kind,
+        b"Content-Length: %d" % len(body),
+    )
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def test_a_head_that_has_been_seen_before_is_answered_alike(client: Client) -> None:
+    body = json.dumps({"query": DOCUMENT}).encode()
+    broken = b"{" * len(body)
+    first, second, bad, again = (
+        request(one, kind)
+        for one, kind in ((body, JSON_TYPE), (body, JSON_TYPE), (broken, JSON_TYPE), (body, b"application/json;x=y"))
+    )
+    answers, heads = conversation(client, [first, second, bad, again])
+    assert len(heads.sizes) == 2
+    assert answers[0] == answers[1] == answers[3]
+    assert answers[0].startswith(b"HTTP/1.1 200 ")
+    assert b"Content-Type: application/json; charset=utf-8\r\n" in answers[0]
+    assert json.loads(answers[0].partition(b"\r\n\r\n")[2]) == NUMBER
+    assert answers[2].startswith(b"HTTP/1.1 400 ")
+
+
+def test_only_heads_that_mean_json_for_this_path_are_known_by_their_bytes(client: Client) -> None:
+    others = [
+        request(DOCUMENT.encode(), b"application/graphql"),
+        request(json.dumps({"query": DOCUMENT}).encode(), JSON_TYPE, b"/graphql/"),
+        request(json.dumps({"query": DOCUMENT}).encode(), JSON_TYPE, b"/graphql?a=b"),
+    ]
+    answers, heads = conversation(client, others * 2)
+    assert heads.sizes == {}
+    assert {answer.partition(b" ")[2][:3] for answer in answers} == {b"200"}
+
+
+def test_where_tokens_are_asked_for_no_head_is_known(client: Client) -> None:
+    guarded = Client(client.rpc, guard=lambda authorization, method: authorization == b"Bearer good")
+    body = request(json.dumps({"query": DOCUMENT}).encode(), JSON_TYPE)
+    allowed = body.replace(b"\r\n", b"\r\nAuthorization: Bearer good\r\n", 1)
+    answers, heads = conversation(guarded, [allowed, allowed, body])
+    assert heads.sizes == {}
+    assert [answer.partition(b" ")[2][:3] for answer in answers] == [b"200", b"200", b"401"]

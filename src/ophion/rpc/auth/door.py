@@ -17,7 +17,6 @@ from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.language.registry import MethodTable
 from ophion.rpc.transport.http.policy import Result
 from ophion.rpc.transport.http.wire import TEXT, Request, Response
-from ophion.rpc.transport.replies import Reply
 
 _NO_LOGIN: Final = Response(400, reason=b"Authentication not enabled")
 _NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP requests",), TEXT)
@@ -61,7 +60,7 @@ class Door:
 class LoginApplication:
     """What the port of the WebSocket service answers over plain HTTP: logins and nothing else."""
 
-    plain: Callable[..., Reply] | None = None
+    plain: Callable[..., Result] | None = None
 
     def __init__(self, door: Door) -> None:
         self._door = door

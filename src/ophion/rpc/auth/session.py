@@ -29,6 +29,10 @@ class Bearer(HttpSession, Protocol):
     """What somebody with or without a good token may do, and who wants to hear of its end."""
 
     @property
+    def handle(self) -> Callable[..., Reply]:
+        """The dispatcher of these permissions."""
+
+    @property
     def permissions(self) -> frozenset[str]:
         """What is permitted at this moment."""
 

@@ -11,7 +11,6 @@ from ophion.rpc.endpoints.page import page
 from ophion.rpc.questions.context import Endpoint
 from ophion.rpc.transport.http.policy import Guard, Result
 from ophion.rpc.transport.http.wire import JSON, Request, Response
-from ophion.rpc.transport.replies import Reply
 
 _UP: Final = Response(200, (b'{"status":"UP"}',), JSON)
 _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
@@ -24,7 +23,7 @@ class RpcApplication:
         self, guarded: Guarded, health: Health, endpoints: Callable[[], Mapping[str, Endpoint]] = dict
     ) -> None:
         gate = guarded.gate
-        self.plain: Callable[..., Reply] | None = guarded.dispatcher.handle if gate is None else None
+        self.plain: Callable[..., Result] | None = guarded.dispatcher.handle if gate is None else None
         self.token_guard: Guard | None = gate
         self.close = guarded.close
         self._door = guarded.door

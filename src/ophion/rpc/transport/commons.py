@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from ophion.rpc.transport.budget import Budget
+from ophion.runtime.budget import Budget
 from ophion.runtime.lanes import InlineLane, Lane
 from ophion.runtime.turns import Turns
 

@@ -15,7 +15,6 @@ import socket
 from time import perf_counter
 from typing import Final, cast
 
-from ophion.rpc.transport.budget import WORTH_NOTING
 from ophion.rpc.transport.http.answers import WEIGHT_OF_A_BYTE, Answers
 from ophion.rpc.transport.http.compression import WORTH_BYTES
 from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
@@ -33,6 +32,7 @@ from ophion.rpc.transport.http.wire import (
 from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED, NOT_LET_IN
 from ophion.rpc.transport.replies import Pending
+from ophion.runtime.budget import WORTH_NOTING
 from ophion.runtime.turns import Share
 
 _NO_PLACE_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many connections"}}'
@@ -108,14 +108,15 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._was_active = True
-        if self._is_plain and (perf_counter() < self._turns.ends_at or self._turns.goes_on()):
+        begun = perf_counter()
+        if self._is_plain and (begun < self._turns.ends_at or self._turns.goes_on()):
             # most clients send the same head again and again: comparing it costs less than finding its end
             if len(data) == self._last_size and data.startswith(self._last_head):
-                self._take(data, self._last_end)
+                self._take(data, self._last_end, begun)
                 return
             end = self._known(data)
             if end:
-                self._take(data, end)
+                self._take(data, end, begun)
                 return
         if self.is_ending:
             if self._lingering is not None:
@@ -308,8 +309,8 @@ class HttpConnection(asyncio.Protocol):
             self._last_takes_gzip = head in self._session.heads.with_gzip  # type: ignore[union-attr]  # one is there when plain
         return position + self._last_size <= len(data)
 
-    def _take(self, data: bytes, end: int) -> None:
-        """Such a request, when nobody waits before it."""
+    def _take(self, data: bytes, end: int, begun: float = 0.0) -> None:
+        """Such a request, when nobody waits before it; `begun` where nobody else measures how long it takes."""
         reply = self._session.handle(data[end:], self)  # type: ignore[union-attr]
         if type(reply) is bytes and reply and (not self._last_takes_gzip or len(reply) < WORTH_BYTES):
             size = len(reply)
@@ -320,6 +321,8 @@ class HttpConnection(asyncio.Protocol):
             self._is_plain = False  # nothing else changes while it is at work
         else:
             self._flush()
+            if begun and type(reply) is Response:  # made on the spot, and not always with little work
+                self._turns.end(begun, self._share)
 
     def _take_next(self, data: bytes, position: int) -> int:
         """Such a request among others, whose answer waits for theirs; how many bytes it is, 0 where it is another."""

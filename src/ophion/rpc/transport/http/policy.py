@@ -23,8 +23,12 @@ Result: TypeAlias = Reply | Response | Pending[Response]
 class Application(Protocol):
     """What a service does with requests; it knows nothing of sockets."""
 
-    plain: Callable[..., Reply] | None
-    """What a `POST /` is handed to, its body and its connection; None where there is no such thing."""
+    plain: Callable[..., Result] | None
+    """What a call is handed to, its body and its connection; None where there is no such thing.
+
+    A call is a `POST /`; of another path (`call_path`), or with one kind of content alone (`call_kind`), where an
+    application says so.
+    """
 
     def respond(self, request: Request) -> Result:
         """Any other request that passed host list and origins."""
@@ -51,7 +55,7 @@ class HttpLimits(Struct, frozen=True):
 class PlainHeads:
     """Heads of plain requests, by their bytes, with the size of the body they announce.
 
-    A head is learned only from a whole message that httptools has accepted and that leaves nothing to decide: `POST /`
+    A head is learned only from a whole message that httptools has accepted and that leaves nothing to decide: a call
     on an open HTTP/1.1 connection, an allowed host, a length, no origin, no expectation. The same bytes mean the same
     again, so a hit needs no second look.
     """
@@ -86,8 +90,8 @@ class Session(Protocol):
     heads: PlainHeads
 
     @property
-    def handle(self) -> Callable[..., Reply]:
-        """What the body of a `POST /` is handed to, together with the connection it came over."""
+    def handle(self) -> Callable[..., Result]:
+        """What the body of a call is handed to, together with the connection it came over."""
 
     @property
     def is_trusted(self) -> bool:
@@ -111,7 +115,7 @@ class OpenSession:
     is_heard = True
     client = None
 
-    def __init__(self, handle: Callable[..., Reply], heads: PlainHeads) -> None:
+    def __init__(self, handle: Callable[..., Result], heads: PlainHeads) -> None:
         self.handle = handle
         self.heads = heads
 
@@ -124,7 +128,7 @@ class SessionUser(Protocol):
 
 
 class Guard(Protocol):
-    """Who looks at tokens; `POST /` of a guarded service goes to the session of its header."""
+    """Who looks at tokens; a call of a guarded service goes to the session of its header."""
 
     @property
     def refusal(self) -> Answer:
@@ -148,8 +152,12 @@ class HttpPolicy(Struct, frozen=True):
     """None where no token is needed."""
     commons: Commons = field(default_factory=Commons)
     everybody: OpenSession | None = None
-    """The session of those who need no token; None where tokens are asked for, or nothing takes a `POST /`."""
+    """The session of those who need no token; None where tokens are asked for, or nothing takes a call."""
+    call_path: bytes = b"/"
+    call_kind: bytes | None = None
 
     def __post_init__(self) -> None:
-        handle = self.application.plain
+        application, handle = self.application, self.application.plain
         force_setattr(self, "everybody", None if handle is None else OpenSession(handle, self.heads))
+        force_setattr(self, "call_path", getattr(application, "call_path", b"/"))
+        force_setattr(self, "call_kind", getattr(application, "call_kind", None))

@@ -12,7 +12,7 @@ import httptools
 
 from ophion.rpc.transport.http.compression import takes_gzip
 from ophion.rpc.transport.http.policy import HttpPolicy, Session
-from ophion.rpc.transport.http.wire import Request, Response
+from ophion.rpc.transport.http.wire import Request, Response, media_type
 
 _HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
 _ORIGIN_REFUSED: Final = Response(403)
@@ -76,7 +76,8 @@ class RequestReader:
         self._announced = -1
         self._kept = self._policy.limits.max_body_bytes
         self.is_call = False
-        """Whether it is a `POST /`, with or without a query: what a dispatcher answers, and a guard is asked about."""
+        """Whether it is a `POST /`, or what the application has in its place, with or without a query: what a
+        dispatcher answers, and a guard is asked about."""
         self.session: Session | None = None
         """Whose request it is, where tokens are asked for."""
         self.extra = b""
@@ -146,11 +147,13 @@ class RequestReader:
         assert self._parser is not None
         return Request(self._parser.get_method(), path, query, self.headers, body)
 
-    def is_usual(self, target: bytes = b"/") -> bool:
-        """Whether the same head again can be told by its bytes alone, and leaves nothing to decide."""
+    def is_usual(self, target: bytes | None = None) -> bool:
+        """Whether the same head again can be told by its bytes alone, and leaves nothing to decide; that of a call,
+        where no other target is given."""
         if self._policy.guard is None and b"authorization" in self.headers:
             return False  # nobody needs it here, so it is not kept either
-        is_usual = self.keep_alive and not self.is_old and not self.extra and self._target == target
+        wanted = self._policy.call_path if target is None else target
+        is_usual = self.keep_alive and not self.is_old and not self.extra and self._target == wanted
         return is_usual and b"content-length" in self.headers and self.headers.keys().isdisjoint(_UNUSUAL)
 
     def on_url(self, url: bytes) -> None:
@@ -196,7 +199,11 @@ class RequestReader:
             connection.end_with(Response(413))
             return
         self._announced = int(length)
-        self.is_call = parser.get_method() == b"POST" and self._target.partition(b"?")[0] == b"/"
+        self.is_call = (
+            parser.get_method() == b"POST"
+            and self._target.partition(b"?")[0] == policy.call_path
+            and (policy.call_kind is None or media_type(headers) == policy.call_kind)
+        )
         if self.refusal is None and policy.guard is not None:
             if self.is_call:
                 self.session = policy.guard.session(headers.get(b"authorization"))

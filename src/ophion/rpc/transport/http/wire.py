@@ -80,6 +80,11 @@ class Response(Struct, frozen=True):
 _JSON_SHAPE: Final = Response(200, (), JSON)
 
 
+def media_type(headers: Mapping[bytes, bytes]) -> bytes:
+    """What a request says that its body is, without further words."""
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+
+
 def json_head(size: int) -> bytes:
     """The head of a JSON answer with status 200 on a connection that stays open."""
     return JSON_HEADS[size] if size < KEPT_HEADS else _JSON_HEAD % size

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.budget import Budget
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
 from ophion.rpc.transport.http.wire import Request, Response
 from ophion.rpc.transport.places import BUSY
 from ophion.rpc.transport.replies import Pending, Reply
+from ophion.runtime.budget import Budget
 from ophion.runtime.turns import Turns
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 

@@ -27,13 +27,13 @@ from wsproto.events import (
 )
 
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.budget import Budget
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
+from ophion.runtime.budget import Budget
 from ophion.runtime.portions import PORTION_BYTES
 from ophion.runtime.turns import Turns
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient

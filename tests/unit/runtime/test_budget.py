@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.rpc.transport.budget import LITTLE, WORTH_NOTING, Budget
+from ophion.runtime.budget import LITTLE, WORTH_NOTING, Budget
 
 MUCH = 2 * LITTLE
 
