@@ -28,8 +28,7 @@ impl Run<'_> {
     }
 
     pub fn decimal(&mut self, value: u64) -> Written {
-        use std::io::Write;
-        write!(self.out, "{value}").expect("writing to memory");
+        self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Transactions and block bodies: decoded once, senders recovered once.
 
 use std::borrow::Borrow;
+use std::fmt::Display;
 use std::sync::OnceLock;
 
 use alloy_consensus::transaction::{RlpEcdsaDecodableTx, Transaction as _};
@@ -210,14 +211,15 @@ pub fn encode_block(header: &[u8], body: &[u8]) -> Vec<u8> {
 }
 
 /// One RLP item with its header, cut off the front.
-fn item<'a>(buffer: &mut &'a [u8], what: &str, list: bool) -> Result<(&'a [u8], &'a [u8])> {
+fn item<'a>(buffer: &mut &'a [u8], what: impl Display, list: bool) -> Result<(&'a [u8], &'a [u8])> {
     let start = *buffer;
-    let header = Header::decode(buffer).map_err(|cause| Error::decode(what, cause))?;
+    let header = Header::decode(buffer).map_err(|cause| Error::decode(&what.to_string(), cause))?;
     if header.list != list {
-        return Err(Error::decode(what, if list { "a list is expected" } else { "a string is expected" }));
+        let wanted = if list { "a list is expected" } else { "a string is expected" };
+        return Err(Error::decode(&what.to_string(), wanted));
     }
     if header.payload_length > buffer.len() {
-        return Err(Error::decode(what, "it ends too early"));
+        return Err(Error::decode(&what.to_string(), "it ends too early"));
     }
     let (payload, rest) = buffer.split_at(header.payload_length);
     *buffer = rest;
@@ -252,15 +254,14 @@ pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
 
 /// Where in the list of transactions the EIP-2718 form of the next one lies; `list` moves past it.
 fn transaction_bounds(whole: &[u8], list: &mut &[u8], index: usize) -> Result<(usize, usize)> {
-    let place = || format!("transaction {index}");
     let is_list = list[0] >= 0xc0;
     let at = whole.len() - list.len();
-    let (encoded, inner) = item(list, &place(), is_list)?;
+    let (encoded, inner) = item(list, format_args!("transaction {index}"), is_list)?;
     if is_list {
         return Ok((at, at + encoded.len()));
     }
     if inner.is_empty() || inner[0] >= 0xc0 {
-        return Err(Error::decode(&place(), "a typed transaction must begin with its type"));
+        return Err(Error::decode(&format!("transaction {index}"), "a typed transaction must begin with its type"));
     }
     Ok((at + encoded.len() - inner.len(), at + encoded.len()))
 }
@@ -288,7 +289,7 @@ pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
     let (_, mut list) = item(&mut payload, "ommers", true)?;
     let mut ommers = Vec::new();
     while !list.is_empty() {
-        let (whole, _) = item(&mut list, &format!("ommer {}", ommers.len()), true)?;
+        let (whole, _) = item(&mut list, format_args!("ommer {}", ommers.len()), true)?;
         ommers.push(Bytes::copy_from_slice(whole));
     }
     let withdrawals = if payload.is_empty() {
