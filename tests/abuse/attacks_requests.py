@@ -102,6 +102,28 @@ async def full_pool(target: Target) -> None:
     await wait_in_pool(target, 80, b"", 2)
 
 
+async def dear_documents(target: Target) -> None:
+    """200 connections with one GraphQL document after the other, each as dear as may be answered on the spot."""
+    place = target.graphql
+    if place is None:
+        return
+    fields = "number hash stateRoot receiptsRoot transactionsRoot extraData gasUsed transactionCount"
+    document = "{" + "".join(f"a{number}:block{{{fields}}}" for number in range(80)) + "}"
+    body = json.dumps({"query": document}).encode()
+    expect(len(body) < 8 * 1024, "the document is read on the spot")
+    asked = request(body, path=b"/graphql")
+
+    async def one() -> None:
+        with contextlib.suppress(OSError):
+            async with opened(place) as (reader, writer):
+                for _ in range(target.count(100, 3)):
+                    await send(writer, asked)
+                    status, text = await answer(reader)
+                    expect(status in (200, 503, 0), f"status {status}: {text[:100]!r}")
+
+    await asyncio.gather(*(one() for _ in range(target.count(200, 8))))
+
+
 ATTACKS = (
     endless_calls,
     abandoned_calls,
@@ -112,4 +134,5 @@ ATTACKS = (
     many_filters,
     wide_filters,
     full_pool,
+    dear_documents,
 )
