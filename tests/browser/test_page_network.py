@@ -134,6 +134,7 @@ class Flood(threading.Thread):
 
 
 def test_a_flood_is_sampled(page: Browser, network: TestNetwork) -> None:
+    page.until("document.querySelector('.tile .figure') !== null")
     page.value(
         "window.changes = 0; new MutationObserver(() => changes++)"
         ".observe(document.querySelector('.tile .figure'), { childList: true, characterData: true, subtree: true })"

@@ -28,6 +28,7 @@ from web3.middleware import ExtraDataToPOAMiddleware
 
 from ophion.native.crypto import PrivateKey
 from ophion.quickstart.lock import Running, holder
+from ophion.quickstart.plan import PROXY
 from ophion.testing.process import COMMAND, is_alive
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import wait_for
@@ -246,6 +247,32 @@ def test_commands_of_a_running_network_are_those_that_run(network: Path) -> None
 def assert_nothing_runs(processes: list[int], ports: list[int]) -> None:
     wait_for(lambda: not any(is_alive(pid) for pid in processes), LIMIT_S, "every process ends")
     assert not any(is_listening(port) for port in ports)
+
+
+def test_a_network_is_up_when_its_address_answers(tmp_path: Path) -> None:
+    """The proxy is frozen before it listens: that every node has a block is not enough."""
+    path = tmp_path / "network"
+    words = ("up", "--detach", "--port=0", "--validators=1", "--block-period=1", f"--directory={path}")
+    starting = subprocess.Popen([*COMMAND, "quickstart", *words], env=environment(), stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: (found := holder(path)) is not None and PROXY in found.processes, LIMIT_S, "it starts")
+        found = running(path)
+        proxy, port = found.processes[PROXY], int(found.address.rpartition(":")[2])
+        os.kill(proxy, signal.SIGSTOP)
+        try:
+            for node in json.loads((path / "ports.json").read_text())["nodes"].values():
+                wait_for(lambda at=node["http"]: is_listening(at), LIMIT_S, "the node listens")
+                url = f"http://127.0.0.1:{node['http']}"
+                wait_for(lambda url=url: int(call(url, "eth_blockNumber"), 16) > 1, LIMIT_S, "its second block")
+            assert starting.poll() is None or is_listening(port), "it had begun to listen before it was frozen"
+        finally:
+            os.kill(proxy, signal.SIGCONT)
+        assert starting.wait(LIMIT_S) == 0
+        assert int(call(f"http://{running(path).address}/jsonrpc", "eth_blockNumber"), 16) > 1
+    finally:
+        starting.kill()
+        starting.wait()
+        quickstart(path, "remove")
 
 
 def test_stopping_and_resuming_keeps_the_chain_and_removing_leaves_nothing(tmp_path: Path) -> None:

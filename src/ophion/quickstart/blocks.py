@@ -1,4 +1,4 @@
-"""Asking nodes how far they are."""
+"""Asking nodes how far they are, and whether somebody listens."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ async def height(port: int) -> int | None:
                 await connection.close()
     except (CommandError, TimeoutError, ValueError, TypeError):
         return None
+
+
+async def listens(port: int) -> bool:
+    """Whether connections to this port are taken."""
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            _, writer = await asyncio.open_connection(HOST, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
 
 
 async def heights(ports: dict[str, int]) -> dict[str, int | None]:

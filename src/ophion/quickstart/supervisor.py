@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from ophion.errors import CommandError
-from ophion.quickstart.blocks import heights
+from ophion.quickstart.blocks import heights, listens
 from ophion.quickstart.child import Child
 from ophion.quickstart.commands import node_options, program, proxy_options
 from ophion.quickstart.control import listen
@@ -49,7 +49,8 @@ class Supervisor:
         self._children = {name: Child(name, command, work.log(name)) for name, command in commands.items()}
 
     async def run(self, ready: Callable[[], None]) -> bool:
-        """Start everything, call `ready` when every node has a new block, wait for the end; whether all went well."""
+        """Start everything, call `ready` when every node has a new block and the address of the network answers, wait
+        for the end; whether all went well."""
         loop = asyncio.get_running_loop()
         for number in stop_signals():
             loop.add_signal_handler(number, self._stop.set)
@@ -74,7 +75,8 @@ class Supervisor:
                 os.unlink(CONTROL)
 
     async def _first_blocks(self) -> bool:
-        """Wait until every node has a block of this run; False when one of them cannot, which has been said.
+        """Wait until every node has a block of this run, and the proxy listens; False when one of them cannot, which
+        has been said.
 
         Where a block comes with a transaction only, an answer is enough.
         """
@@ -84,7 +86,9 @@ class Supervisor:
         deadline = loop.time() + _FIRST_BLOCK_S
         missing = {name: ports.http for name, ports in self._layout.nodes.items()}
         needed = {} if self._is_resumed else dict.fromkeys(missing, more)
-        while missing and not self._stop.is_set():
+        is_open = False
+        while (missing or not is_open) and not self._stop.is_set():
+            is_open = is_open or await listens(self._layout.proxy)
             for name, found in (await heights(missing)).items():
                 if found is not None and found >= needed.setdefault(name, found + more):
                     del missing[name]
@@ -95,7 +99,10 @@ class Supervisor:
             if missing and loop.time() > deadline:
                 self._say(f"No block after {_FIRST_BLOCK_S:.0f} s on {', '.join(missing)}: see {self._work.path}/logs.")
                 return False
-            if missing:
+            if not is_open and loop.time() > deadline:
+                self._say(f"No answer from the {PROXY} after {_FIRST_BLOCK_S:.0f} s: see {self._work.path}/logs.")
+                return False
+            if missing or not is_open:
                 await asyncio.sleep(_POLL_S)
         return True
 
