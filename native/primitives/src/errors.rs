@@ -14,7 +14,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    pub fn decode(place: &str, cause: impl std::fmt::Display) -> Self {
+    pub fn decode(place: impl std::fmt::Display, cause: impl std::fmt::Display) -> Self {
         Error::Decode(format!("{place}: {cause}"))
     }
 

@@ -1,4 +1,4 @@
-//! DATA and QUANTITY as JSON text, appended to a buffer.
+//! DATA, QUANTITY and plain numbers as JSON text, appended to a buffer.
 //!
 //! Each function takes the text that comes before the value, a literal with everything up to the colon: the wire
 //! name stands where it is used, and one copy writes comma, name and colon together.
@@ -53,6 +53,23 @@ pub fn wide(out: &mut Vec<u8>, before: &str, value: impl Into<U256>) {
     let mut all = [0u8; 64];
     hex::encode_to_slice(value.to_be_bytes::<32>(), &mut all).expect("two digits a byte");
     digits_of(out, before, &all[64 - digits..]);
+}
+
+/// A number in decimal digits.
+#[inline]
+pub fn decimal(out: &mut Vec<u8>, before: &str, mut value: u64) {
+    raw(out, before);
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 #[inline]
@@ -115,6 +132,13 @@ mod tests {
         }
         assert_eq!(text(|out| wide(out, "", U256::MAX)), format!(r#""0x{}""#, "f".repeat(64)));
         assert_eq!(text(|out| wide(out, "", U256::MAX >> 5_usize)), format!(r#""0x7{}""#, "f".repeat(62)));
+    }
+
+    #[test]
+    fn decimal_numbers_are_written_in_full() {
+        for value in [0, 7, 10, 12_345, u64::MAX] {
+            assert_eq!(text(|out| decimal(out, "", value)), value.to_string());
+        }
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub fn run(text: &[u8]) -> Result<Vec<Verdict>> {
             };
             let got = decoded.as_ref().map_err(Clone::clone).and_then(|tx| tx.validate(fork));
             let difference = compare(expected, keccak256(&raw), got)
-                .map_err(|cause| Error::decode(&format!("{name}.{fork_name}"), cause))?;
+                .map_err(|cause| Error::decode(format_args!("{name}.{fork_name}"), cause))?;
             verdicts.push((
                 name.clone(),
                 fork_name.clone(),

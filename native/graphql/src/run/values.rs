@@ -1,7 +1,7 @@
 //! Values as JSON text.
 
 use alloy_primitives::{B256, U256};
-use ophion_primitives::json::{data, list, quantity, wide};
+use ophion_primitives::json::{data, decimal, list, quantity, wide};
 
 use super::run::{Run, Stop, TOO_LONG, Written};
 use crate::document::complaints;
@@ -28,7 +28,7 @@ impl Run<'_> {
     }
 
     pub fn decimal(&mut self, value: u64) -> Written {
-        self.out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        decimal(&mut self.out, "", value);
         Ok(())
     }
 

@@ -374,7 +374,7 @@ impl Body {
         let withdrawals = withdrawals_of(withdrawals);
         let txs = py.detach(|| {
             let decode = |(index, raw): (usize, Raw)| {
-                Tx::decode(raw.0).map_err(|cause| Error::decode(&format!("transaction {index}"), cause))
+                Tx::decode(raw.0).map_err(|cause| Error::decode(format_args!("transaction {index}"), cause))
             };
             transactions.into_iter().enumerate().map(decode).collect::<Result<Vec<_>>>()
         })?;

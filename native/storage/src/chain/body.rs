@@ -213,13 +213,12 @@ pub fn encode_block(header: &[u8], body: &[u8]) -> Vec<u8> {
 /// One RLP item with its header, cut off the front.
 fn item<'a>(buffer: &mut &'a [u8], what: impl Display, list: bool) -> Result<(&'a [u8], &'a [u8])> {
     let start = *buffer;
-    let header = Header::decode(buffer).map_err(|cause| Error::decode(&what.to_string(), cause))?;
+    let header = Header::decode(buffer).map_err(|cause| Error::decode(&what, cause))?;
     if header.list != list {
-        let wanted = if list { "a list is expected" } else { "a string is expected" };
-        return Err(Error::decode(&what.to_string(), wanted));
+        return Err(Error::decode(what, if list { "a list is expected" } else { "a string is expected" }));
     }
     if header.payload_length > buffer.len() {
-        return Err(Error::decode(&what.to_string(), "it ends too early"));
+        return Err(Error::decode(what, "it ends too early"));
     }
     let (payload, rest) = buffer.split_at(header.payload_length);
     *buffer = rest;
@@ -246,7 +245,7 @@ pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     while !list.is_empty() {
         let (start, end) = transaction_bounds(&shared, &mut list, txs.len())?;
         let tx = Tx::decode(shared.slice(start..end));
-        txs.push(tx.map_err(|cause| Error::decode(&format!("transaction {}", txs.len()), cause))?);
+        txs.push(tx.map_err(|cause| Error::decode(format_args!("transaction {}", txs.len()), cause))?);
     }
     let (ommers, withdrawals) = decode_rest(payload)?;
     Ok(BodyData::new(txs, ommers, withdrawals))
@@ -261,7 +260,7 @@ fn transaction_bounds(whole: &[u8], list: &mut &[u8], index: usize) -> Result<(u
         return Ok((at, at + encoded.len()));
     }
     if inner.is_empty() || inner[0] >= 0xc0 {
-        return Err(Error::decode(&format!("transaction {index}"), "a typed transaction must begin with its type"));
+        return Err(Error::decode(format_args!("transaction {index}"), "a typed transaction must begin with its type"));
     }
     Ok((at + encoded.len() - inner.len(), at + encoded.len()))
 }

@@ -45,7 +45,7 @@ impl<V: Value> Trie<V> {
             match source.load(id, |bytes| seek(bytes, key, at))? {
                 Found::Value(value) => return Ok(Some(value)),
                 Found::Nothing => return Ok(None),
-                Found::Below(next) => (id, at) = next,
+                Found::Below { id: next, at: reached } => (id, at) = (next, reached),
             }
         }
     }
@@ -55,7 +55,10 @@ enum Found<V> {
     Value(V),
     Nothing,
     /// Further in the node with this id; so many nibbles are behind us.
-    Below((u64, usize)),
+    Below {
+        id: u64,
+        at: usize,
+    },
 }
 
 /// Follow a key from nibble `at` through a stored node, and through what it holds verbatim.
@@ -76,26 +79,28 @@ fn seek<V: Value>(bytes: &[u8], key: &Nibbles, mut at: usize) -> Result<Found<V>
             }
             2 => {
                 let mask = mask(&mut reader)?;
-                let is_end = at == key.len();
-                if !is_end && mask & 1 << key.get_unchecked(at) == 0 {
-                    return Ok(Found::Nothing);
-                }
-                let passed = if is_end { mask.count_ones() as usize } else { rank(mask, key.get_unchecked(at)) };
-                for _ in 0..passed {
-                    skip_child(&mut reader)?;
-                }
-                if is_end {
+                if at == key.len() {
+                    skip_children(&mut reader, mask.count_ones() as usize)?;
                     let rest = reader.rest();
                     return Ok(if rest.is_empty() { Found::Nothing } else { Found::Value(V::restore(rest)?) });
                 }
+                let nibble = key.get_unchecked(at);
+                if mask & (1 << nibble) == 0 {
+                    return Ok(Found::Nothing);
+                }
+                skip_children(&mut reader, rank(mask, nibble))?;
                 at += 1;
             }
             tag => return Err(Error::damaged(format!("unknown trie node kind {tag}"))),
         }
         match reader.byte()? {
-            0 => return Ok(Found::Below((child_id(&mut reader)?, at))),
+            0 => return Ok(Found::Below { id: child_id(&mut reader)?, at }),
             1 => reader = Reader(held(&mut reader)?),
             tag => return Err(Error::damaged(format!("unknown trie reference kind {tag}"))),
         }
     }
+}
+
+fn skip_children(reader: &mut Reader<'_>, count: usize) -> Result<()> {
+    (0..count).try_for_each(|_| skip_child(reader))
 }

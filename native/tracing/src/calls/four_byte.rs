@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::hex;
+use ophion_primitives::json::decimal;
 
 use super::frames::FrameRecorder;
 use crate::output::sink::Sink;
-use crate::output::text::{decimal, text};
+use crate::output::text::text;
 use crate::replay::block::Ran;
 use crate::replay::recording::{Recording, Report};
 

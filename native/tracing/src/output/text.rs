@@ -8,23 +8,6 @@ use revm::primitives::hardfork::SpecId;
 
 const DIFFICULTY: u8 = 0x44;
 
-/// A number in decimal digits.
-#[inline]
-pub fn decimal(out: &mut Vec<u8>, before: &str, mut value: u64) {
-    raw(out, before);
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
 /// A word as 64 hex digits in quotes, without a prefix.
 #[inline]
 pub fn word(bytes: [u8; 32]) -> [u8; 66] {
@@ -218,10 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_words_are_written_in_full() {
-        for value in [0, 7, 10, 12_345, u64::MAX] {
-            assert_eq!(written(|out| decimal(out, "", value)), value.to_string());
-        }
+    fn words_are_written_in_full() {
         assert_eq!(word(U256::from(0xab).to_be_bytes()), format!("\"{:064x}\"", 0xab).as_bytes());
         assert_eq!(written(|out| digits(out, "x:", &[])), "x:\"\"");
         assert_eq!(written(|out| digits(out, "", &[1, 0xf0])), "\"01f0\"");

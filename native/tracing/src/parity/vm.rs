@@ -9,14 +9,14 @@ use std::ops::Range;
 
 use alloy_primitives::{Bytes, U256};
 use ophion_execution::evm::context::EvmContext;
-use ophion_primitives::json::{data, list, raw, wide};
+use ophion_primitives::json::{data, decimal, list, raw, wide};
 use revm::bytecode::opcode::{self as op, OpCode};
 use revm::interpreter::interpreter_types::{Jumps, LegacyBytecode, LoopControl, ReturnData};
 use revm::interpreter::{FrameInput, InstructionResult, Interpreter, InterpreterAction, InterpreterResult};
 use revm::primitives::hardfork::SpecId;
 
 use crate::output::sink::Sink;
-use crate::output::text::{decimal, is_lack_of_gas};
+use crate::output::text::is_lack_of_gas;
 use crate::steps::cost::{CALL_STIPEND, Costs};
 
 /// Bytes of memory and where they lie.

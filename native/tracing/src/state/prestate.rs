@@ -10,7 +10,7 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use ophion_execution::evm::context::{EvmContext, created_address};
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
-use ophion_primitives::json::{data, raw, wide};
+use ophion_primitives::json::{data, decimal, raw, wide};
 use revm::bytecode::opcode as op;
 use revm::context::{Block, ContextTr, JournalTr, TxEnv};
 use revm::context_interface::transaction::AuthorizationTr;
@@ -24,7 +24,6 @@ use revm::primitives::hardfork::SpecId;
 use revm::state::{Account, AccountInfo};
 
 use crate::output::sink::{Sink, halt};
-use crate::output::text::decimal;
 use crate::replay::block::{Ran, Tracer};
 
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use alloy_primitives::{Address, U256};
 use ophion_execution::evm::context::EvmContext;
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
-use ophion_primitives::json::raw;
+use ophion_primitives::json::{decimal, raw};
 use revm::bytecode::opcode::SSTORE;
 use revm::context::TxEnv;
 use revm::inspector::Inspector;
@@ -22,7 +22,7 @@ use super::cost::Costs;
 use super::rows::{CalleeGas, Ended, verdict};
 use crate::output::repeated::Repeated;
 use crate::output::sink::{Sink, halt};
-use crate::output::text::{decimal, digits, mnemonic_of_the_time, word};
+use crate::output::text::{digits, mnemonic_of_the_time, word};
 use crate::replay::block::{Ran, Tracer};
 
 #[derive(Clone, Copy)]

@@ -1,14 +1,14 @@
 //! What both forms of struct logs have in common.
 
 use alloy_primitives::Bytes;
-use ophion_primitives::json::raw;
+use ophion_primitives::json::{decimal, raw};
 use revm::bytecode::opcode::REVERT;
 use revm::context_interface::result::ExecutionResult;
 use revm::interpreter::interpreter_types::LoopControl;
 use revm::interpreter::{FrameInput, InstructionResult, Interpreter, InterpreterAction};
 
 use super::cost::CALL_STIPEND;
-use crate::output::text::{decimal, halt_name};
+use crate::output::text::halt_name;
 use crate::replay::block::Ran;
 
 /// How an instruction ended, as a row tells it.

@@ -11,7 +11,7 @@ use alloy_primitives::{Address, U256};
 use ophion_execution::evm::context::EvmContext;
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
-use ophion_primitives::json::{data, list, raw, wide};
+use ophion_primitives::json::{data, decimal, list, raw, wide};
 use revm::bytecode::opcode::{OpCode, SLOAD, SSTORE};
 use revm::context::TxEnv;
 use revm::inspector::Inspector;
@@ -21,7 +21,7 @@ use revm::primitives::hardfork::SpecId;
 
 use super::rows::{CalleeGas, Ended, verdict};
 use crate::output::sink::{Sink, halt};
-use crate::output::text::{decimal, mnemonic};
+use crate::output::text::mnemonic;
 use crate::replay::block::{Ran, Tracer};
 use crate::steps::cost::Costs;
 
