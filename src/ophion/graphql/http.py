@@ -21,7 +21,7 @@ from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, Gra
 from ophion.rpc.errors import STOPS, as_rpc_error, let_go
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.transport.http.policy import Result
-from ophion.rpc.transport.http.wire import Request, Response, media_type
+from ophion.rpc.transport.http.wire import JSON, Request, Response, media_type
 from ophion.rpc.transport.replies import Pending
 from ophion.runtime.lanes import LaneFull
 
@@ -45,7 +45,7 @@ _UNAUTHORIZED: Final = Response(
 _NOT_BY_GET: Final = Response(
     405, (b'{"errors":[{"message":"Mutations are taken by POST alone"}]}',), GRAPHQL_JSON, b"Allow: POST, OPTIONS\r\n"
 )
-_CALL: Final = Request(b"POST", b"/graphql", b"", {}, b"")
+_CALL_HEADERS: Final = {b"content-type": JSON}
 _TIMEOUT: Final = Response(408, (b'{"errors":[{"message":"Timeout expired"}]}',), GRAPHQL_JSON)
 
 Answered: TypeAlias = tuple[int, bytes | GraphqlText]
@@ -62,7 +62,7 @@ class GraphqlApplication:
     """Requests for `/graphql` to the engine."""
 
     call_path: Final = b"/graphql"
-    call_kind: Final = b"application/json"
+    call_kind: Final = JSON
     """Any other is a document."""
 
     def __init__(
@@ -105,12 +105,7 @@ class GraphqlApplication:
 
     def _call(self, body: bytes, _connection: object) -> Result:
         """A call whose head leaves nothing to decide, where no token is asked for."""
-        try:
-            return self._read(_CALL, len(body), lambda: self._engine.read(body))
-        except STOPS:
-            raise
-        except BaseException as error:  # noqa: BLE001  # as above
-            return _failed(error)
+        return self.respond(Request(b"POST", self.call_path, b"", _CALL_HEADERS, body))
 
     def close(self) -> None:
         """Give up what is still waiting."""

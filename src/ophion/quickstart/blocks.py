@@ -1,8 +1,9 @@
-"""Asking nodes how far they are, and whether somebody listens."""
+"""Asking nodes how far they are."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 from ophion.errors import CommandError
@@ -12,11 +13,11 @@ from ophion.runtime.endpoint import Endpoint
 _ANSWER_S: Final = 2.0
 
 
-async def height(port: int) -> int | None:
-    """The number of the head of the node on this port; None when it does not say."""
+async def height(place: int | str) -> int | None:
+    """The number of the head of the node at this port, with a path behind it or not; None when it does not say."""
     try:
         async with asyncio.timeout(_ANSWER_S):
-            connection = await Endpoint(f"http://{HOST}:{port}").connect()
+            connection = await Endpoint(f"http://{HOST}:{place}").connect()
             try:
                 return int(await connection.ask("eth_blockNumber"), 16)
             finally:
@@ -25,18 +26,7 @@ async def height(port: int) -> int | None:
         return None
 
 
-async def listens(port: int) -> bool:
-    """Whether connections to this port are taken."""
-    try:
-        async with asyncio.timeout(_ANSWER_S):
-            _, writer = await asyncio.open_connection(HOST, port)
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return True
-
-
-async def heights(ports: dict[str, int]) -> dict[str, int | None]:
+async def heights(places: Mapping[str, int | str]) -> dict[str, int | None]:
     """Of several nodes, by name."""
-    found = await asyncio.gather(*(height(port) for port in ports.values()))
-    return dict(zip(ports, found, strict=True))
+    found = await asyncio.gather(*(height(place) for place in places.values()))
+    return dict(zip(places, found, strict=True))

@@ -15,7 +15,8 @@ from contextlib import suppress
 from typing import Final
 
 from ophion.errors import CommandError
-from ophion.quickstart.blocks import heights, listens
+from ophion.gateway.site import Kind
+from ophion.quickstart.blocks import heights
 from ophion.quickstart.child import Child
 from ophion.quickstart.commands import node_options, program, proxy_options
 from ophion.quickstart.control import listen
@@ -75,8 +76,8 @@ class Supervisor:
                 os.unlink(CONTROL)
 
     async def _first_blocks(self) -> bool:
-        """Wait until every node has a block of this run, and the proxy listens; False when one of them cannot, which
-        has been said.
+        """Wait until every node has a block of this run, and the proxy passes on what it is asked; False when one of
+        them cannot, which has been said.
 
         Where a block comes with a transaction only, an answer is enough.
         """
@@ -84,11 +85,10 @@ class Supervisor:
         more = 0 if plan.consensus is Consensus.DEV and not plan.period_s else 1
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _FIRST_BLOCK_S
-        missing = {name: ports.http for name, ports in self._layout.nodes.items()}
-        needed = {} if self._is_resumed else dict.fromkeys(missing, more)
-        is_open = False
-        while (missing or not is_open) and not self._stop.is_set():
-            is_open = is_open or await listens(self._layout.proxy)
+        nodes = {name: ports.http for name, ports in self._layout.nodes.items()}
+        missing: dict[str, int | str] = {**nodes, PROXY: f"{self._layout.proxy}/{Kind.JSON_RPC.value}"}
+        needed = {PROXY: 0} | ({} if self._is_resumed else dict.fromkeys(nodes, more))
+        while missing and not self._stop.is_set():
             for name, found in (await heights(missing)).items():
                 if found is not None and found >= needed.setdefault(name, found + more):
                     del missing[name]
@@ -99,10 +99,7 @@ class Supervisor:
             if missing and loop.time() > deadline:
                 self._say(f"No block after {_FIRST_BLOCK_S:.0f} s on {', '.join(missing)}: see {self._work.path}/logs.")
                 return False
-            if not is_open and loop.time() > deadline:
-                self._say(f"No answer from the {PROXY} after {_FIRST_BLOCK_S:.0f} s: see {self._work.path}/logs.")
-                return False
-            if missing or not is_open:
+            if missing:
                 await asyncio.sleep(_POLL_S)
         return True
 

@@ -54,7 +54,7 @@ class Request(Struct):
     """By lower-case name; of repeated headers the last."""
     body: bytes
     address: str = ""
-    """The machine it came from, where it matters: for anything but `POST /`."""
+    """The machine it came from, where it matters: for anything but a call."""
 
     @property
     def wants_html(self) -> bool:
