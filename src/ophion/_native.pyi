@@ -340,9 +340,6 @@ class State:
         """(nonce, balance, code hash, storage root)"""
 
     def balance(self, address: bytes, /) -> int: ...
-    def balance_text(self, address: str, /) -> bytes | None:
-        """The balance as JSON text, of an address written as `0x` and 40 digits; None for any other form."""
-
     def nonce(self, address: bytes, /) -> int: ...
     def code(self, address: bytes, /) -> bytes: ...
     def storage(self, address: bytes, slot: bytes, /) -> bytes:
@@ -499,10 +496,43 @@ def call_each(
 ) -> list[CallOutcome]:
     """Run a call with one input after the other, each as `call` would and each within the limit."""
 
-def quick_call(
-    state: State, env: BlockEnv, call: dict[str, object], gas_limit: int, cap: int, deadline_s: float, /
-) -> bytes | None:
-    """The output of a usual eth_call straight from its JSON object; None for whatever needs the long way."""
+@final
+class HeavyCalls:
+    """Functions of contracts that are not to be tried on the loop: contracts, and the beginnings of inputs."""
+
+    def __new__(cls) -> HeavyCalls: ...
+    def __len__(self) -> int: ...
+    def knows(self, to: bytes, input: bytes, /) -> bool: ...
+    def note(self, to: bytes, input: bytes, is_heavy: bool, /) -> None: ...
+    def clear(self) -> None: ...
+
+@final
+class NewestBlock:
+    """The newest block, for those who ask it for something plain. All in one crossing, without releasing the
+    interpreter: an answer takes microseconds."""
+
+    def __new__(cls, number: int, state: State, /) -> NewestBlock: ...
+    def set(self, number: int, state: State, /) -> None:
+        """There is a newer one; calls at it need terms of their own."""
+
+    has_terms: bool
+    def set_terms(
+        self, env: BlockEnv, gas: int, most_gas: int, limit_s: float, heavy: HeavyCalls, /
+    ) -> None:
+        """What calls at this block run with: gas where they name none, and for how long; without terms none is run."""
+
+    def call(self, call: dict[str, object], /) -> bytes | None:
+        """The output of a usual eth_call straight from its JSON object; None for whatever needs the long way."""
+
+    def reading(self, question: str, /) -> NewestRead:
+        """What answers `number`, `balance`, `nonce` or `call` from the parameters of a request."""
+
+@final
+class NewestRead:
+    """One question that can be asked of the newest block."""
+
+    def counted(self, tally: object, /) -> NewestRead:
+        """The same for somebody who counts: each answer takes one off the number `tally.untimed`, and at 0 there is none."""
 
 def estimate_gas(
     state: State,
@@ -986,9 +1016,20 @@ class JsonOutline:
         """Begin, end and number of values of an element of a batch; of as many as were asked for. One by one, since a
         batch waits, and a list of them would take more memory than the text."""
 
-def usual_request(text: bytes, /) -> tuple[bytes, str, list[str | bool | dict[str, str]] | bytes] | None:
-    """The digits of its id, the method and the parameters of a JSON-RPC request that is written as nearly all are, with words,
-    truth values and objects of words for parameters; `bytes` in their place are the transaction of one that sends it. None for any other message."""
+@final
+class UsualRequests:
+    """JSON-RPC requests that are written as nearly all are."""
+
+    def __new__(cls) -> UsualRequests: ...
+    def answer(self, method: str, read: NewestRead, /) -> None:
+        """From now on requests for this method that ask the newest block are answered where they are read."""
+
+    def read(
+        self, text: bytes, /
+    ) -> bytes | tuple[bytes, str, list[str | bool | dict[str, str]] | bytes] | None:
+        """The answer to a request, where there is one at once. Of any other the digits of its id, the method and the
+        parameters, which are words, truth values and objects of words; `bytes` in their place are the transaction of
+        a request that sends one. None for a message that is no request or is written in any other way."""
 
 def json_outline(text: bytes, most_members: int, /) -> JsonOutline | None:
     """None when the text is no JSON. Makes no objects and, for long texts, releases the interpreter."""

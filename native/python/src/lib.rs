@@ -11,7 +11,7 @@
 //! | graphql/   | engine, queries and what they ask of the node                    |
 //! | wire/      | handshakes, sessions, packets and records of peers               |
 //! | enclave/   | keys of the enclave, sealed payloads                             |
-//! | messages/  | outlines of JSON texts and frames of WebSockets                  |
+//! | messages/  | usual requests, outlines of JSON texts, frames of WebSockets     |
 
 mod chain;
 mod enclave;
@@ -59,6 +59,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     execution::cancellation::register(module)?;
     execution::env::register(module)?;
     execution::ethash::register(module)?;
+    execution::newest::register(module)?;
     execution::simulate::register(module)?;
     execution::vectors::register(module)?;
     tracing::trace::register(module)?;
@@ -66,5 +67,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     graphql::register(module)?;
     enclave::keyring::register(module)?;
     messages::clients::register(module)?;
+    messages::requests::register(module)?;
     wire::peers::register(module)
 }

@@ -23,7 +23,7 @@ from ophion.chain.events import ChainEvent
 from ophion.consensus.engine import Finality, Wishes
 from ophion.consensus.header_rules import GAS_PER_BLOB, blob_base_fee
 from ophion.errors import OphionError
-from ophion.native.executor import BlockEnv, State
+from ophion.native.executor import BlockEnv, NewestBlock, State
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, BlockRef, BlockTag, Hash32
@@ -124,6 +124,8 @@ class Queries:
         """Whether it has looked at the pool already."""
         self._turn = asyncio.Lock()
         self._next: NextBlock | None = None
+        self.newest = NewestBlock(chain.head.number, chain.state(chain.head.header))
+        """The head again, for questions that the extension answers by itself."""
         self._set_head(chain.head)
         chain.events.listen(self._on_chain_event)
 
@@ -134,6 +136,7 @@ class Queries:
         self.latest = BlockView(self.chain, head.header, head.hash)
         self.head_state = self.latest.state
         self.head_env = self.latest.env
+        self.newest.set(self.head_number, self.head_state)
         self._next = None
         self.forget_pending()
 

@@ -47,7 +47,10 @@ class RequestMetrics:
             return bound._replace(invoke=_counted(bound.invoke, self._failed(name)))
         durations, failed = self.times.of(bound.name), self._failed(bound.name)
         watch = _waiting if bound.may_wait else _direct
-        return bound._replace(invoke=watch(bound.invoke, durations, failed), call=watch(bound.call, durations, failed))
+        newest = None if bound.newest is None else bound.newest.counted(durations)
+        return bound._replace(
+            invoke=watch(bound.invoke, durations, failed), call=watch(bound.call, durations, failed), newest=newest
+        )
 
     def _failed(self, name: str) -> Callable[[BaseException], None]:
         def failed(error: BaseException) -> None:

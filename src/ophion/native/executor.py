@@ -7,6 +7,9 @@ from ophion._native import (
     CallRequest,
     ChainRules,
     Execution,
+    HeavyCalls,
+    NewestBlock,
+    NewestRead,
     OpenBlock,
     State,
     Taken,
@@ -16,7 +19,6 @@ from ophion._native import (
     estimate_gas,
     execute,
     genesis_state,
-    quick_call,
 )
 
 __all__ = [
@@ -26,6 +28,9 @@ __all__ = [
     "CallRequest",
     "ChainRules",
     "Execution",
+    "HeavyCalls",
+    "NewestBlock",
+    "NewestRead",
     "OpenBlock",
     "State",
     "Taken",
@@ -35,5 +40,4 @@ __all__ = [
     "estimate_gas",
     "execute",
     "genesis_state",
-    "quick_call",
 ]

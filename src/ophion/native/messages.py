@@ -1,5 +1,5 @@
 """What clients send: usual requests, outlines of JSON texts, and frames of WebSockets."""
 
-from ophion._native import FrameReader, JsonOutline, json_outline, usual_request
+from ophion._native import FrameReader, JsonOutline, UsualRequests, json_outline
 
-__all__ = ["FrameReader", "JsonOutline", "json_outline", "usual_request"]
+__all__ = ["FrameReader", "JsonOutline", "UsualRequests", "json_outline"]

@@ -15,6 +15,8 @@ from ophion.native.executor import (
     BlockEnv,
     CallRequest,
     ChainRules,
+    HeavyCalls,
+    NewestBlock,
     OpenBlock,
     call,
     call_each,
@@ -22,7 +24,6 @@ from ophion.native.executor import (
     estimate_gas,
     execute,
     genesis_state,
-    quick_call,
 )
 from ophion.native.failures import InvalidBody, NativeError
 from ophion.native.store import open_store
@@ -266,10 +267,16 @@ def test_a_beacon_root_contract_that_reverts_does_not_spoil_the_block(tmp_path: 
 def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
 
+    heavy, newest = HeavyCalls(), NewestBlock(0, state)
+
     def quick(**members: object) -> bytes | None:
-        return quick_call(state, env, members, 30_000_000, 50_000_000, 1.0)
+        return newest.call(members)
 
     counter, sender = "0x" + COUNTER.hex(), "0x" + ADDRESSES[0].hex()
+    assert not newest.has_terms
+    assert quick(to=counter) is None, "nobody has said with how much gas"
+    newest.set_terms(env, 30_000_000, 50_000_000, 1.0, heavy)
+    assert newest.has_terms
     assert quick(to=counter) == b""
     assert quick(to=counter, data="0x1234", gas="0x30d40", **{"from": sender}) == b""
     for unusual in (
@@ -286,6 +293,13 @@ def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
         {"to": counter, "from": None},
     ):
         assert quick(**unusual) is None, unusual
+    heavy.note(COUNTER, b"\x12\x34", True)
+    assert quick(to=counter, data="0x1234") is None
+    assert quick(to=counter, data="0x1235") == b""
+    newest.set(1, state)
+    assert not newest.has_terms, "another block has another environment"
+    with pytest.raises(ValueError, match="fortune is not asked of the newest block"):
+        newest.reading("fortune")
 
 
 def test_sums_beyond_all_money_are_invalid_and_no_panic(world: World) -> None:

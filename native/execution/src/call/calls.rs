@@ -52,11 +52,12 @@ pub fn call_each(
     })
 }
 
-/// What a call returns; None when it ends in any other way, whose reason `call` tells.
-pub fn returned(state: &StateData, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> Result<Option<Bytes>> {
+/// What a call on an open state returns; None when it ends in any other way, whose reason `call` tells. The state comes
+/// back, and what was read with it.
+pub fn returned(db: ExecDb, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> (ExecDb, Result<Option<Bytes>>) {
     let cfg = request::cfg(env, &tx, false, false);
-    let outcome = with_evm(state, env, cfg, &[], deadline, |evm| run_watched(evm, tx))?;
-    Ok(outcome.has_returned().then_some(outcome.output))
+    let (db, outcome) = with_database(db, env, cfg, None, deadline, |evm| run_watched(evm, tx));
+    (db, outcome.map(|outcome| outcome.has_returned().then_some(outcome.output)))
 }
 
 /// Boxed: it is large, and taken out and put back for each call.
@@ -90,6 +91,18 @@ pub(super) fn with_evm<T>(
 ) -> Result<T> {
     let db = overridden(state, env, overrides)?;
     let moved = if overrides.is_empty() { None } else { Some(Precompiles::overridden(env.fork.spec, overrides)?) };
+    with_database(db, env, cfg, moved, deadline, work).1
+}
+
+/// `moved`: precompiles that are not where they usually are.
+fn with_database<T>(
+    db: ExecDb,
+    env: &BlockEnv,
+    cfg: CfgEnv,
+    moved: Option<Precompiles>,
+    deadline: Instant,
+    work: impl FnOnce(&mut Evm) -> Result<T>,
+) -> (ExecDb, Result<T>) {
     let is_moved = moved.is_some();
     let mut evm = match KEPT.with_borrow_mut(Option::take) {
         Some((fork, mut evm)) if fork == env.fork => {
@@ -114,9 +127,9 @@ pub(super) fn with_evm<T>(
     }
     // The snapshot goes now, not with the next call; a failed run may have left the journal half full.
     evm.finalize();
-    evm.ctx.journaled_state.database = no_database();
+    let db = std::mem::replace(&mut evm.ctx.journaled_state.database, no_database());
     KEPT.set(Some((env.fork, evm)));
-    outcome
+    (db, outcome)
 }
 
 /// A call that may not be made has an outcome, too.

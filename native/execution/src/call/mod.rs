@@ -3,6 +3,7 @@
 pub mod access_list;
 pub mod calls;
 pub mod estimate;
+pub mod newest;
 pub mod outcome;
 pub mod request;
 pub mod simulate;

@@ -63,6 +63,7 @@ pub struct ExecDb {
     odd_account: bool,
     /// Several transactions run as one: a slot costs what it costs against the state before the first of them.
     counts_from_start: bool,
+    reads: usize,
 }
 
 impl ExecDb {
@@ -74,7 +75,13 @@ impl ExecDb {
             codes: B256Map::default(),
             odd_account: false,
             counts_from_start: false,
+            reads: 0,
         }
+    }
+
+    /// How many accounts and slots were read from the state and are at hand since.
+    pub fn reads(&self) -> usize {
+        self.reads
     }
 
     /// From now on `first_held` tells what slots held before anything ran (`machine::count_from_start`).
@@ -118,6 +125,7 @@ impl ExecDb {
                 storage: HashMap::default(),
             };
             self.entries.insert(*address, entry);
+            self.reads += 1;
         }
         Ok(self.entries.get_mut(address).expect("inserted above"))
     }
@@ -392,6 +400,7 @@ impl Database for ExecDb {
         let value = self.view.storage(&address, &account, &slot, &hash)?;
         let entry = self.entries.get_mut(&address).expect("made above");
         entry.storage.insert(slot, SlotEntry::new(hash, value));
+        self.reads += 1;
         Ok(value)
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use alloy_primitives::{KECCAK256_EMPTY, U256, keccak256};
 use ophion_execution::block::run::ExecutionData;
 use ophion_primitives::errors::Result;
-use ophion_primitives::json;
 use ophion_storage::chain::receipts::Outcome;
 use ophion_storage::state::{StateData, View};
 use pyo3::prelude::*;
@@ -60,18 +59,6 @@ impl State {
     fn balance<'py>(&self, py: Python<'py>, address: Addr) -> Answer<Bound<'py, PyAny>> {
         let found = self.read(py, |view| view.account(&address.0, &keccak256(address.0)))?;
         to_int(py, &found.map_or(U256::ZERO, |account| account.balance))
-    }
-
-    /// The balance of `0x` and 40 digits as JSON text, in one crossing; None for any other way to write an address.
-    ///
-    /// The GIL is kept: the read takes less than a microsecond, getting the GIL back can take milliseconds.
-    #[pyo3(signature = (address, /))]
-    fn balance_text<'py>(&self, py: Python<'py>, address: &str) -> Answer<Option<Bound<'py, PyBytes>>> {
-        let Some(address) = json::address(address) else { return Ok(None) };
-        let found = self.data.open()?.account(&address, &keccak256(address))?;
-        let mut text = Vec::with_capacity(72);
-        json::wide(&mut text, "", found.map_or(U256::ZERO, |account| account.balance));
-        Ok(Some(to_bytes(py, text)))
     }
 
     #[pyo3(signature = (address, /))]

@@ -7,12 +7,11 @@ use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Bytes, TxKind, U256};
 use ophion_execution::call::access_list::access_list;
-use ophion_execution::call::usual::UsualCall;
 use ophion_execution::call::{calls, estimate, outcome, request};
 use ophion_execution::evm::overrides;
 use ophion_primitives::deadline;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::PyBytes;
 use revm::context::TxEnv;
 use revm::context_interface::either::Either;
 
@@ -181,33 +180,6 @@ fn call_each(
     Ok(outcomes.into_iter().map(|outcome| CallOutcome { outcome }).collect())
 }
 
-/// The usual eth_call from its JSON object, in one crossing; None for whatever needs a closer look: other members,
-/// anything malformed, a call that does not return in time. The caller then goes the long way, which says why.
-///
-/// The GIL is kept: such a call takes microseconds (the deadline bounds it), getting the GIL back can take longer.
-#[pyfunction]
-#[pyo3(signature = (state, env, call, gas_limit, cap, deadline_s, /))]
-fn quick_call<'py>(
-    py: Python<'py>,
-    state: &Bound<'py, State>,
-    env: &Bound<'py, BlockEnv>,
-    call: &Bound<'py, PyDict>,
-    gas_limit: u64,
-    cap: u64,
-    deadline_s: f64,
-) -> Answer<Option<Bound<'py, PyBytes>>> {
-    let mut usual = UsualCall::default();
-    for (name, value) in call.iter() {
-        let (Ok(name), Ok(value)) = (name.cast::<PyString>(), value.cast::<PyString>()) else { return Ok(None) };
-        if usual.take(name.to_str()?, value.to_str()?).is_none() {
-            return Ok(None);
-        }
-    }
-    let Some(tx) = usual.finish(gas_limit, cap) else { return Ok(None) };
-    let returned = calls::returned(&state.get().data, &env.get().env, tx, deadline::after(deadline_s))?;
-    Ok(returned.map(|output| to_bytes(py, output)))
-}
-
 #[pyfunction]
 #[pyo3(signature = (state, env, request, overrides, cap, deadline_s, /))]
 fn estimate_gas(
@@ -254,7 +226,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CallOutcome>()?;
     module.add_function(wrap_pyfunction!(call, module)?)?;
     module.add_function(wrap_pyfunction!(call_each, module)?)?;
-    module.add_function(wrap_pyfunction!(quick_call, module)?)?;
     module.add_function(wrap_pyfunction!(estimate_gas, module)?)?;
     module.add_function(wrap_pyfunction!(create_access_list, module)?)
 }

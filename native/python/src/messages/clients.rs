@@ -5,10 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use ophion_messages::frames::{Event, Reader};
 use ophion_messages::outline::{self, Form, Member};
-use ophion_messages::usual::{self, Param, Params};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::values::convert::to_bytes;
 
@@ -89,36 +88,6 @@ fn json_outline(py: Python<'_>, text: &[u8], most_members: usize) -> Option<Json
     })
 }
 
-/// The digits of a request's id, the name of its method, and its parameters: `bytes` for a transaction that is sent.
-type Usual<'py> = (Bound<'py, PyBytes>, Bound<'py, PyString>, Bound<'py, PyAny>);
-
-#[pyfunction]
-#[pyo3(signature = (text, /))]
-fn usual_request<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Option<Usual<'py>>> {
-    let Some(found) = usual::usual_request(text) else { return Ok(None) };
-    let params = match found.params {
-        Params::Transaction(raw) => to_bytes(py, raw).into_any(),
-        Params::Plain(params) => {
-            let list = PyList::empty(py);
-            for param in params {
-                match param {
-                    Param::Word(word) => list.append(PyString::from_bytes(py, word)?)?,
-                    Param::Truth(truth) => list.append(truth)?,
-                    Param::Fields(fields) => {
-                        let object = PyDict::new(py);
-                        for (name, word) in fields {
-                            object.set_item(PyString::from_bytes(py, name)?, PyString::from_bytes(py, word)?)?;
-                        }
-                        list.append(object)?;
-                    }
-                }
-            }
-            list.into_any()
-        }
-    };
-    Ok(Some((to_bytes(py, found.id), PyString::from_bytes(py, found.method)?, params)))
-}
-
 #[pyclass(frozen, module = "ophion._native")]
 pub struct FrameReader {
     reader: Mutex<Reader>,
@@ -166,6 +135,5 @@ impl FrameReader {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<JsonOutline>()?;
     module.add_class::<FrameReader>()?;
-    module.add_function(wrap_pyfunction!(usual_request, module)?)?;
     module.add_function(wrap_pyfunction!(json_outline, module)?)
 }

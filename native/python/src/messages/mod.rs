@@ -1,3 +1,4 @@
-//! What clients send: outlines of JSON texts and frames of WebSockets.
+//! What clients send: usual requests, outlines of JSON texts and frames of WebSockets.
 
 pub mod clients;
+pub mod requests;

@@ -1,6 +1,7 @@
 """Bytes in, bytes out: JSON-RPC 2.0 without any knowledge of HTTP or WebSocket.
 
     body -> usual? read by the extension -> method table -> decode params -> handler -> encode -> envelope -> bytes
+      |       \\-> plain question about the newest block, answered there --------------------------------------^
       \\-> parse -> envelope --------------^                     /
        \\-> outline (long ones) ----------^                     /
         \\-> a transaction that is sent, read to its bytes ----^
@@ -30,7 +31,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from ophion.native.messages import JsonOutline, json_outline, usual_request
+from ophion.native.messages import JsonOutline, UsualRequests, json_outline
 from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.limits import DispatchLimits
@@ -90,6 +91,8 @@ class Dispatcher:
         self._limits = limits or DispatchLimits()
         self._error_status = self._limits.error_status
         self._deadlines = Deadlines(loop, self._limits.timeout_s)
+        self._usual = UsualRequests()
+        self._read = self._usual.read
         self._submit_known: Bound | None = None
         self._submit_prepared: Bound
 
@@ -97,7 +100,9 @@ class Dispatcher:
         """Answer one message: a request, a notification (an empty answer) or a batch."""
         if len(body) > _SHORT:
             return self._long(body, caller)
-        usual = usual_request(body)
+        usual = self._read(body)
+        if isinstance(usual, bytes):
+            return usual
         if usual is None:
             reply = self._unusual(body, caller)
         else:
@@ -106,6 +111,8 @@ class Dispatcher:
                 bound = self._table[name]
             except KeyError:
                 return self._failed(METHOD_NOT_FOUND(), name, id_text)
+            if bound.newest is not None:
+                self._usual.answer(name, bound.newest)
             if type(params) is bytes:
                 reply = self._call(self._prepared(bound), (params,), caller, id_text)
             else:
@@ -130,7 +137,7 @@ class Dispatcher:
 
     def _call(self, bound: Bound, params: Sequence[Any], caller: Caller | None, id_text: bytes) -> Reply:
         try:
-            invoke, encode, may_wait, _, _, _ = bound
+            invoke, encode, may_wait, _, _, _, _ = bound
             value = invoke(params, caller)
             if may_wait:
                 if type(value) is CoroutineType:

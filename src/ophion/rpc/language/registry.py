@@ -41,6 +41,7 @@ from typing import (
 from msgspec import Struct
 
 from ophion.errors import OphionError
+from ophion.native.executor import NewestRead
 from ophion.rpc.errors import METHOD_NOT_ENABLED, invalid_params
 from ophion.rpc.language.wire_types import Wire, optional
 
@@ -81,9 +82,10 @@ def client_of(caller: Caller | None) -> str:
 
 
 class Services(Protocol):
-    """What `bind` must know about a context: which services are there."""
+    """What `bind` must know about a context: which services are there, and what answers without a handler."""
 
     def provides(self, service: str) -> bool: ...
+    def at_newest(self, question: str) -> NewestRead: ...
 
 
 class Example(Struct, frozen=True):
@@ -128,6 +130,8 @@ class MethodSpec(Struct, frozen=True, dict=True):
     """The answer where a service is absent, instead of "not enabled"; whatever the parameters are."""
     alias_words: Callable[[OphionError], OphionError] | None = None
     """What an error is under an alias, where texts came with the name; None where they are the same."""
+    newest: str | None = None
+    """What the extension is asked for where a usual request reads at the newest block; the handler answers others."""
     also: tuple[MethodSpec, ...] = ()
     """Further declarations of the same handler, for methods of several groups that do the same."""
 
@@ -172,6 +176,8 @@ class Bound(NamedTuple):
     """The first half of `invoke`, which may run in any thread; None where there is nothing to decode."""
     call: Invoke = lambda values, caller: None
     """The second half: called with what `decode` gave."""
+    newest: NewestRead | None = None
+    """What may answer in place of `invoke` where a usual request reads at the newest block."""
 
 
 def method(
@@ -184,6 +190,7 @@ def method(
     examples: Sequence[Example] = (),
     without: Callable[[], Exception] | None = None,
     alias_words: Callable[[OphionError], OphionError] | None = None,
+    newest: str | None = None,
 ) -> Callable[[F], F]:
     """Declare a handler under its literal wire name.
 
@@ -192,6 +199,7 @@ def method(
     or answers with the error `without`.
     `exact_count` refuses surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
     `alias_words` turns an error into the one that is told to whoever called by an alias.
+    `newest` names what `NewestBlock` answers by itself, in the same words as the handler would.
     """
 
     def declare(function: F) -> F:
@@ -205,6 +213,7 @@ def method(
             examples=tuple(examples),
             without=without,
             alias_words=alias_words,
+            newest=newest,
             also=_declarations(function),
         )
         return function
@@ -368,7 +377,8 @@ def _bound(spec: MethodSpec, context: Services) -> Bound:
     assert encode is not None, spec.name
     decode, call = _halves(spec, context)
     encoder = optional(encode) if signature.nullable else encode
-    return Bound(_compile(spec, context), encoder, signature.may_wait, spec.name, decode, call)
+    newest = None if spec.newest is None else context.at_newest(spec.newest)
+    return Bound(_compile(spec, context), encoder, signature.may_wait, spec.name, decode, call, newest)
 
 
 def _reworded(bound: Bound, words: Callable[[OphionError], OphionError]) -> Bound:

@@ -77,13 +77,6 @@ def decode_address(value: object) -> Address:
     return _bytes_of(digits.rjust(40, "0"), "address")
 
 
-def as_written(value: object) -> str:
-    """A text that is decoded where it is used."""
-    if type(value) is not str:
-        raise invalid_params("a string is expected")
-    return value
-
-
 def decode_hash(value: object) -> Hash32:
     """Exactly 32 bytes."""
     digits = _digits(value, "hash")
@@ -268,8 +261,6 @@ _BLOCK_SCHEMA: Final[Schema] = {
 }
 
 AddressParam = Annotated[Address, Wire("address", "20-byte address", _ADDRESS_SCHEMA, decode_address)]
-AddressTextParam = Annotated[str, Wire("address", "20-byte address", _ADDRESS_SCHEMA, as_written)]
-"""An address that the extension reads; what it does not take goes through `decode_address`."""
 HashParam = Annotated[Hash32, Wire("hash", "32-byte hash", _HASH_SCHEMA, decode_hash)]
 SlotParam = Annotated[
     Hash32, Wire("slot", "storage position of at most 32 bytes", {"type": "string", "pattern": _HEX}, decode_slot)
@@ -296,7 +287,6 @@ BlockParam = Annotated[
 ]
 
 Quantity = Annotated[int, Wire("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, encode=encode_quantity)]
-QuantityText = Annotated[bytes, Wire("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, encode=encode_spliced)]
 Data = Annotated[bytes, Wire("data", "bytes in hexadecimal", {"type": "string", "pattern": _HEX}, encode=encode_data)]
 HashResult = Annotated[Hash32, Wire("hash", "32-byte hash", _HASH_SCHEMA, encode=encode_data)]
 AddressResult = Annotated[Address, Wire("address", "20-byte address", _ADDRESS_SCHEMA, encode=encode_data)]

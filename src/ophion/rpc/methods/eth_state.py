@@ -14,16 +14,13 @@ from ophion.rpc.language.registry import Example, method
 from ophion.rpc.language.schemas import ProofJson, StorageValuesResult
 from ophion.rpc.language.wire_types import (
     AddressParam,
-    AddressTextParam,
     BlockParam,
     Data,
     Quantity,
-    QuantityText,
     SlotParam,
     Wire,
     decode_address,
     decode_slot,
-    encode_quantity,
 )
 from ophion.rpc.questions.blocks import read_at, read_in_lane
 from ophion.rpc.questions.context import RpcContext
@@ -76,23 +73,20 @@ SlotsByAddressParam = Annotated[
 @method(
     "eth_getBalance",
     needs={"state"},
+    newest="balance",
     examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "earliest"], "0x9184e72a000")],
 )
 def get_balance(
-    ctx: RpcContext, address: AddressTextParam, block: BlockParam = BlockTag.LATEST
-) -> QuantityText | Awaitable[QuantityText | None] | None:
+    ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
+) -> Quantity | Awaitable[Quantity | None] | None:
     """Balance of an account in wei at a block; null when there is no such block."""
-    if block is BlockTag.LATEST:
-        text = ctx.queries.head_state.balance_text(address)
-        if text is not None:
-            return text
-    decoded = decode_address(address)
-    return read_at(ctx, block, lambda view: encode_quantity(view.state.balance(decoded)))
+    return read_at(ctx, block, lambda view: view.state.balance(address))
 
 
 @method(
     "eth_getTransactionCount",
     needs={"state", "pool"},
+    newest="nonce",
     examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "latest"], "0x20")],
 )
 def get_transaction_count(

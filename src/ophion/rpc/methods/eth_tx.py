@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError
-from ophion.native.executor import quick_call
 from ophion.pool.events import Origin
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
@@ -64,6 +63,7 @@ async def pending_transactions(ctx: RpcContext) -> Annotated[bytes | Streamed, P
 @method(
     "eth_call",
     needs={"state"},
+    newest="call",
     examples=[
         Example(
             [{"to": "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f", "data": "0x12a7b914"}, "latest"],
@@ -87,10 +87,13 @@ def eth_call(
     queries = ctx.queries
     if block is BlockTag.LATEST and block_overrides is None:
         state, gas_limit = queries.head_state, queries.head.header.gas_limit
-        if state_overrides is None and not ctx.light_calls.is_heavy(call):
+        if state_overrides is None:
+            newest = queries.newest
+            if not newest.has_terms:
+                cap, heavy = ctx.limits.gas_cap or gas_limit, ctx.light_calls.heavy
+                newest.set_terms(queries.latest.free_env, gas_limit, cap, INLINE_S, heavy)
             # it leaves alone whatever names a price or a chain
-            free_env, cap = queries.latest.free_env, ctx.limits.gas_cap or gas_limit
-            output = quick_call(state, free_env, call, gas_limit, cap, INLINE_S)
+            output = newest.call(call)
             if output is not None:
                 return output
         names_price = call.get("gasPrice") or call.get("maxFeePerGas") or call.get("maxPriorityFeePerGas")

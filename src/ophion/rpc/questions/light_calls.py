@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from ophion.native.executor import HeavyCalls
 from ophion.primitives.types import Address
 
 _MOST_GAS: Final = 1_000_000
@@ -21,29 +21,22 @@ class LightCalls:
 
     def __init__(self) -> None:
         self._light: set[tuple[Address | None, bytes]] = set()
-        self._heavy: set[tuple[str, str]] = set()
+        self.heavy = HeavyCalls()
+        """Those that are not to be tried."""
 
     def knows(self, to: Address | None, call_data: bytes) -> bool:
         """Whether this function of this contract may be expected to be quick."""
         return (to, call_data[:4]) in self._light
 
-    def is_heavy(self, call: Mapping[str, Any]) -> bool:
-        """Whether the function that a call object names was heavy when it was last run."""
-        if not self._heavy:
-            return False
-        to, call_data = call.get("to"), call.get("data") or call.get("input") or ""
-        return type(to) is str and type(call_data) is str and (to[2:].lower(), call_data[2:10].lower()) in self._heavy
-
     def note(self, to: Address | None, call_data: bytes, gas_used: int) -> None:
         """What a call turned out to use."""
-        key = (to, call_data[:4])
-        name = ((to or b"").hex(), call_data[:4].hex())
-        if len(self._light) >= _MOST or len(self._heavy) >= _MOST:
+        key, is_heavy = (to, call_data[:4]), gas_used > _MOST_GAS
+        if len(self._light) >= _MOST or len(self.heavy) >= _MOST:
             self._light.clear()
-            self._heavy.clear()
-        if gas_used > _MOST_GAS:
+            self.heavy.clear()
+        if is_heavy:
             self._light.discard(key)
-            self._heavy.add(name)
         else:
             self._light.add(key)
-            self._heavy.discard(name)
+        if to is not None:
+            self.heavy.note(to, call_data, is_heavy)

@@ -112,7 +112,11 @@ class HttpConnection(asyncio.Protocol):
         if self._is_plain and (begun < self._turns.ends_at or self._turns.goes_on()):
             # most clients send the same head again and again: comparing it costs less than finding its end
             if len(data) == self._last_size and data.startswith(self._last_head):
-                self._take(data, self._last_end, begun)
+                reply = self._session.handle(data[self._last_end :], self)  # type: ignore[union-attr]
+                if type(reply) is bytes and 0 < len(reply) < KEPT_HEADS:
+                    self._transport.write(JSON_HEADS[len(reply)] + reply)
+                else:
+                    self._took(data, self._last_end, reply, begun)
                 return
             end = self._known(data)
             if end:
@@ -311,10 +315,12 @@ class HttpConnection(asyncio.Protocol):
 
     def _take(self, data: bytes, end: int, begun: float = 0.0) -> None:
         """Such a request, when nobody waits before it; `begun` where nobody else measures how long it takes."""
-        reply = self._session.handle(data[end:], self)  # type: ignore[union-attr]
+        self._took(data, end, self._session.handle(data[end:], self), begun)  # type: ignore[union-attr]
+
+    def _took(self, data: bytes, end: int, reply: Result, begun: float) -> None:
+        """What came of it."""
         if type(reply) is bytes and reply and (not self._last_takes_gzip or len(reply) < WORTH_BYTES):
-            size = len(reply)
-            self._transport.write((JSON_HEADS[size] if size < KEPT_HEADS else json_head(size)) + reply)
+            self._transport.write(json_head(len(reply)) + reply)
             return
         self._answers.add(reply, size=len(data) - end, takes_gzip=self._last_takes_gzip)
         if type(reply) is Pending and len(data) - end < _LIGHT_BYTES and not reply.weight:
