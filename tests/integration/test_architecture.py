@@ -23,13 +23,14 @@ Flow = list[tuple[str, str]]
 
 
 def flows() -> list[Flow]:
-    """The flows of the page: block, transaction, and a call twice."""
+    """The flows of the page: block, transaction, and a call three times."""
     blocks = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     steps = [re.findall(r"^(\S+\.py) {2,}(\w+)(?: {2,}|$)", block, re.MULTILINE) for block in blocks]
     return [flow for flow in steps if flow]
 
 
-BLOCK, TRANSACTION, QUICK_CALL, CALL = flows()
+BLOCK, TRANSACTION, USUAL_CALL, QUICK_CALL, CALL = flows()
+NAMES = ["block", "transaction", "usual", "quick", "call"]
 
 
 def missing(wanted: Flow, recorded: Flow) -> list[tuple[str, str]]:
@@ -55,7 +56,7 @@ def test_every_file_and_folder_that_is_named_exists() -> None:
     assert absent == []
 
 
-@pytest.mark.parametrize("flow", [BLOCK, TRANSACTION, QUICK_CALL, CALL], ids=["block", "transaction", "quick", "call"])
+@pytest.mark.parametrize("flow", [BLOCK, TRANSACTION, USUAL_CALL, QUICK_CALL, CALL], ids=NAMES)
 def test_every_function_of_a_flow_is_in_its_file(flow: Flow) -> None:
     for path, function in flow:
         assert (SOURCES / path).exists()
@@ -90,10 +91,13 @@ def test_a_transaction_and_calls_go_the_way_that_is_told(tmp_path: Path, monkeyp
         to_nobody = {"to": "0x" + "11" * 20, "data": "0x0102"}
         assert node.rpc("eth_call", to_nobody, "latest") == "0x"
         assert node.rpc("eth_call", to_nobody, "0x0") == "0x"
+        assert node.rpc("eth_call", to_nobody, "latest") == "0x"
         assert node.stop() == 0
     recorded = recorded_flows(flows_file)
     (sent,) = (flow for flow in recorded if ("rpc/methods/eth_tx.py", "send_raw_transaction") in flow)
     quick, later = (flow for flow in recorded if ("rpc/methods/eth_tx.py", "eth_call") in flow)
     assert missing(TRANSACTION, sent) == []
+    without_handler = [flow for flow in recorded if ("rpc/language/registry.py", "invoke") not in flow]
+    assert any(missing(USUAL_CALL, flow) == [] for flow in without_handler)
     assert missing(QUICK_CALL, quick) == []
     assert missing(CALL, later) == []
