@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_primitives::{deadline, json};
 use ophion_storage::state::StateData;
+use revm::context::TxEnv;
 use revm::state::AccountInfo;
 
 use super::calls;
@@ -88,11 +89,14 @@ pub struct Newest {
     db: Option<ExecDb>,
     /// None until somebody has said what calls run with.
     pub terms: Option<Terms>,
+    /// The last call, where it did not return: whoever asks for its answer the long way asks here first, and it is not run
+    /// again for that.
+    declined: Option<TxEnv>,
 }
 
 impl Newest {
     pub fn new(number: u64, state: StateData) -> Self {
-        Newest { number, state, db: None, terms: None }
+        Newest { number, state, db: None, terms: None, declined: None }
     }
 
     pub fn balance(&mut self, out: &mut Vec<u8>, address: &str) -> Option<()> {
@@ -114,11 +118,18 @@ impl Newest {
         if terms.heavy.knows(tx.kind.to()?, &tx.data) {
             return None;
         }
+        if self.declined.take().is_some_and(|declined| declined == tx) {
+            return None;
+        }
         let mut db = self.db.take().map_or_else(|| opened(&self.state), Some)?;
         db.ancestors = terms.env.ancestors();
-        let (db, returned) = calls::returned(db, &terms.env, tx, deadline::after(terms.limit_s));
+        let (db, returned) = calls::returned(db, &terms.env, tx.clone(), deadline::after(terms.limit_s));
         self.keep(db);
-        returned.ok().flatten()
+        let returned = returned.ok().flatten();
+        if returned.is_none() {
+            self.declined = Some(tx);
+        }
+        returned
     }
 
     fn account(&mut self, address: &str) -> Option<Option<AccountInfo>> {
