@@ -124,9 +124,9 @@ class Queries:
         """Whether it has looked at the pool already."""
         self._turn = asyncio.Lock()
         self._next: NextBlock | None = None
-        self.newest = NewestBlock(chain.head.number, chain.state(chain.head.header))
-        """The head again, for questions that the extension answers by itself."""
         self._set_head(chain.head)
+        self.newest = NewestBlock(self.head_number, self.head_state)
+        """The head again, for questions that the extension answers by itself."""
         chain.events.listen(self._on_chain_event)
 
     def _set_head(self, head: HashedHeader) -> None:
@@ -136,12 +136,12 @@ class Queries:
         self.latest = BlockView(self.chain, head.header, head.hash)
         self.head_state = self.latest.state
         self.head_env = self.latest.env
-        self.newest.set(self.head_number, self.head_state)
         self._next = None
         self.forget_pending()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
         self._set_head(event.head)
+        self.newest.set(self.head_number, self.head_state)
 
     # --- references -----------------------------------------------------------------------------
 

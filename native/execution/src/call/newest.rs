@@ -20,6 +20,8 @@ use crate::evm::env::BlockEnv;
 
 /// So many accounts and slots are kept at hand, less than a megabyte; whoever reads more begins anew.
 const MOST_READS: usize = 4096;
+/// Bytes of the input of a call that is remembered.
+const MOST_DECLINED: usize = 4096;
 
 /// The part of a call's input that names a function of its contract; a shorter input is filled up.
 type Selector = [u8; 4];
@@ -90,7 +92,7 @@ pub struct Newest {
     /// None until somebody has said what calls run with.
     pub terms: Option<Terms>,
     /// The last call, where it did not return: whoever asks for its answer the long way asks here first, and it is not run
-    /// again for that.
+    /// again for that. A long one is not kept, since it did not come in a usual request.
     declined: Option<TxEnv>,
 }
 
@@ -126,7 +128,7 @@ impl Newest {
         let (db, returned) = calls::returned(db, &terms.env, tx.clone(), deadline::after(terms.limit_s));
         self.keep(db);
         let returned = returned.ok().flatten();
-        if returned.is_none() {
+        if returned.is_none() && tx.data.len() <= MOST_DECLINED {
             self.declined = Some(tx);
         }
         returned

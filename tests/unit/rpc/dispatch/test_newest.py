@@ -20,7 +20,7 @@ from ophion.native.executor import NewestRead
 from ophion.rpc.auth.permissions import permitted_table
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
-from ophion.rpc.language.registry import HTTP
+from ophion.rpc.language.registry import HTTP, Bound
 from ophion.runtime.metrics import MetricsRegistry
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import deploying
@@ -125,6 +125,37 @@ def test_who_may_not_ask_is_not_answered_because_another_may(dev: Interface) -> 
     assert asked(dev, "eth_blockNumber", dispatcher=some) == "0x0"
     none = Dispatcher(method_table(dev.context, ("net",), HTTP), dev.loop)
     assert asked(dev, "eth_blockNumber", dispatcher=none)["code"] == -32604
+
+
+def test_a_handler_is_asked_once_and_then_when_a_call_needs_terms(dev: Interface) -> None:
+    asked_for: list[str] = []
+
+    def noted(name: str, bound: Bound) -> Bound:
+        def invoke(params: Any, caller: Any) -> Any:
+            asked_for.append(name)
+            return bound.invoke(params, caller)
+
+        return bound._replace(invoke=invoke)
+
+    watched = Dispatcher(method_table(dev.context, GROUPS, HTTP).changed(noted), dev.loop)
+
+    def ask_each() -> list[str]:
+        asked_for.clear()
+        for method, *params in (
+            ("eth_blockNumber",),
+            ("eth_getBalance", RICH, "latest"),
+            ("eth_getTransactionCount", RICH),
+            ("eth_call", {"to": NOBODY, "data": "0x"}, "latest"),
+        ):
+            for _ in range(3):
+                text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+                assert "result" in dev.message(text, watched)
+        return list(asked_for)
+
+    assert ask_each() == ["eth_blockNumber", "eth_getBalance", "eth_getTransactionCount", "eth_call"]
+    assert ask_each() == []
+    dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[0], 0, to=bytes.fromhex(NOBODY[2:]), value=5)))
+    assert ask_each() == ["eth_call"]
 
 
 def test_each_is_counted_where_requests_are_measured(dev: Interface) -> None:

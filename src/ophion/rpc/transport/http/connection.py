@@ -111,16 +111,14 @@ class HttpConnection(asyncio.Protocol):
         begun = perf_counter()
         if self._is_plain and (begun < self._turns.ends_at or self._turns.goes_on()):
             # most clients send the same head again and again: comparing it costs less than finding its end
-            if len(data) == self._last_size and data.startswith(self._last_head):
-                reply = self._session.handle(data[self._last_end :], self)  # type: ignore[union-attr]
+            is_same = len(data) == self._last_size and data.startswith(self._last_head)
+            end = self._last_end if is_same else self._known(data)
+            if end:
+                reply = self._session.handle(data[end:], self)  # type: ignore[union-attr]
                 if type(reply) is bytes and 0 < len(reply) < KEPT_HEADS:
                     self._transport.write(JSON_HEADS[len(reply)] + reply)
                 else:
-                    self._took(data, self._last_end, reply, begun)
-                return
-            end = self._known(data)
-            if end:
-                self._take(data, end, begun)
+                    self._take(data, end, reply, begun)
                 return
         if self.is_ending:
             if self._lingering is not None:
@@ -313,12 +311,9 @@ class HttpConnection(asyncio.Protocol):
             self._last_takes_gzip = head in self._session.heads.with_gzip  # type: ignore[union-attr]  # one is there when plain
         return position + self._last_size <= len(data)
 
-    def _take(self, data: bytes, end: int, begun: float = 0.0) -> None:
-        """Such a request, when nobody waits before it; `begun` where nobody else measures how long it takes."""
-        self._took(data, end, self._session.handle(data[end:], self), begun)  # type: ignore[union-attr]
-
-    def _took(self, data: bytes, end: int, reply: Result, begun: float) -> None:
-        """What came of it."""
+    def _take(self, data: bytes, end: int, reply: Result, begun: float = 0.0) -> None:
+        """The reply to such a request, when nobody waits before it; `begun` where nobody else measures how long it
+        takes."""
         if type(reply) is bytes and reply and (not self._last_takes_gzip or len(reply) < WORTH_BYTES):
             self._transport.write(json_head(len(reply)) + reply)
             return
@@ -350,7 +345,7 @@ class HttpConnection(asyncio.Protocol):
             end = self._known(data)
             if end:
                 self._rest = b""
-                self._take(data, end)
+                self._take(data, end, self._session.handle(data[end:], self))
                 self._settle()
                 self._turns.end(begun, self._share)
                 return
