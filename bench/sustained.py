@@ -5,9 +5,9 @@
 Each round starts every peer anew on an empty chain and floods it with wrk, one signed transaction a request, from 64
 senders; the peers take turns, so that a ratio compares runs of the same minute. Counted are the transactions of the
 blocks between the second and the last of the flood, the processor time of all threads of the node for each transaction
-that was mined, and how many cores node and client kept busy together. Prints a JSON line for each run, then the median
-of the rounds, and the ratio to each of the others where `ophion` took part. Blocks come every second, those of
-`ophion-instant` at once. Needs wrk; geth 1.13 is the last that knows Clique.
+(until the last one is mined), and how many cores node and client kept busy together. Prints a JSON line for each run,
+then the median of the rounds, and the ratio to each of the others where `ophion` took part. Blocks come every second,
+those of `ophion-instant` at once. Needs wrk; geth 1.13 is the last that knows Clique.
 
 Half of the transfers, and of the token transfers, go to new accounts. --keep FOLDER keeps what was signed for the next
 time, which takes longer to make than a round.
@@ -40,6 +40,8 @@ from ophion.testing.process import COMMAND, RpcFailure, environment, processor_s
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 SENDERS: Final = 64
+STILL_S: Final = 3.0
+"""A node that has made no block for so long has nothing left to mine."""
 PRICE: Final = 100 * 10**9
 FUNDS: Final = 10**20
 GAS_LIMIT: Final = 300_000_000
@@ -129,6 +131,10 @@ class Client:
 
     def height(self) -> int:
         return int(self.ask("eth_blockNumber"), 16)
+
+    def size(self, number: int) -> int:
+        """Transactions of a block."""
+        return int(self.ask("eth_getBlockTransactionCountByNumber", hex(number)), 16)
 
     def send(self, raw: bytes) -> str:
         return str(self.ask("eth_sendRawTransaction", "0x" + raw.hex()))
@@ -249,6 +255,19 @@ def children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def drained(client: Client) -> int:
+    """The last block, when everything is mined that was sent: what was taken in belongs to what it cost."""
+    height, until = client.height(), time.perf_counter() + STILL_S
+    while time.perf_counter() < until:
+        time.sleep(0.05)
+        now = client.height()
+        if now > height:
+            height, until = now, time.perf_counter() + STILL_S
+            if not client.size(now):
+                break
+    return height
+
+
 def flood(client: Client, pid: int, file: Path, connections: int, seconds: int, work: Path) -> dict[str, object]:
     """What a node makes of as many transactions as it takes."""
     (work / "load.lua").write_text(LUA % file)
@@ -262,20 +281,19 @@ def flood(client: Client, pid: int, file: Path, connections: int, seconds: int, 
             seen.append((time.perf_counter(), now))
             height = now
         time.sleep(0.01)
-    lasted, used = time.perf_counter() - began, processor_s(pid) - before
+    lasted, loaded = time.perf_counter() - began, processor_s(pid) - before + children_s() - mine
     text = load.stdout.read() if load.stdout is not None else ""
     if len(seen) < 3:
         raise SystemExit(f"{len(seen)} blocks during the flood: {text}")
-    count = {
-        number: int(client.ask("eth_getBlockTransactionCountByNumber", hex(number)), 16)
-        for number in range(first, seen[-1][1] + 1)
-    }
+    last = drained(client)
+    used = processor_s(pid) - before
+    count = {number: client.size(number) for number in range(first, last + 1)}
     (began_at, begin), (ended_at, end) = seen[1], seen[-1]
     mined = sum(count[number] for number in range(begin + 1, end + 1))
     return {
         "tps": round(mined / (ended_at - began_at)),
         "cpu_us": round(used / max(1, sum(count.values())) * 1e6),
-        "cores": round((used + children_s() - mine) / lasted, 2),
+        "cores": round(loaded / lasted, 2),
         "largest": max(count.values()),
         "longest_gap_s": round(max(later[0] - before[0] for before, later in pairwise(seen)), 2),
     }

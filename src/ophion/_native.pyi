@@ -7,7 +7,7 @@ a panic would be a bug.
 """
 
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 __version__: str
 
@@ -231,19 +231,22 @@ def senders_recovered() -> int:
 
 @final
 class Decoder:
-    """`decode_transactions` in a thread of the extension: submissions come back in their order, by number."""
+    """`decode_transactions` in a thread of the extension: arrivals come back in their order."""
 
     def __new__(cls) -> Decoder: ...
     fd: int
     """Readable when something is finished."""
-    def submit(self, number: int, raws: Sequence[bytes], /) -> bool:
+    def submit(self, arrival: object, raws: Sequence[bytes], /) -> bool:
         """Whether it is held, so that others go with it: until there are as many as are recovered at once, or `start`."""
 
     def start(self) -> None:
         """Nothing more comes for now: begin with what is held."""
 
-    def collect(self, most: int, /) -> list[tuple[int, list[Transaction | str]]]:
-        """What is finished, in the order of submission, and at most so much; never waits. `fd` stays readable for the rest."""
+    def collect(self, most: int, /) -> tuple[list[Any], list[Transaction | str]]:
+        """What is finished: at most so many arrivals in the order of submission, and the transactions of all of them.
+
+        Never waits; `fd` stays readable for the rest.
+        """
 
 @final
 class Withdrawal:

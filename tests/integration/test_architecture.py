@@ -94,7 +94,7 @@ def test_a_transaction_and_calls_go_the_way_that_is_told(tmp_path: Path, monkeyp
         assert node.rpc("eth_call", to_nobody, "latest") == "0x"
         assert node.stop() == 0
     recorded = recorded_flows(flows_file)
-    (sent,) = (flow for flow in recorded if ("rpc/methods/eth_tx.py", "send_raw_transaction") in flow)
+    (sent,) = (flow for flow in recorded if ("rpc/dispatch/dispatcher.py", "_send") in flow)
     quick, later = (flow for flow in recorded if ("rpc/methods/eth_tx.py", "eth_call") in flow)
     assert missing(TRANSACTION, sent) == []
     without_handler = [flow for flow in recorded if ("rpc/language/registry.py", "invoke") not in flow]

@@ -14,11 +14,16 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
+from ophion.pool.events import Rejected
 from ophion.rpc.errors import INTERNAL_ERROR_CODE, METHOD_NOT_FOUND, as_rpc_error
 from ophion.runtime.metrics import Category, Counter, Durations, MetricsRegistry, Timer
 
 if TYPE_CHECKING:
-    from ophion.rpc.language.registry import Bound, Invoke, MethodTable
+    from ophion.pool.events import Admission
+    from ophion.pool.intake import Arrival
+    from ophion.rpc.language.registry import Bound, Bring, Invoke, MethodTable
 
 UNKNOWN: Final = "unknown"
 """The label of all methods that there are not."""
@@ -47,9 +52,11 @@ class RequestMetrics:
             return bound._replace(invoke=_counted(bound.invoke, self._failed(name)))
         durations, failed = self.times.of(bound.name), self._failed(bound.name)
         watch = _waiting if bound.may_wait else _direct
-        newest = None if bound.newest is None else bound.newest.counted(durations)
         return bound._replace(
-            invoke=watch(bound.invoke, durations, failed), call=watch(bound.call, durations, failed), newest=newest
+            invoke=watch(bound.invoke, durations, failed),
+            call=watch(bound.call, durations, failed),
+            newest=None if bound.newest is None else bound.newest.counted(durations),
+            bring=None if bound.bring is None else _brought(bound.bring, durations, failed),
         )
 
     def _failed(self, name: str) -> Callable[[BaseException], None]:
@@ -90,6 +97,52 @@ def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseExceptio
             durations.sample(perf_counter() - began)
 
     return measured
+
+
+def _brought(bring: Bring, durations: Durations, failed: Callable[[BaseException], None]) -> Bring:
+    def measured(arrival: Arrival[list[Admission]]) -> None:
+        began = perf_counter()
+        try:
+            bring(_Timed(arrival, began, durations, failed))
+        except Exception as error:
+            durations.record(perf_counter() - began)
+            failed(error)
+            raise
+
+    return measured
+
+
+class _Timed(Struct):
+    """A transaction that is timed on its way through the pool."""
+
+    arrival: Arrival[list[Admission]]
+    began: float
+    durations: Durations
+    failed: Callable[[BaseException], None]
+    is_told: bool = False
+
+    @property
+    def raws(self) -> Sequence[bytes]:
+        return self.arrival.raws
+
+    @property
+    def is_local(self) -> bool:
+        return self.arrival.is_local
+
+    def answer(self, admissions: list[Admission]) -> None:
+        self._note([admission.error for admission in admissions if isinstance(admission, Rejected)])
+        self.arrival.answer(admissions)
+
+    def fail(self, error: Exception) -> None:
+        self._note([error])
+        self.arrival.fail(error)
+
+    def _note(self, errors: Sequence[Exception]) -> None:
+        if not self.is_told:  # who has been answered is told of a failure all the same (`Intake`)
+            self.is_told = True
+            self.durations.record(perf_counter() - self.began)
+            for error in errors:
+                self.failed(error)
 
 
 def _waiting(invoke: Invoke, durations: Durations, failed: Callable[[BaseException], None]) -> Invoke:

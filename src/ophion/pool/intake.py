@@ -8,23 +8,41 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
-
-from msgspec import Struct
+from typing import Generic, Protocol, TypeVar
 
 from ophion.native.transactions import Transaction
 from ophion.runtime.decoding import Decoded, Decoding
-from ophion.runtime.prompt import Prompt
 
 A = TypeVar("A")
+Told = TypeVar("Told", contravariant=True)
 
 
-class Arrival(Struct, Generic[A]):
-    """What one caller brought, and where its answer goes."""
+class Arrival(Protocol[Told]):
+    """What somebody brought, who is told once what has become of it: in the very step in which that is known."""
 
-    raws: Sequence[bytes]
-    is_local: bool
-    waiter: Prompt[A]
+    @property
+    def raws(self) -> Sequence[bytes]: ...
+    @property
+    def is_local(self) -> bool: ...
+    def answer(self, result: Told, /) -> None: ...
+    def fail(self, error: Exception, /) -> None: ...
+
+
+class Awaited(asyncio.Future[A]):
+    """The arrival of somebody who awaits the answer."""
+
+    def __init__(self, raws: Sequence[bytes], is_local: bool) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self.raws = raws
+        self.is_local = is_local
+
+    def answer(self, result: A) -> None:
+        if not self.done():  # nobody waits any more where it is
+            self.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        if not self.done():
+            self.set_exception(error)
 
 
 class Intake(Generic[A]):
@@ -33,50 +51,39 @@ class Intake(Generic[A]):
     def __init__(self, decoding: Decoding, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
         """What `admit` raises is the answer of all arrivals it was given and has not answered."""
         self._decoding = decoding
+        self._decoding.listen(self._collect)
         self._admit = admit
-        self._waiting: dict[int, Arrival[A]] = {}
         self._ready: list[Arrival[A]] = []
         self._ready_decoded: Decoded = []
-        self._number = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def submit(self, raws: Sequence[bytes], is_local: bool) -> Prompt[A]:
-        """Queue raw transactions; the future is the answer to them."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._decoding.listen(self._collect)
-            self._loop = loop
-        waiter: Prompt[A] = Prompt(loop=loop)
-        arrival = Arrival(raws, is_local, waiter)
-        self._number += 1
-        self._waiting[self._number] = arrival
+    def bring(self, arrival: Arrival[A]) -> None:
+        """Queue raw transactions; `RuntimeError` when the node is closing."""
+        self._decoding.submit(arrival, arrival.raws)
+
+    def submit(self, raws: Sequence[bytes], is_local: bool) -> Awaited[A]:
+        """The same; the future is the answer to them."""
+        arrival: Awaited[A] = Awaited(raws, is_local)
         try:
-            self._decoding.submit(self._number, raws)
-        except Exception as error:  # noqa: BLE001  # the node is closing; the caller must hear of it
-            del self._waiting[self._number]
-            arrival.waiter.fail(error)
-        return waiter
+            self.bring(arrival)
+        except Exception as error:  # noqa: BLE001  # the caller must hear of it
+            arrival.fail(error)
+        return arrival
 
-    def submit_decoded(self, transaction: Transaction, is_local: bool) -> Prompt[A]:
+    def submit_decoded(self, transaction: Transaction, is_local: bool) -> Awaited[A]:
         """The same for one that the caller has decoded; those of one turn of the loop are admitted together."""
-        loop = asyncio.get_running_loop()
-        waiter: Prompt[A] = Prompt(loop=loop)
+        arrival: Awaited[A] = Awaited((transaction.raw,), is_local)
         if not self._ready:
-            loop.call_soon(self._collect_ready)
-        self._ready.append(Arrival((transaction.raw,), is_local, waiter))
+            arrival.get_loop().call_soon(self._collect_ready)
+        self._ready.append(arrival)
         self._ready_decoded.append(transaction)
-        return waiter
+        return arrival
 
     def _collect_ready(self) -> None:
         arrivals, decoded, self._ready, self._ready_decoded = self._ready, self._ready_decoded, [], []
         self._hand_over(arrivals, decoded)
 
     def _collect(self) -> None:
-        arrivals: list[Arrival[A]] = []
-        decoded: Decoded = []
-        for number, some in self._decoding.collect():
-            arrivals.append(self._waiting.pop(number))
-            decoded += some
+        arrivals, decoded = self._decoding.collect()
         if arrivals:
             self._hand_over(arrivals, decoded)
 
@@ -85,4 +92,4 @@ class Intake(Generic[A]):
             self._admit(arrivals, decoded)
         except Exception as error:  # noqa: BLE001  # handed to the callers, who would wait for ever otherwise
             for arrival in arrivals:
-                arrival.waiter.fail(error)
+                arrival.fail(error)

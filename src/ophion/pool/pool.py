@@ -26,7 +26,7 @@ from ophion.pool.events import (
     PoolStatistics,
     Rejected,
 )
-from ophion.pool.intake import Arrival, Intake
+from ophion.pool.intake import Arrival, Awaited, Intake
 from ophion.pool.journal import Entry, Journal
 from ophion.pool.options import PoolConfig
 from ophion.pool.queue import PooledTransaction, Queue
@@ -34,7 +34,6 @@ from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.decoding import Decoded
 from ophion.runtime.lanes import Lanes
-from ophion.runtime.prompt import Prompt
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)
@@ -89,6 +88,8 @@ class TxPool:
         self._mined: list[PooledTransaction] = []
         """What has left with the last blocks, and is let go of little by little."""
         self._intake = Intake(lanes.decoding, self._admit_all)
+        self.bring = self._intake.bring
+        """As `submit`, for who brings thousands and is told without a future."""
 
     # --- admission ------------------------------------------------------------------------------
 
@@ -96,22 +97,30 @@ class TxPool:
         """Decode, check and queue raw transactions; one answer each, in order."""
         return await self.submit(raws, origin)
 
-    def submit(self, raws: Sequence[bytes], origin: Origin) -> Prompt[list[Admission]]:
+    def submit(self, raws: Sequence[bytes], origin: Origin) -> Awaited[list[Admission]]:
         """As `add`, for callers that wait by callback instead of a coroutine."""
         return self._intake.submit(raws, origin is Origin.LOCAL)
 
-    def submit_decoded(self, transaction: Transaction, origin: Origin) -> Prompt[list[Admission]]:
+    def submit_decoded(self, transaction: Transaction, origin: Origin) -> Awaited[list[Admission]]:
         """As `submit`, for a transaction that the caller has decoded."""
         return self._intake.submit_decoded(transaction, origin is Origin.LOCAL)
 
     def _admit_all(self, arrivals: list[Arrival[list[Admission]]], transactions: Decoded) -> None:
-        decoded, now, admit = iter(transactions), self._clock.now(), self._admit
+        decoded, now, consider = iter(transactions), self._clock.now(), self._consider
+        self._look_at_floor()
         entered: list[PooledTransaction] = []
         outcomes: list[tuple[Arrival[list[Admission]], list[Admission], PooledTransaction | None]] = []
         for arrival in arrivals:
-            before, answer = len(entered), []
+            before, is_local = len(entered), arrival.is_local
+            answer: list[Admission] = []
             for raw in arrival.raws:
-                answer.append(admit(next(decoded), raw, arrival.is_local, now, entered))
+                one = next(decoded)
+                if isinstance(one, str):
+                    answer.append(Rejected(undecodable(one)))
+                elif raw[0] == BLOB_TYPE:
+                    answer.append(self._with_blobs(one, raw, is_local, now, entered))
+                else:
+                    answer.append(consider(one, is_local, now, entered))
             outcomes.append((arrival, answer, entered[-1] if len(entered) > before else None))
         self._enter(entered, now)
         if self._mined:
@@ -119,22 +128,21 @@ class TxPool:
         hold_answer = self.hold_answer
         for arrival, answer, last in outcomes:
             hold = None if last is None or hold_answer is None else hold_answer(last)
-            if hold is None:
-                arrival.waiter.answer(answer)
-            else:
+            if hold is not None:
                 hold.add_done_callback(partial(_answer_held, arrival, answer))
+                continue
+            try:
+                arrival.answer(answer)
+            except Exception:  # who answers many must not stop because one cannot be told
+                log.exception("somebody could not be told what became of a transaction")
 
-    def _admit(
-        self, decoded: Transaction | str, raw: bytes, is_local: bool, now: float, entered: list[PooledTransaction]
+    def _with_blobs(
+        self, transaction: Transaction, raw: bytes, is_local: bool, now: float, entered: list[PooledTransaction]
     ) -> Admission:
-        if isinstance(decoded, str):
-            return Rejected(undecodable(decoded))
-        if raw[0] != BLOB_TYPE:
-            return self._consider(decoded, is_local, now, entered)
-        refusal = blobs_are_there(decoded, raw)
+        refusal = blobs_are_there(transaction, raw)
         if refusal is not None:
-            return Rejected(refusal, decoded.hash)
-        admission = self._consider(decoded, is_local, now, entered)
+            return Rejected(refusal, transaction.hash)
+        admission = self._consider(transaction, is_local, now, entered)
         if isinstance(admission, Admitted):
             self._blobs.put(admission.hash, raw)
         return admission
@@ -142,17 +150,16 @@ class TxPool:
     def _consider(
         self, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
     ) -> Admission:
-        item = self._usual(transaction, is_local, added_at)
-        if item is None:
-            applicant = Applicant.of(transaction, self._gate.head.fork, is_local)
-            if applicant.hash in self._queue.by_hash:
-                return self._known(applicant.hash, is_local)
-            refusal = judge(applicant, self._gate, self._account)
-            if refusal is not None:
-                return Rejected(refusal, applicant.hash)
-            item = self._pooled(applicant, added_at)
-        elif item.hash in self._queue.by_hash:
-            return self._known(item.hash, is_local)
+        admitted = self._usual(transaction, is_local, added_at, entered)
+        if admitted is not None:
+            return admitted
+        applicant = Applicant.of(transaction, self._gate.head.fork, is_local)
+        if applicant.hash in self._queue.by_hash:
+            return self._known(applicant.hash, is_local)
+        refusal = judge(applicant, self._gate, self._account)
+        if refusal is not None:
+            return Rejected(refusal, applicant.hash)
+        item = self._pooled(applicant, added_at)
         rival = self._queue.find(item.sender, item.nonce)
         if rival is not None and not self._may_replace(rival, item):
             return Rejected(PoolRejected("underpriced", "Replacement transaction underpriced"), item.hash)
@@ -169,22 +176,34 @@ class TxPool:
         self.duplicates[Origin.LOCAL if is_local else Origin.REMOTE] += 1
         return Rejected(PoolRejected("known", "Known transaction"), hash)
 
-    def _usual(self, transaction: Transaction, is_local: bool, added_at: float) -> PooledTransaction | None:
-        """A transaction that no rule refuses, as nearly all are; None for one that takes a closer look."""
-        gate, floor = self._gate, self._floor
-        if gate.least != (floor.min_gas_price, floor.min_priority_fee):
-            gate = self._gate = gate.moved()
-        terms = None if gate.bounds is None else transaction.usual(gate.bounds)
+    def _usual(
+        self, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
+    ) -> Admitted | None:
+        """A transaction that no rule refuses and that takes nobody's place, as nearly all are; None for one that takes
+        a closer look."""
+        bounds = self._gate.bounds
+        terms = None if bounds is None else transaction.usual(bounds)
         if terms is None:
             return None
         hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = terms
-        account = self._accounts.get(sender) or self._account(sender)
-        if nonce < account[0] or cost > account[1] or account[2] is not None:
+        start, balance, refusal = self._accounts.get(sender) or self._account(sender)
+        if nonce < start or cost > balance or refusal is not None:
             return None
         self._sequence += 1
-        return PooledTransaction(
+        item = PooledTransaction(
             transaction, hash, sender, nonce, gas_limit, max_fee, max_tip, size, is_local, added_at, self._sequence
         )
+        if not self._queue.add(item, start):
+            return None
+        self.version += 1
+        entered.append(item)
+        return Admitted(hash)
+
+    def _look_at_floor(self) -> None:
+        """Before a batch: the least prices may have been changed."""
+        floor = self._floor
+        if self._gate.least != (floor.min_gas_price, floor.min_priority_fee):
+            self._gate = self._gate.moved()
 
     def _pooled(self, applicant: Applicant, added_at: float) -> PooledTransaction:
         self._sequence += 1
@@ -429,7 +448,7 @@ class TxPool:
 
 
 def _answer_held(arrival: Arrival[list[Admission]], answer: list[Admission], held: asyncio.Future[None]) -> None:
-    arrival.waiter.answer(answer)
+    arrival.answer(answer)
 
 
 def _is_raised(old: int, new: int, bump_percent: int) -> bool:

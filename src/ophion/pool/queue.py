@@ -67,15 +67,6 @@ class SenderQueue(Struct, eq=False):
     bytes: int = 0
     """Of all of them."""
 
-    def put(self, item: PooledTransaction) -> None:
-        """Add or replace; the run grows over a gap that this fills."""
-        by_nonce = self.by_nonce
-        replaced = by_nonce.get(item.nonce)
-        self.bytes += item.size - (0 if replaced is None else replaced.size)
-        by_nonce[item.nonce] = item
-        if item.nonce == self.end:
-            self._grow()
-
     def take(self, nonce: int) -> None:
         """Remove; the run ends where something is missing now."""
         self.bytes -= self.by_nonce.pop(nonce).size
@@ -96,14 +87,15 @@ class SenderQueue(Struct, eq=False):
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
-        self._grow()
+        self.grow()
         return stale
 
     def last(self) -> PooledTransaction:
         """The transaction with the highest nonce."""
         return self.by_nonce[max(self.by_nonce)]
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
+        """The run goes on over what is there already."""
         end = self.end
         while end in self.by_nonce:
             end += 1
@@ -133,21 +125,37 @@ class Queue:
 
     def put(self, item: PooledTransaction, account_nonce: int) -> PooledTransaction | None:
         """Add a transaction; the one it replaces, if any. The caller has decided that it may replace it."""
-        queue = self.senders.get(item.sender)
-        if queue is None:
-            queue = self.senders[item.sender] = SenderQueue(account_nonce, account_nonce)
-        replaced = queue.by_nonce.get(item.nonce)
+        replaced = self.find(item.sender, item.nonce)
         if replaced is not None:
             del self.by_hash[replaced.hash]
             self.local_count -= replaced.is_local
             self.bytes -= replaced.size
-        self.bytes += item.size
-        queue.put(item)
-        self.by_hash[item.hash] = item
+            queue = self.senders[item.sender]
+            queue.bytes -= replaced.size
+            del queue.by_nonce[item.nonce]  # the run is not broken: its place is taken at once
+        self.add(item, account_nonce)
+        return replaced
+
+    def add(self, item: PooledTransaction, account_nonce: int) -> bool:
+        """Add a transaction that replaces none; False, and nothing is changed, where its place is taken."""
+        sender, nonce, size = item.sender, item.nonce, item.size
+        queue = self.senders.get(sender)
+        if queue is None:
+            queue = self.senders[sender] = SenderQueue(account_nonce, account_nonce)
+        by_nonce = queue.by_nonce
+        if nonce in by_nonce:
+            return False
+        by_nonce[nonce] = self.by_hash[item.hash] = item
+        queue.bytes += size
+        if nonce == queue.end:
+            queue.end = end = nonce + 1
+            if end in by_nonce:
+                queue.grow()
+        self.bytes += size
         self.local_count += item.is_local
         if self._victims is not None:
             heappush(self._victims, (item.is_local, item.max_tip, item.sequence, item))
-        return replaced
+        return True
 
     def remove(self, item: PooledTransaction) -> None:
         """Take a transaction out; those behind it in its sender's run wait from now on."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ophion.native.transactions import Decoder, Transaction, decode_transactions
 from ophion.runtime.haste import Haste
@@ -27,16 +27,17 @@ _HELD_S: Final = 0.001
 
 
 class Decoding(Protocol):
-    """Takes raw transactions under a number and gives them back decoded, in the order in which they came."""
+    """Takes what arrives and gives it back with its transactions decoded, in the order in which it came."""
 
     def listen(self, ready: Callable[[], None]) -> None:
-        """Who is told, on the running loop, when there is something to collect."""
+        """Who is told, on the loop of whoever submits, when there is something to collect."""
 
-    def submit(self, number: int, raws: Sequence[bytes]) -> None:
-        """Have transactions decoded; `RuntimeError` after `close`."""
+    def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
+        """Have the transactions of an arrival decoded; `RuntimeError` after `close`."""
 
-    def collect(self) -> list[tuple[int, Decoded]]:
-        """What is finished, or some of it; who listens is told again of the rest."""
+    def collect(self) -> tuple[list[Any], Decoded]:
+        """Arrivals that are finished, or some of them, and the transactions of all of those; who listens is told again
+        of the rest."""
 
     def close(self) -> None:
         """Take nothing more."""
@@ -48,7 +49,9 @@ class ThreadDecoding:
     def __init__(self, haste: Haste | None = None) -> None:
         """In `haste` nothing is collected: it is there afterwards."""
         self._haste = Haste() if haste is None else haste
-        self._decoder: Decoder | None = None
+        self._ready: Callable[[], None] | None = None
+        self._decoder: Decoder
+        self._has_thread = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
         self._count = 0
@@ -60,22 +63,19 @@ class ThreadDecoding:
 
     def listen(self, ready: Callable[[], None]) -> None:
         self._unhook()
-        # the thread is started by the first who wants it: not every use of lanes has transactions
-        self._decoder = self._decoder or Decoder()
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._decoder.fd, ready)
+        self._ready = ready
 
-    def submit(self, number: int, raws: Sequence[bytes]) -> None:
-        if self._is_closed or self._decoder is None:
-            raise RuntimeError("decoding has ended")
+    def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
+        if self._loop is None or not self._loop.is_running():
+            self._hook()
         self._count += 1
-        if not self._decoder.submit(number, raws):
+        if not self._decoder.submit(arrival, raws):
             self._held_at = 0.0
         elif not self._held_at:
             self._held_at = perf_counter()
             if not self._is_starting:
                 self._is_starting = True
-                asyncio.get_running_loop().call_soon(self._start, self._decoder, 0)
+                self._loop.call_soon(self._start, self._decoder, 0)  # type: ignore[union-attr]  # hooked
 
     def _start(self, decoder: Decoder, seen: int) -> None:
         """Have what is held decoded, unless the last turn has brought more of it."""
@@ -85,15 +85,26 @@ class ThreadDecoding:
         self._is_starting, self._held_at = False, 0.0
         decoder.start()
 
-    def collect(self) -> list[tuple[int, Decoded]]:
-        return [] if self._decoder is None or self._haste.is_on else self._decoder.collect(_MOST)
+    def collect(self) -> tuple[list[Any], Decoded]:
+        return ([], []) if self._haste.is_on else self._decoder.collect(_MOST)
 
     def close(self) -> None:
         self._is_closed = True
         self._unhook()
 
+    def _hook(self) -> None:
+        """The first submission, or the first on another loop than before."""
+        self._unhook()
+        if self._is_closed or self._ready is None:
+            raise RuntimeError("decoding has ended")
+        # not before: not every use of lanes has transactions, and starts a thread
+        if not self._has_thread:
+            self._decoder, self._has_thread = Decoder(), True
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._decoder.fd, self._ready)
+
     def _unhook(self) -> None:
-        if self._loop is not None and self._decoder is not None and not self._loop.is_closed():
+        if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._decoder.fd)
         self._loop = None
         self._is_starting, self._held_at = False, 0.0  # a loop that has ended tells the thread nothing more
@@ -104,18 +115,20 @@ class InlineDecoding:
 
     def __init__(self) -> None:
         self._ready: Callable[[], None] | None = None
-        self._finished: list[tuple[int, Decoded]] = []
+        self._arrivals: list[Any] = []
+        self._decoded: Decoded = []
 
     def listen(self, ready: Callable[[], None]) -> None:
         self._ready = ready
 
-    def submit(self, number: int, raws: Sequence[bytes]) -> None:
-        if self._ready is not None and not self._finished:
+    def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
+        if self._ready is not None and not self._arrivals:
             asyncio.get_running_loop().call_soon(self._ready)
-        self._finished.append((number, decode_transactions(raws)))
+        self._arrivals.append(arrival)
+        self._decoded += decode_transactions(raws)
 
-    def collect(self) -> list[tuple[int, Decoded]]:
-        finished, self._finished = self._finished, []
+    def collect(self) -> tuple[list[Any], Decoded]:
+        finished, self._arrivals, self._decoded = (self._arrivals, self._decoded), [], []
         return finished
 
     def close(self) -> None:

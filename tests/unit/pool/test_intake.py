@@ -23,7 +23,7 @@ class Desk:
     def admit(self, arrivals: list[Arrival[int]], decoded: Decoded) -> None:
         self.batches.append([one if isinstance(one, str) else one.nonce for one in decoded])
         for arrival in arrivals:
-            arrival.waiter.answer(len(arrival.raws))
+            arrival.answer(len(arrival.raws))
 
 
 def test_callers_of_one_loop_turn_are_admitted_together() -> None:
@@ -92,7 +92,7 @@ def test_decoding_that_has_ended_is_an_error() -> None:
 
 def test_a_failure_at_the_desk_reaches_all_who_wait() -> None:
     def admit(arrivals: list[Arrival[int]], decoded: Decoded) -> None:
-        arrivals[0].waiter.answer(7)
+        arrivals[0].answer(7)
         raise OSError("no room")
 
     async def story() -> list[int | BaseException]:

@@ -1,4 +1,4 @@
-"""Decoding beside the loop: numbers come back in order, on the loop, until it is closed."""
+"""Decoding beside the loop: what was submitted comes back in order, on the loop, until it is closed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def test_numbers_come_back_in_the_order_of_submission(kind: type[Decoding]) -> N
         decoding, numbers, ready = kind(), [], asyncio.Event()
 
         def collect() -> None:
-            for number, decoded in decoding.collect():
-                assert len(decoded) == number
-                numbers.append(number)
+            some, decoded = decoding.collect()
+            assert len(decoded) == sum(some)
+            numbers.extend(some)
             if len(numbers) == 4:
                 ready.set()
 
@@ -40,7 +40,7 @@ def test_it_serves_one_loop_after_another() -> None:
 
     async def story() -> str:
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        decoding.listen(lambda: found.set_result(str(decoding.collect()[0][1][0])))
+        decoding.listen(lambda: found.set_result(str(decoding.collect()[1][0])))
         decoding.submit(7, [b"nonsense"])
         return await found
 
@@ -60,7 +60,7 @@ def test_what_a_loop_has_left_behind_keeps_nobody_waiting() -> None:
         done = asyncio.Event()
 
         def collect() -> None:
-            numbers.extend(number for number, _ in decoding.collect())
+            numbers.extend(decoding.collect()[0])
             if 2 in numbers:
                 done.set()
 
@@ -82,7 +82,7 @@ def test_nobody_waits_for_somebody_who_does_not_come(others: int) -> None:
         decoding, seen, done = ThreadDecoding(), [], asyncio.Event()
 
         def collect() -> None:
-            seen.extend(decoding.collect())
+            seen.extend(decoding.collect()[0])
             if len(seen) == others + 1:
                 done.set()
 
@@ -100,14 +100,17 @@ def test_nobody_waits_for_somebody_who_does_not_come(others: int) -> None:
 def test_it_can_be_closed_before_and_after_its_loop() -> None:
     ThreadDecoding().close()
 
-    async def listen(decoding: ThreadDecoding) -> None:
-        decoding.listen(lambda: None)
+    async def submit(decoding: ThreadDecoding) -> None:
+        decoding.submit(1, RAWS)
 
     decoding = ThreadDecoding()
-    asyncio.run(listen(decoding))
+    with pytest.raises(RuntimeError):
+        asyncio.run(submit(decoding))  # nobody listens
+    decoding.listen(lambda: None)
+    asyncio.run(submit(decoding))
     decoding.close()
     with pytest.raises(RuntimeError):
-        decoding.submit(1, RAWS)
+        asyncio.run(submit(decoding))
 
 
 def test_some_are_collected_at_a_time_and_none_in_haste() -> None:
@@ -118,7 +121,7 @@ def test_some_are_collected_at_a_time_and_none_in_haste() -> None:
         def collect() -> None:
             if not waited:
                 haste.begin()
-            found = decoding.collect()
+            found, _ = decoding.collect()
             if haste.is_on:
                 waited.append(found == [])
                 haste.end()

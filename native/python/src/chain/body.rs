@@ -266,7 +266,7 @@ fn decode_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> PyResu
 }
 
 /// Each transaction, or as text why its bytes are none.
-fn listed(py: Python<'_>, decoded: Vec<Result<Decoded>>) -> PyResult<Bound<'_, PyList>> {
+fn listed(py: Python<'_>, decoded: impl IntoIterator<Item = Result<Decoded>>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for result in decoded {
         match result {
@@ -285,7 +285,7 @@ fn senders_recovered() -> u64 {
 /// The desk in front of a thread that decodes.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Decoder {
-    desk: decoder::Decoder,
+    desk: decoder::Decoder<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -300,18 +300,20 @@ impl Decoder {
         self.desk.fd()
     }
 
-    #[pyo3(signature = (number, raws, /))]
-    fn submit(&self, number: u64, raws: Vec<Raw>) -> bool {
-        self.desk.submit(number, raws.into_iter().map(|raw| raw.0).collect())
+    #[pyo3(signature = (arrival, raws, /))]
+    fn submit(&self, arrival: Py<PyAny>, raws: Vec<Raw>) -> bool {
+        self.desk.submit(arrival, raws.into_iter().map(|raw| raw.0).collect())
     }
 
     fn start(&self) {
         self.desk.start();
     }
 
+    /// Arrivals, and the transactions of all of them.
     #[pyo3(signature = (most, /))]
-    fn collect<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Vec<(u64, Bound<'py, PyList>)>> {
-        self.desk.collect(most).into_iter().map(|(number, decoded)| Ok((number, listed(py, decoded)?))).collect()
+    fn collect<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(Vec<Py<PyAny>>, Bound<'py, PyList>)> {
+        let (arrivals, decoded): (Vec<_>, Vec<_>) = self.desk.collect(most).into_iter().unzip();
+        Ok((arrivals, listed(py, decoded.into_iter().flatten())?))
     }
 }
 

@@ -55,15 +55,15 @@ pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
     if raws.len() <= TASK { decode_some(raws) } else { raws.par_chunks(TASK).flat_map_iter(decode_some).collect() }
 }
 
-/// What one submission has become, under the number its submitter gave it.
-pub type Finished = (u64, Vec<Result<Decoded>>);
+/// What one submission has become, and what its submitter gave along to know it by.
+pub type Finished<T> = (T, Vec<Result<Decoded>>);
 
-struct Job {
-    number: u64,
+struct Job<T> {
+    tag: T,
     raws: Vec<Bytes>,
 }
 
-impl Job {
+impl<T> Job<T> {
     /// How many transactions it takes as long as. Blobs take their time, and nobody's company.
     fn weight(&self) -> usize {
         let has_blobs = self.raws.iter().any(|raw| raw.first() == Some(&BLOB_TYPE));
@@ -72,25 +72,30 @@ impl Job {
 }
 
 /// Submissions that the worker gets in one go, and how many transactions they take as long as.
-#[derive(Default)]
-struct Round {
-    jobs: Vec<Job>,
+struct Round<T> {
+    jobs: Vec<Job<T>>,
     weight: usize,
 }
 
+impl<T> Default for Round<T> {
+    fn default() -> Self {
+        Round { jobs: Vec::new(), weight: 0 }
+    }
+}
+
 /// The desk in front of the worker.
-pub struct Decoder {
-    rounds: Sender<Round>,
-    held: Mutex<Round>,
-    shared: Arc<Shared>,
+pub struct Decoder<T> {
+    rounds: Sender<Round<T>>,
+    held: Mutex<Round<T>>,
+    shared: Arc<Shared<T>>,
     bell: UnixStream,
 }
 
-struct Shared {
-    finished: Mutex<Vec<Finished>>,
+struct Shared<T> {
+    finished: Mutex<Vec<Finished<T>>>,
 }
 
-impl Decoder {
+impl<T: Send + 'static> Decoder<T> {
     pub fn new() -> io::Result<Self> {
         let (bell, ringer) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
@@ -108,8 +113,8 @@ impl Decoder {
     }
 
     /// Whether it is held: then the worker begins with it when there are enough, or with `start`.
-    pub fn submit(&self, number: u64, raws: Vec<Bytes>) -> bool {
-        let job = Job { number, raws };
+    pub fn submit(&self, tag: T, raws: Vec<Bytes>) -> bool {
+        let job = Job { tag, raws };
         let weight = job.weight();
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
@@ -132,17 +137,17 @@ impl Decoder {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Round> {
+    fn held(&self) -> MutexGuard<'_, Round<T>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hand_over(&self, held: &mut Round) {
+    fn hand_over(&self, held: &mut Round<T>) {
         // the worker ends with this desk and not before
         let _ = self.rounds.send(std::mem::take(held));
     }
 
     /// What is finished, in the order of submission, and `most` of it: the bell goes on ringing for the rest.
-    pub fn collect(&self, most: usize) -> Vec<Finished> {
+    pub fn collect(&self, most: usize) -> Vec<Finished<T>> {
         let mut finished = self.shared.lock();
         if finished.len() > most {
             return finished.drain(..most).collect();
@@ -154,13 +159,13 @@ impl Decoder {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Vec<Finished>> {
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Finished<T>>> {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn work(waiting: &Receiver<Round>, shared: &Shared, mut ringer: &UnixStream) {
+fn work<T>(waiting: &Receiver<Round<T>>, shared: &Shared<T>, mut ringer: &UnixStream) {
     note_heap();
     let mut next = None;
     while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| waiting.recv().ok()) {
@@ -181,7 +186,7 @@ fn work(waiting: &Receiver<Round>, shared: &Shared, mut ringer: &UnixStream) {
         let is_first = {
             let mut finished = shared.lock();
             let is_first = finished.is_empty();
-            finished.extend(jobs.iter().map(|job| (job.number, decoded.by_ref().take(job.raws.len()).collect())));
+            finished.extend(jobs.into_iter().map(|job| (job.tag, decoded.by_ref().take(job.raws.len()).collect())));
             is_first
         };
         // one ring for all that waits; a bell that is full has been heard of
@@ -198,10 +203,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn submissions_come_back_under_their_numbers_in_order() {
+    fn submissions_come_back_under_their_tags_in_order() {
         let decoder = Decoder::new().expect("a pair of sockets");
-        for number in 0..20 {
-            decoder.submit(number, vec![Bytes::from_static(b"nonsense"); 1 + number as usize]);
+        for tag in 0..20 {
+            decoder.submit(tag, vec![Bytes::from_static(b"nonsense"); 1 + tag]);
         }
         decoder.start();
         let mut seen = Vec::new();
@@ -212,8 +217,8 @@ mod tests {
             assert!(some.len() <= 3);
             seen.extend(some);
         }
-        for (index, (number, decoded)) in seen.iter().enumerate() {
-            assert_eq!(*number, index as u64);
+        for (index, (tag, decoded)) in seen.iter().enumerate() {
+            assert_eq!(*tag, index);
             assert_eq!(decoded.len(), 1 + index);
             assert!(decoded.iter().all(std::result::Result::is_err));
         }
@@ -222,7 +227,7 @@ mod tests {
     #[test]
     fn those_that_come_together_wait_for_each_other_and_no_longer_than_until_somebody_says_so() {
         let decoder = Decoder::new().expect("a pair of sockets");
-        let held: Vec<bool> = (0..20).map(|number| decoder.submit(number, vec![Bytes::from_static(b"x")])).collect();
+        let held: Vec<bool> = (0..20).map(|tag| decoder.submit(tag, vec![Bytes::from_static(b"x")])).collect();
         let at_once = recovered_at_once();
         assert_eq!(held, (1..=20).map(|count| count % at_once != 0).collect::<Vec<_>>());
         decoder.start();
@@ -231,7 +236,7 @@ mod tests {
         let mut seen = Vec::new();
         while seen.len() < 20 {
             assert!(start.elapsed() < Duration::from_secs(60), "the worker answers");
-            seen.extend(decoder.collect(32).into_iter().map(|(number, _)| number));
+            seen.extend(decoder.collect(32).into_iter().map(|(tag, _)| tag));
         }
         assert_eq!(seen, (0..20).collect::<Vec<_>>());
     }

@@ -37,6 +37,7 @@ from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.dispatch.modern_words import modern
 from ophion.rpc.dispatch.request_ids import text_of_id, written_id
+from ophion.rpc.dispatch.sent import Sent
 from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.errors import (
     BATCH_TOO_LARGE,
@@ -58,7 +59,6 @@ from ophion.rpc.transport.replies import BAD_REQUEST, LARGE, OK, UNAUTHORIZED_ST
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer
 from ophion.runtime.driven import driven
 from ophion.runtime.lanes import LaneFull
-from ophion.runtime.prompt import Prompt
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,7 @@ _NO_PARAMS: Final[Sequence[Any]] = ()
 _NOT_JSON: Final = Answer(BAD_REQUEST, (failure(NULL, PARSE_ERROR()),))
 _INVALID: Final = Answer(BAD_REQUEST, (failure(NULL, INVALID_REQUEST()),))
 _NO_REQUEST: Final = failure(NULL, INVALID_REQUEST())
+_SENDS: Final = "eth_sendRawTransaction"
 _SHORT: Final = 4 * 1024
 """Up to here a message is parsed as a whole, in microseconds."""
 _LONG: Final = 64 * 1024
@@ -78,6 +79,10 @@ _BYTES_OF_A_MEMBER: Final = 128
 _WEIGHT_OF_A_BYTE: Final = 8
 
 T = TypeVar("T")
+
+
+def _nobody() -> None:
+    """Who stops work that goes on whether somebody waits for it or not."""
 
 
 class Dispatcher:
@@ -93,8 +98,6 @@ class Dispatcher:
         self._deadlines = Deadlines(loop, self._limits.timeout_s)
         self._usual = UsualRequests()
         self._read = self._usual.read
-        self._submit_known: Bound | None = None
-        self._submit_prepared: Bound
 
     def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
         """Answer one message: a request, a notification (an empty answer) or a batch."""
@@ -111,23 +114,31 @@ class Dispatcher:
                 bound = self._table[name]
             except KeyError:
                 return self._failed(METHOD_NOT_FOUND(), name, id_text)
-            if bound.newest is not None:
-                self._usual.answer(name, bound.newest)
             if type(params) is bytes:
-                reply = self._call(self._prepared(bound), (params,), caller, id_text)
+                reply = self._send(bound, params, caller, id_text)
             else:
+                if bound.newest is not None:
+                    self._usual.answer(name, bound.newest)
                 reply = self._call(bound, params, caller, id_text)
-        if type(reply) is Pending:
+        if isinstance(reply, Pending):
             self._deadlines.watch(reply)
         return reply
 
-    def _prepared(self, bound: Bound) -> Bound:
-        """The method for a transaction whose bytes the extension has found in the message already."""
-        if bound.decode is None:
-            return bound
-        if bound is not self._submit_known:
-            self._submit_known, self._submit_prepared = bound, bound._replace(invoke=bound.call)
-        return self._submit_prepared
+    def _send(self, bound: Bound, raw: bytes, caller: Caller | None, id_text: bytes) -> Reply:
+        """A transaction whose bytes the extension has found in the message already."""
+        if bound.bring is None:
+            return self._call(
+                bound if bound.decode is None else bound._replace(invoke=bound.call), (raw,), caller, id_text
+            )
+        sent = Sent(_nobody, raws=(raw,), id_text=id_text, failed=self._not_sent)
+        try:
+            bound.bring(sent)
+        except Exception as error:  # noqa: BLE001  # as below
+            return self._not_sent(error, id_text)
+        return sent
+
+    def _not_sent(self, error: BaseException, id_text: bytes) -> Complete:
+        return self._failed(error, _SENDS, id_text)
 
     def close(self) -> None:
         """Give up everything that is still waiting."""
@@ -137,9 +148,9 @@ class Dispatcher:
 
     def _call(self, bound: Bound, params: Sequence[Any], caller: Caller | None, id_text: bytes) -> Reply:
         try:
-            invoke, encode, may_wait, _, _, _, _ = bound
+            invoke, encode = bound.invoke, bound.encode
             value = invoke(params, caller)
-            if may_wait:
+            if bound.may_wait:
                 if type(value) is CoroutineType:
                     value = driven(value, self._loop)
                 if isinstance(value, asyncio.Future):
@@ -198,7 +209,7 @@ class Dispatcher:
                 NULL,
                 len(body),
             )
-        if type(reply) is Pending:
+        if isinstance(reply, Pending):
             self._deadlines.watch(reply)
         return reply
 
@@ -285,11 +296,7 @@ class Dispatcher:
 
     def _later(self, future: asyncio.Future[Any], bound: Bound, id_text: bytes) -> Pending[Complete]:
         pending: Pending[Complete] = Pending(future.cancel)
-        finish = partial(self._finish, pending, bound, id_text)
-        if type(future) is Prompt:
-            future.tell(finish)
-        else:
-            future.add_done_callback(finish)
+        future.add_done_callback(partial(self._finish, pending, bound, id_text))
         return pending
 
     def _finish(self, pending: Pending[Complete], bound: Bound, id_text: bytes, done: asyncio.Future[Any]) -> None:

@@ -42,6 +42,8 @@ from msgspec import Struct
 
 from ophion.errors import OphionError
 from ophion.native.executor import NewestRead
+from ophion.pool.events import Admission
+from ophion.pool.intake import Arrival
 from ophion.rpc.errors import METHOD_NOT_ENABLED, invalid_params
 from ophion.rpc.language.wire_types import Wire, optional
 
@@ -52,6 +54,8 @@ REQUIRED: Final = inspect.Parameter.empty
 Handler: TypeAlias = Callable[..., Any]
 Invoke: TypeAlias = Callable[[Sequence[Any], Any], Any]
 """Called with the decoded `params` array and the caller; gives a value or an awaitable of one."""
+Bring: TypeAlias = Callable[[Arrival[list[Admission]]], None]
+"""Called with a transaction that somebody sends; gives nothing, and tells the arrival later."""
 
 F = TypeVar("F", bound=Handler)
 
@@ -86,6 +90,8 @@ class Services(Protocol):
 
     def provides(self, service: str) -> bool: ...
     def at_newest(self, question: str) -> NewestRead: ...
+    @property
+    def bring(self) -> Bring: ...
 
 
 class Example(Struct, frozen=True):
@@ -132,6 +138,8 @@ class MethodSpec(Struct, frozen=True, dict=True):
     """What an error is under an alias, where texts came with the name; None where they are the same."""
     newest: str | None = None
     """What the extension is asked for where a usual request reads at the newest block; the handler answers others."""
+    brings: bool = False
+    """Whether the one parameter is a transaction for the pool, and the answer its hash."""
     also: tuple[MethodSpec, ...] = ()
     """Further declarations of the same handler, for methods of several groups that do the same."""
 
@@ -178,6 +186,8 @@ class Bound(NamedTuple):
     """The second half: called with what `decode` gave."""
     newest: NewestRead | None = None
     """What may answer in place of `invoke` where a usual request reads at the newest block."""
+    bring: Bring | None = None
+    """What takes the transaction of a usual request in place of `invoke`, where the method sends one."""
 
 
 def method(
@@ -191,6 +201,7 @@ def method(
     without: Callable[[], Exception] | None = None,
     alias_words: Callable[[OphionError], OphionError] | None = None,
     newest: str | None = None,
+    brings: bool = False,
 ) -> Callable[[F], F]:
     """Declare a handler under its literal wire name.
 
@@ -200,6 +211,7 @@ def method(
     `exact_count` refuses surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
     `alias_words` turns an error into the one that is told to whoever called by an alias.
     `newest` names what `NewestBlock` answers by itself, in the same words as the handler would.
+    `brings`: the handler does nothing but put a transaction into the pool, and the dispatcher may do it by itself.
     """
 
     def declare(function: F) -> F:
@@ -214,6 +226,7 @@ def method(
             without=without,
             alias_words=alias_words,
             newest=newest,
+            brings=brings,
             also=_declarations(function),
         )
         return function
@@ -378,7 +391,8 @@ def _bound(spec: MethodSpec, context: Services) -> Bound:
     decode, call = _halves(spec, context)
     encoder = optional(encode) if signature.nullable else encode
     newest = None if spec.newest is None else context.at_newest(spec.newest)
-    return Bound(_compile(spec, context), encoder, signature.may_wait, spec.name, decode, call, newest)
+    bring = context.bring if spec.brings else None
+    return Bound(_compile(spec, context), encoder, signature.may_wait, spec.name, decode, call, newest, bring)
 
 
 def _reworded(bound: Bound, words: Callable[[OphionError], OphionError]) -> Bound:
@@ -400,7 +414,7 @@ def _reworded(bound: Bound, words: Callable[[OphionError], OphionError]) -> Boun
 
         return invoke
 
-    return bound._replace(invoke=wrapped(bound.invoke), call=wrapped(bound.call))
+    return bound._replace(invoke=wrapped(bound.invoke), call=wrapped(bound.call), bring=None)
 
 
 def _refused(spec: MethodSpec, error: Callable[[], Exception]) -> Bound:

@@ -32,7 +32,7 @@ from ophion.rpc.questions.receipts import receipt_of
 from ophion.rpc.transport.streaming import Streamed
 
 
-@method("eth_sendRawTransaction", needs={"pool"}, exact_count=True)
+@method("eth_sendRawTransaction", needs={"pool"}, exact_count=True, brings=True)
 def send_raw_transaction(ctx: RpcContext, transaction: DataParam) -> Awaitable[AdmissionResult]:
     """Check a signed transaction, put it into the pool and give its hash.
 

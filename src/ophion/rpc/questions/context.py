@@ -21,6 +21,7 @@ from ophion.permissions.permissions import Permissions
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
 from ophion.producer.control import MiningControl
+from ophion.rpc.language.registry import Bring
 from ophion.rpc.questions.filters import Filters
 from ophion.rpc.questions.light_calls import LightCalls
 from ophion.rpc.questions.receipt_waits import ReceiptWaits
@@ -151,3 +152,8 @@ class RpcContext(Struct, frozen=True):
     def at_newest(self, question: str) -> NewestRead:
         """What answers a question about the newest block without a handler."""
         return self.queries.newest.reading(question)
+
+    @property
+    def bring(self) -> Bring:
+        """Where transactions go that need no handler on their way."""
+        return self.pool.bring

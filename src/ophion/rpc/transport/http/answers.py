@@ -110,15 +110,15 @@ def _nobody() -> None:
 
 
 class Answers:
-    """The answers that one client waits for; `ready` is called when one of them has come or has been sent."""
+    """The answers that one client waits for; `settle` is called when one of them has come or has been sent."""
 
-    __slots__ = ("_is_called", "_lane", "_out", "_pump", "_queue", "_ready", "_transport", "_turns", "_weighed")
+    __slots__ = ("_is_called", "_lane", "_out", "_pump", "_queue", "_settle", "_transport", "_turns", "_weighed")
 
     def __init__(
         self,
         transport: asyncio.Transport,
         lane: Lane,
-        ready: Callable[[], None],
+        settle: Callable[[], None],
         weighed: Callable[[], None] = _nobody,
         turns: Turns | None = None,
     ) -> None:
@@ -129,13 +129,13 @@ class Answers:
         self._turns = turns
         self._transport = transport
         self._lane = lane
-        self._ready = ready
+        self._settle = settle
         self._weighed = weighed
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._pump: Pump | None = None
         self._is_called = False
-        """Whether `ready` is about to be called."""
+        """Whether what is there is about to be written."""
 
     def __len__(self) -> int:
         """Requests whose answers are not written yet."""
@@ -177,14 +177,14 @@ class Answers:
         """The result of the next request, which had a body of this size; it leaves with the next `flush`."""
         if type(result) is StreamedAnswer and is_old:
             result = whole(result)
-        if type(result) is Pending:
+        if isinstance(result, Pending):
             slot = _Slot(keep_alive, is_old, extra, size, takes_gzip, result)
             result.deliver = partial(self._receive, slot)
             result.weighed = self._weighed
             self._queue.append(slot)
             return
         slot = _Slot(keep_alive, is_old, extra, size, takes_gzip)
-        self._fill(slot, cast("Complete | Response", result))
+        self._fill(slot, result)
         if self._queue or slot.stream is not None:
             self._queue.append(slot)
         else:
@@ -244,7 +244,7 @@ class Answers:
                 slot.stream.body.close()
         self._queue.clear()
         # the connection, which knows this object, is not held any longer either
-        self._ready = self._weighed = _nobody
+        self._settle = self._weighed = _nobody
 
     def _receive(self, slot: _Slot, reply: Complete | Response) -> None:
         if type(reply) is StreamedAnswer and slot.is_old:
@@ -257,27 +257,28 @@ class Answers:
             if 0 < size < WORTH_BYTES:  # as nearly always: short, and nobody waits before or behind it
                 self._queue.clear()
                 self._transport.write(json_head(size) + reply)
-                self._ready()
+                self._settle()
                 return
         self._fill(slot, reply)
         if len(self._queue) == 1:
-            self._ready()
+            self._go_on()
         elif not self._is_called:
             # others come with it: what is answered in one step leaves in one write
             self._is_called = True
-            asyncio.get_running_loop().call_soon(self._call)
+            asyncio.get_running_loop().call_soon(self._go_on)
 
     def _fill(self, slot: _Slot, result: Complete | Response) -> None:
         slot.fill(result, self._lane)
         if self._turns is not None:
             slot.divide(self._turns)
 
-    def _call(self) -> None:
+    def _go_on(self) -> None:
         self._is_called = False
-        self._ready()
+        self.flush()
+        self._settle()
 
     def _streamed(self) -> None:
         """The answer at the head of the queue has been sent."""
         self._pump = None
         self._queue.popleft()
-        self._ready()
+        self._go_on()

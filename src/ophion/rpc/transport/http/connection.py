@@ -91,7 +91,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
         turns = self._turns if is_encrypted(transport) else None
-        self._answers = Answers(self._transport, self._policy.commons.lane, self._flush, self._weigh, turns)
+        self._answers = Answers(self._transport, self._policy.commons.lane, self._settle, self._weigh, turns)
         if not self._policy.opened(self):
             self.is_ending, self._is_plain = True, False
             self._transport.write(_NO_PLACE)
@@ -318,7 +318,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.write(json_head(len(reply)) + reply)
             return
         self._answers.add(reply, size=len(data) - end, takes_gzip=self._last_takes_gzip)
-        if type(reply) is Pending and len(data) - end < _LIGHT_BYTES and not reply.weight:
+        if isinstance(reply, Pending) and len(data) - end < _LIGHT_BYTES and not reply.weight:
             self._is_plain = False  # nothing else changes while it is at work
         else:
             self._flush()
@@ -416,8 +416,8 @@ class HttpConnection(asyncio.Protocol):
     def _settle(self) -> None:
         """Decide what may happen next on this connection."""
         answers = self._answers
-        is_at_rest = not (answers or self._rest or self.is_ending or self._is_paused or self._is_noted)
-        if is_at_rest and self._is_reading and not self._in_message:
+        is_held_up = self._rest or self.is_ending or self._is_paused or self._is_noted
+        if self._is_reading and not (is_held_up or answers or self._in_message):
             self._is_plain = self._session is not None  # as nearly always
             return
         if not self.is_ending:

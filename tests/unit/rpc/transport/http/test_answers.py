@@ -24,7 +24,7 @@ class Client:
 
     def __init__(self) -> None:
         self.transport = MemoryTransport()
-        self.answers = Answers(self.transport, InlineLane("pack"), lambda: self.answers.flush() and None)
+        self.answers = Answers(self.transport, InlineLane("pack"), lambda: None)
 
 
 def pending() -> Pending:
@@ -220,7 +220,7 @@ def test_long_answers_are_encrypted_in_portions() -> None:
 
     async def main() -> None:
         nonlocal answers
-        answers = Answers(transport, InlineLane("pack"), lambda: answers.flush() and None, turns=Turns())
+        answers = Answers(transport, InlineLane("pack"), lambda: None, turns=Turns())
         for result in (long, b"[]", long.join(), long):
             answers.add(result)
         answers.flush()
