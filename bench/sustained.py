@@ -213,9 +213,12 @@ def started(name: str, work: Path) -> Iterator[tuple[Client, int]]:
     port = free_port()
     command = PEERS[name](work, port)
     with (work / "log").open("w") as log:
-        process = subprocess.Popen(
-            command, cwd=work, env=environment(), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        try:
+            process = subprocess.Popen(
+                command, cwd=work, env=environment(), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        except OSError as error:
+            raise SystemExit(f"{name} cannot be started: {error.strerror}: {command[0]}") from None
     try:
         client, deadline = Client(port), time.monotonic() + 60
         while True:
