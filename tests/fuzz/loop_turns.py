@@ -13,6 +13,7 @@ Nothing of the node is changed for it.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import faulthandler
 import json
@@ -71,10 +72,15 @@ class Alarm:
         if self._libc.timer_create(THREAD_CPU_CLOCK, ctypes.byref(event), ctypes.byref(self._timer)):
             raise OSError(ctypes.get_errno(), "no clock of this thread")
         self._after = Interval((0, 0), (0, int(after_s * 1e9)))
+        # nobody looks while the interpreter ends, and a signal that nobody takes would end the process
+        atexit.register(self._set, Interval())
         self.rearm()
 
     def rearm(self) -> None:
-        self._libc.timer_settime(self._timer, 0, ctypes.byref(self._after), None)
+        self._set(self._after)
+
+    def _set(self, after: Interval) -> None:
+        self._libc.timer_settime(self._timer, 0, ctypes.byref(after), None)
 
     def seen(self) -> list[str]:
         """What was seen since the last time somebody asked: calls, the innermost first."""

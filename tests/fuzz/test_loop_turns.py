@@ -1,0 +1,32 @@
+"""The watched loop: looking at it changes nothing of the process, to its end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+ENDS = """
+import atexit, sys, time
+from pathlib import Path
+from tests.fuzz.loop_turns import Alarm
+
+path = Path(sys.argv[1])
+
+def end():
+    while time.thread_time() - began < 0.2:
+        pass
+    print(path.read_text(), end="")
+
+atexit.register(end)
+alarm, began = Alarm(path, 0.05), time.thread_time()
+"""
+
+
+def test_nobody_looks_at_a_process_that_ends(tmp_path: Path) -> None:
+    """A look is a signal, and the interpreter lets go of it before the process has ended."""
+    command = [sys.executable, "-c", ENDS, str(tmp_path / "look")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
