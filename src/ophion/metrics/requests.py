@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from ophion.pool.events import Rejected
+from ophion.pool.events import Admission, Rejected
 from ophion.rpc.errors import INTERNAL_ERROR_CODE, METHOD_NOT_FOUND, as_rpc_error
 from ophion.runtime.metrics import Category, Counter, Durations, MetricsRegistry, Timer
 
 if TYPE_CHECKING:
-    from ophion.pool.events import Admission
     from ophion.pool.intake import Arrival
     from ophion.rpc.language.registry import Bound, Bring, Invoke, MethodTable
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from time import perf_counter
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -50,8 +51,6 @@ class ThreadDecoding:
         """In `haste` nothing is collected: it is there afterwards."""
         self._haste = Haste() if haste is None else haste
         self._ready: Callable[[], None] | None = None
-        self._decoder: Decoder
-        self._has_thread = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
         self._count = 0
@@ -85,6 +84,11 @@ class ThreadDecoding:
         self._is_starting, self._held_at = False, 0.0
         decoder.start()
 
+    @cached_property
+    def _decoder(self) -> Decoder:
+        """With its thread, which the first who wants it starts: not every use of lanes has transactions."""
+        return Decoder()
+
     def collect(self) -> tuple[list[Any], Decoded]:
         return ([], []) if self._haste.is_on else self._decoder.collect(_MOST)
 
@@ -97,9 +101,6 @@ class ThreadDecoding:
         self._unhook()
         if self._is_closed or self._ready is None:
             raise RuntimeError("decoding has ended")
-        # not before: not every use of lanes has transactions, and starts a thread
-        if not self._has_thread:
-            self._decoder, self._has_thread = Decoder(), True
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._decoder.fd, self._ready)
 

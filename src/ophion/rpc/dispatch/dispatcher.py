@@ -55,7 +55,17 @@ from ophion.rpc.errors import (
     let_go,
 )
 from ophion.rpc.language.registry import Bound, Caller
-from ophion.rpc.transport.replies import BAD_REQUEST, LARGE, OK, UNAUTHORIZED_STATUS, Answer, Complete, Pending, Reply
+from ophion.rpc.transport.replies import (
+    BAD_REQUEST,
+    LARGE,
+    OK,
+    SUCCESS,
+    UNAUTHORIZED_STATUS,
+    Answer,
+    Complete,
+    Pending,
+    Reply,
+)
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer
 from ophion.runtime.driven import driven
 from ophion.runtime.lanes import LaneFull
@@ -66,7 +76,6 @@ _NO_PARAMS: Final[Sequence[Any]] = ()
 _NOT_JSON: Final = Answer(BAD_REQUEST, (failure(NULL, PARSE_ERROR()),))
 _INVALID: Final = Answer(BAD_REQUEST, (failure(NULL, INVALID_REQUEST()),))
 _NO_REQUEST: Final = failure(NULL, INVALID_REQUEST())
-_SENDS: Final = "eth_sendRawTransaction"
 _SHORT: Final = 4 * 1024
 """Up to here a message is parsed as a whole, in microseconds."""
 _LONG: Final = 64 * 1024
@@ -79,10 +88,6 @@ _BYTES_OF_A_MEMBER: Final = 128
 _WEIGHT_OF_A_BYTE: Final = 8
 
 T = TypeVar("T")
-
-
-def _nobody() -> None:
-    """Who stops work that goes on whether somebody waits for it or not."""
 
 
 class Dispatcher:
@@ -130,15 +135,12 @@ class Dispatcher:
             return self._call(
                 bound if bound.decode is None else bound._replace(invoke=bound.call), (raw,), caller, id_text
             )
-        sent = Sent(_nobody, raws=(raw,), id_text=id_text, failed=self._not_sent)
+        sent = Sent(raws=(raw,), name=bound.name, id_text=id_text, failed=self._failed)
         try:
             bound.bring(sent)
         except Exception as error:  # noqa: BLE001  # as below
-            return self._not_sent(error, id_text)
+            return self._failed(error, bound.name, id_text)
         return sent
-
-    def _not_sent(self, error: BaseException, id_text: bytes) -> Complete:
-        return self._failed(error, _SENDS, id_text)
 
     def close(self) -> None:
         """Give up everything that is still waiting."""
@@ -161,7 +163,7 @@ class Dispatcher:
         except BaseException as error:  # noqa: BLE001  # a failure is an answer, see above
             return self._failed(error, bound.name, id_text)
         if len(result) < LARGE:
-            return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_text, result)
+            return SUCCESS % (id_text, result)
         return self._large(id_text, result)
 
     def _large(self, id_text: bytes, result: bytes | Streamed) -> Complete:
@@ -309,11 +311,7 @@ class Dispatcher:
         except BaseException as error:  # noqa: BLE001  # as above
             pending.resolve(self._failed(error, bound.name, id_text))
         else:
-            pending.resolve(
-                b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_text, result)
-                if len(result) < LARGE
-                else self._large(id_text, result)
-            )
+            pending.resolve(SUCCESS % (id_text, result) if len(result) < LARGE else self._large(id_text, result))
 
     def _failed(self, error: BaseException, name: str, id_text: bytes) -> Complete:
         known = as_rpc_error(error)

@@ -10,26 +10,26 @@ from collections.abc import Callable
 
 from ophion.pool.events import Admission, Admitted
 from ophion.rpc.language.wire_types import encode_data
-from ophion.rpc.transport.replies import Complete, Pending
+from ophion.rpc.transport.replies import SUCCESS, Complete, Pending
 
 
 class Sent(Pending[Complete], kw_only=True, eq=False):
     """The answer that comes later, and the arrival (pool/intake.py) it is the answer to."""
 
     raws: tuple[bytes, ...]
+    name: str
     id_text: bytes
-    failed: Callable[[BaseException, bytes], Complete]
-    """How an error is told to whoever has asked with an id."""
+    failed: Callable[[BaseException, str, bytes], Complete]
+    """How an error is told to whoever has called a method of this name with this id."""
     is_local: bool = True
 
     def answer(self, admissions: list[Admission]) -> None:
         (admission,) = admissions
         if isinstance(admission, Admitted):
-            result = encode_data(admission.hash)
-            self.resolve(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (self.id_text, result))
+            self.resolve(SUCCESS % (self.id_text, encode_data(admission.hash)))
         else:
             self.fail(admission.error)
 
     def fail(self, error: Exception) -> None:
         if not self.is_done:
-            self.resolve(self.failed(error, self.id_text))
+            self.resolve(self.failed(error, self.name, self.id_text))

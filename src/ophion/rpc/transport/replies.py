@@ -24,6 +24,8 @@ BAD_REQUEST: Final = 400
 UNAUTHORIZED_STATUS: Final = 401
 REQUEST_TIMEOUT: Final = 408
 
+SUCCESS: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
+"""An answer with its id and its result; `failure` is the other one."""
 LARGE: Final = 64 * 1024
 """From here on copying an answer into its envelope costs more than writing three parts."""
 
@@ -50,7 +52,8 @@ def _nothing() -> None:
 class Pending(Struct, Generic[T], eq=False):
     """Something that comes later; `deliver` is set by whoever received this and is called exactly once."""
 
-    _abandon: Callable[[], object]
+    _abandon: Callable[[], object] = _nothing
+    """Stops the work; nothing does where it goes on whether somebody waits for it or not."""
     weight: int = 0
     """Bytes that are kept because of the wait, as far as anybody has counted them."""
     weighed: Callable[[], object] = _nothing
