@@ -98,7 +98,6 @@ ELSEWHERE = {
     "quickstart/monitoring.py": "tests/unit/quickstart/test_workdir.py",
     "quickstart/report.py": "tests/integration/test_quickstart.py",
     "quickstart/supervisor.py": "tests/integration/test_quickstart.py",
-    "rpc/questions/admissions.py": "tests/unit/rpc/methods/test_eth_tx.py",
     "rpc/endpoints/guarded.py": "tests/unit/rpc/auth/test_door.py",
     "rpc/endpoints/http.py": "tests/unit/rpc/endpoints/test_services.py",
     "rpc/endpoints/websocket.py": "tests/unit/rpc/auth/test_door.py",

@@ -14,8 +14,7 @@ from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError, RpcError
 from ophion.native.executor import BlockEnv, CallOutcome, State, call
 from ophion.native.graphql import GraphqlAsk, GraphqlReply
-from ophion.pool.events import Admitted, Origin
-from ophion.rpc.errors import INTERNAL_ERROR, REVERTED_CODE, as_rpc_error, invalid_params
+from ophion.rpc.errors import REVERTED_CODE, as_rpc_error, invalid_params
 from ophion.rpc.questions.call_object import Call
 from ophion.rpc.questions.calls import failure_of, gas_for, run_estimate
 from ophion.rpc.questions.context import RpcContext
@@ -49,10 +48,7 @@ def _failed(error: RpcError) -> GraphqlReply:
 
 
 async def _send(ctx: RpcContext, raw: bytes) -> GraphqlReply:
-    (admission,) = await ctx.pool.submit((raw,), Origin.LOCAL)
-    if isinstance(admission, Admitted):
-        return GraphqlReply.sent(admission.hash)
-    return _failed(as_rpc_error(admission.error) or INTERNAL_ERROR())
+    return GraphqlReply.sent(await ctx.pool.send(raw))
 
 
 async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:

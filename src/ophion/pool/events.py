@@ -52,6 +52,14 @@ class Rejected(Struct, frozen=True):
 Admission: TypeAlias = Admitted | Rejected
 
 
+def taken(admissions: list[Admission]) -> Hash32:
+    """The hash of the one transaction that was sent; raises what the pool has against it."""
+    (admission,) = admissions
+    if isinstance(admission, Admitted):
+        return admission.hash
+    raise admission.error
+
+
 class Added(Struct, frozen=True):
     """Transactions entered the pool, in the order of arrival."""
 

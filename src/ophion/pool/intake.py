@@ -10,7 +10,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from ophion.errors import PoolRejected
 from ophion.native.transactions import Transaction
+from ophion.pool.events import Admission, taken
+from ophion.primitives.types import Hash32
 from ophion.runtime.decoding import Decoded, Decoding
 
 A = TypeVar("A")
@@ -28,21 +31,37 @@ class Arrival(Protocol[Told]):
     def fail(self, error: Exception, /) -> None: ...
 
 
-class Awaited(asyncio.Future[A]):
-    """The arrival of somebody who awaits the answer."""
+class _Waiting(asyncio.Future[A]):
+    """An arrival that is awaited; whoever has stopped waiting is told nothing."""
 
     def __init__(self, raws: Sequence[bytes], is_local: bool) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self.raws = raws
         self.is_local = is_local
 
-    def answer(self, result: A) -> None:
-        if not self.done():  # nobody waits any more where it is
-            self.set_result(result)
-
     def fail(self, error: Exception) -> None:
         if not self.done():
             self.set_exception(error)
+
+
+class Awaited(_Waiting[A]):
+    """What became of all that somebody brought."""
+
+    def answer(self, result: A) -> None:
+        if not self.done():
+            self.set_result(result)
+
+
+class Sending(_Waiting[Hash32]):
+    """The hash of the one transaction that somebody sends; fails with what the pool has against it."""
+
+    def answer(self, admissions: list[Admission]) -> None:
+        if self.done():
+            return
+        try:
+            self.set_result(taken(admissions))
+        except PoolRejected as error:
+            self.fail(error)
 
 
 class Intake(Generic[A]):
@@ -69,14 +88,12 @@ class Intake(Generic[A]):
             arrival.fail(error)
         return arrival
 
-    def submit_decoded(self, transaction: Transaction, is_local: bool) -> Awaited[A]:
-        """The same for one that the caller has decoded; those of one turn of the loop are admitted together."""
-        arrival: Awaited[A] = Awaited((transaction.raw,), is_local)
+    def bring_decoded(self, arrival: Arrival[A], transaction: Transaction) -> None:
+        """As `bring`, for one that the caller has decoded; those of one turn of the loop are admitted together."""
         if not self._ready:
-            arrival.get_loop().call_soon(self._collect_ready)
+            asyncio.get_running_loop().call_soon(self._collect_ready)
         self._ready.append(arrival)
         self._ready_decoded.append(transaction)
-        return arrival
 
     def _collect_ready(self) -> None:
         arrivals, decoded, self._ready, self._ready_decoded = self._ready, self._ready_decoded, [], []

@@ -26,7 +26,7 @@ from ophion.pool.events import (
     PoolStatistics,
     Rejected,
 )
-from ophion.pool.intake import Arrival, Awaited, Intake
+from ophion.pool.intake import Arrival, Awaited, Intake, Sending
 from ophion.pool.journal import Entry, Journal
 from ophion.pool.options import PoolConfig
 from ophion.pool.queue import PooledTransaction, Queue
@@ -101,9 +101,17 @@ class TxPool:
         """As `add`, for callers that wait by callback instead of a coroutine."""
         return self._intake.submit(raws, origin is Origin.LOCAL)
 
-    def submit_decoded(self, transaction: Transaction, origin: Origin) -> Awaited[list[Admission]]:
-        """As `submit`, for a transaction that the caller has decoded."""
-        return self._intake.submit_decoded(transaction, origin is Origin.LOCAL)
+    def send(self, raw: bytes) -> Sending:
+        """The hash of a transaction of this node's own clients; raises what the pool has against it."""
+        sending = Sending((raw,), is_local=True)
+        self.bring(sending)
+        return sending
+
+    def send_decoded(self, transaction: Transaction) -> Sending:
+        """The same for a transaction that the caller has decoded."""
+        sending = Sending((transaction.raw,), is_local=True)
+        self._intake.bring_decoded(sending, transaction)
+        return sending
 
     def _admit_all(self, arrivals: list[Arrival[list[Admission]]], transactions: Decoded) -> None:
         decoded, now, consider = iter(transactions), self._clock.now(), self._consider

@@ -16,7 +16,6 @@ from msgspec import Struct
 from ophion.native.crypto import PrivateKey
 from ophion.native.privacy import sign_markers
 from ophion.native.transactions import Transaction, decode_transactions
-from ophion.pool.events import Admission, Admitted, Origin
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.batching import Batches
@@ -75,19 +74,16 @@ class Markers:
     async def send(self, draft: Draft) -> Hash32:
         """The hash of a marker that the pool has taken; raises what the pool has against it."""
         if draft.signing is not None:
-            return _hash_of(await self._pool.submit_decoded(await draft.signing, Origin.LOCAL))
+            return await self._pool.send_decoded(await draft.signing)
         assert self._key is not None, "without a key of the node a marker is signed when it is drafted"
         nonce = self._next_nonce(self._key.address)
         raw = self._signed([(self._key.secret(), nonce, draft.wish)])[0]
         try:
             # the pool sees them in the order of their nonces: nothing is awaited in between
-            admissions = await self._pool.submit((raw,), Origin.LOCAL)
+            return await self._pool.send(raw)
         except BaseException:
             self._next = None
             raise
-        if not isinstance(admissions[0], Admitted):
-            self._next = None
-        return _hash_of(admissions)
 
     def _next_nonce(self, address: Address) -> int:
         known = self._pool.next_nonce(address)
@@ -114,10 +110,3 @@ def _look_at(signing: asyncio.Future[Transaction]) -> None:
     """Where its payload was refused nobody asks for a marker any more, nor for what went wrong with it."""
     if not signing.cancelled():
         signing.exception()
-
-
-def _hash_of(admissions: list[Admission]) -> Hash32:
-    (admission,) = admissions
-    if isinstance(admission, Admitted):
-        return admission.hash
-    raise admission.error

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ophion.native.transactions import decode_transactions
-from ophion.pool.intake import Arrival, Intake
+from ophion.pool.intake import Arrival, Awaited, Intake
 from ophion.runtime.decoding import Decoded, InlineDecoding, ThreadDecoding
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
@@ -43,7 +43,10 @@ def test_what_callers_have_decoded_is_admitted_together_too() -> None:
     async def story() -> list[int]:
         intake = Intake(InlineDecoding(), desk.admit)
         made = [one for one in decode_transactions(RAWS) if not isinstance(one, str)]
-        return await asyncio.gather(*(intake.submit_decoded(one, True) for one in made))
+        arrivals: list[Awaited[int]] = [Awaited([one.raw], True) for one in made]
+        for arrival, one in zip(arrivals, made, strict=True):
+            intake.bring_decoded(arrival, one)
+        return await asyncio.gather(*arrivals)
 
     assert asyncio.run(story()) == [1] * 20
     assert desk.batches == [list(range(20))]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ophion.pool.events import Admission, Admitted
+from ophion.errors import PoolRejected
+from ophion.pool.events import Admission, taken
 from ophion.rpc.language.wire_types import encode_data
 from ophion.rpc.transport.replies import SUCCESS, Complete, Pending
 
@@ -24,11 +25,12 @@ class Sent(Pending[Complete], kw_only=True, eq=False):
     is_local: bool = True
 
     def answer(self, admissions: list[Admission]) -> None:
-        (admission,) = admissions
-        if isinstance(admission, Admitted):
-            self.resolve(SUCCESS % (self.id_text, encode_data(admission.hash)))
+        try:
+            hash = taken(admissions)
+        except PoolRejected as error:
+            self.fail(error)
         else:
-            self.fail(admission.error)
+            self.resolve(SUCCESS % (self.id_text, encode_data(hash)))
 
     def fail(self, error: Exception) -> None:
         if not self.is_done:

@@ -14,15 +14,13 @@ from msgspec.structs import replace
 
 from ophion.errors import RpcError
 from ophion.native.crypto import PrivateKey, keccak256
-from ophion.pool.events import Origin
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address
 from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.language import render
 from ophion.rpc.language.registry import Example, method
 from ophion.rpc.language.schemas import AddressList, FilledResult
-from ophion.rpc.language.wire_types import AddressParam, Data, DataParam, TextParam, Wire
-from ophion.rpc.questions.admissions import AdmissionResult
+from ophion.rpc.language.wire_types import AddressParam, Data, DataParam, HashResult, TextParam, Wire
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.transaction_request import (
     TransactionRequestParam,
@@ -42,7 +40,7 @@ def accounts(ctx: RpcContext) -> AddressList:
 
 
 @method("eth_sendTransaction")
-async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | None = None) -> AdmissionResult:
+async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | None = None) -> HashResult:
     """Sign a transaction of one of the node's accounts, put it into the pool and give its hash.
 
     Nonce, gas and fees are filled in where they are missing. Not supported where the node holds no keys.
@@ -62,7 +60,7 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
     async with ctx.accounts.turns[key.address]:
         if request.call.nonce is None:
             unsigned = replace(unsigned, nonce=next_nonce(ctx, key.address))
-        return await ctx.pool.submit((unsigned.signed_by(key),), Origin.LOCAL)
+        return await ctx.pool.send(unsigned.signed_by(key))
 
 
 @method("eth_signTransaction", needs={"accounts"})

@@ -9,13 +9,11 @@ from msgspec.structs import replace
 
 from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError
-from ophion.pool.events import Origin
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
 from ophion.rpc.language.registry import Example, method
 from ophion.rpc.language.schemas import PENDING_LIST, AccessListResult, ReceiptJson
-from ophion.rpc.language.wire_types import BlockId, BlockParam, Data, DataParam, IntegerParam, Quantity
-from ophion.rpc.questions.admissions import AdmissionResult, admitted_hash
+from ophion.rpc.language.wire_types import BlockId, BlockParam, Data, DataParam, HashResult, IntegerParam, Quantity
 from ophion.rpc.questions.blocks import view_at
 from ophion.rpc.questions.call_object import (
     BlockOverridesParam,
@@ -33,12 +31,12 @@ from ophion.rpc.transport.streaming import Streamed
 
 
 @method("eth_sendRawTransaction", needs={"pool"}, exact_count=True, brings=True)
-def send_raw_transaction(ctx: RpcContext, transaction: DataParam) -> Awaitable[AdmissionResult]:
+def send_raw_transaction(ctx: RpcContext, transaction: DataParam) -> Awaitable[HashResult]:
     """Check a signed transaction, put it into the pool and give its hash.
 
     Transactions that arrive together are decoded, and their senders recovered, as one batch on all cores.
     """
-    return ctx.pool.submit((transaction,), Origin.LOCAL)
+    return ctx.pool.send(transaction)
 
 
 @method("eth_sendRawTransactionSync", needs={"pool", "chain"})
@@ -50,8 +48,7 @@ async def send_raw_transaction_sync(
     Waits two seconds, or as many milliseconds as are asked for, at most as long as any request may take. Error 4 says
     that the time is up, with the hash in `data`; error 6 that a nonce is missing before this one, with that nonce.
     """
-    hash = admitted_hash(await ctx.pool.submit((transaction,), Origin.LOCAL))
-    return await receipt_of(ctx, hash, timeout_ms)
+    return await receipt_of(ctx, await ctx.pool.send(transaction), timeout_ms)
 
 
 @method("eth_pendingTransactions", needs={"pool"}, examples=[Example([], [])])

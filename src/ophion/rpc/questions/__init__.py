@@ -7,8 +7,8 @@ log_query     which logs                                           log_search  w
 allowances    what one client may keep                             proofs      of accounts and storage
 call_object   what is to be run                                    calls       running it; light_calls: where
 simulation    blocks of calls that nobody keeps                    tracing     what happened in a transaction
-admissions    what became of a transaction that was sent           pool_listing  all that wait
-receipts      of one that was just sent; receipt_waits             transaction_request  what a client leaves out
+pool_listing  all transactions that wait                           transaction_request  what a client leaves out
+receipts      of one that was just sent; receipt_waits
 
 private_filters, private_logs and private_subscriptions are the same for the states of groups.
 """

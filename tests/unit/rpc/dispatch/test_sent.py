@@ -129,3 +129,7 @@ def test_they_are_measured_to_their_end(dev: Interface) -> None:
     assert sum(times.counts) == 3
     assert times.total > 0
     assert metrics.errors.values == {("eth_sendRawTransaction", "-32000"): 1}
+    dev.message(text(RAWS[0], "in the handler's way"), dispatcher)
+    dev.message(b"[%b,%b]" % (text(RAWS[1]), text(RAWS[2])), dispatcher)
+    assert sum(times.counts) == 6
+    assert metrics.errors.values == {("eth_sendRawTransaction", "-32000"): 3}
