@@ -85,7 +85,9 @@ def test_nothing_acknowledged_is_lost_and_states_stay_equal(tmp_path: Path) -> N
             ]  # fmt: skip
             for sender in senders:
                 sender.start()
-            time.sleep(chance.uniform(0.3, 1.5))
+            for sender in senders:
+                wait_for(lambda sender=sender: sender.acknowledged, LIMIT_S, "the first acknowledgement")
+            time.sleep(chance.uniform(0.0, 1.2))
             victim = 1 + kill % 2
             network.kill(victim)
             time.sleep(chance.uniform(0.0, 0.8))

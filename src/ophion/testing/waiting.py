@@ -17,7 +17,7 @@ async def until(condition: Callable[[], object], limit_s: float = 60.0) -> None:
             await asyncio.sleep(0.001)
 
 
-def wait_for(condition: Callable[[], T], limit_s: float = 60.0, what: str = "that") -> T:
+def wait_for(condition: Callable[[], T], limit_s: float = 180.0, what: str = "that") -> T:
     """What a condition about other processes gives once it is true."""
     deadline = time.monotonic() + limit_s
     while not (found := condition()):
