@@ -91,8 +91,9 @@ class SenderQueue(Struct, eq=False):
         return stale
 
     def last(self) -> PooledTransaction:
-        """The transaction with the highest nonce."""
-        return self.by_nonce[max(self.by_nonce)]
+        """The transaction with the highest nonce: the last of the run, where nothing waits beyond a gap."""
+        is_whole = len(self.by_nonce) == self.end - self.start
+        return self.by_nonce[self.end - 1 if is_whole else max(self.by_nonce)]
 
     def grow(self) -> None:
         """The run goes on over what is there already."""

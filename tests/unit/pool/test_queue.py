@@ -141,6 +141,8 @@ def test_eviction_takes_the_last_nonce_of_the_chosen_sender() -> None:
     queue = filled(pooled(A, 0, 1), pooled(A, 1, 50), pooled(B, 0, 9), limit=2)
     assert [(item.sender, item.nonce) for item in queue.evict()] == [(A, 1)]
     assert names(queue) == [("B", 0), ("A", 0)]
+    queue = filled(pooled(A, 0, 1), pooled(A, 1, 1), pooled(A, 9, 1), pooled(A, 7, 1), pooled(B, 0, 9), limit=1)
+    assert [item.nonce for item in queue.evict()] == [9, 7, 1, 0], "what waits beyond a gap, then the run"
 
 
 def test_of_too_many_bytes_the_sender_with_most_of_them_loses_his_last() -> None:

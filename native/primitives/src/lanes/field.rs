@@ -148,9 +148,11 @@ impl Field {
         out
     }
 
-    /// self^(2^222 - 1 + ...) pieces that root and inverse share: exponents of 2, 22 and 223 ones.
+    /// self^((p + 1) / 4): a square root, where there is one.
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn runs_of_ones(&self) -> [Self; 3] {
+    pub fn root(&self) -> Self {
+        // by the runs of ones of the exponent: 223, 22 and 2 of them
         let ones_2 = self.squared().times(self);
         let ones_3 = ones_2.squared().times(self);
         let ones_6 = ones_3.squared_often(3).times(&ones_3);
@@ -162,24 +164,7 @@ impl Field {
         let ones_176 = ones_88.squared_often(88).times(&ones_88);
         let ones_220 = ones_176.squared_often(44).times(&ones_44);
         let ones_223 = ones_220.squared_often(3).times(&ones_3);
-        [ones_2, ones_22, ones_223]
-    }
-
-    /// self^((p + 1) / 4): a square root, where there is one.
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn root(&self) -> Self {
-        let [ones_2, ones_22, ones_223] = self.runs_of_ones();
         ones_223.squared_often(23).times(&ones_22).squared_often(6).times(&ones_2).squared_often(2)
-    }
-
-    /// self^(p - 2): the inverse, and zero of zero.
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn inverse(&self) -> Self {
-        let [ones_2, ones_22, ones_223] = self.runs_of_ones();
-        let high = ones_223.squared_often(23).times(&ones_22).squared_often(5).times(self);
-        high.squared_often(3).times(&ones_2).squared_often(2).times(self)
     }
 }
 

@@ -13,15 +13,21 @@ use super::field::Field;
 use super::point::{Affine, Digits, Fixed, Multiples, Point};
 use crate::lanes::Signature;
 use crate::lanes::limbs::{LANES, limbs_of};
-use crate::lanes::scalar::{ORDER, factors, halves, inverses, split};
+use crate::lanes::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
 
 /// Bits and digits of the factors of R.
 const NARROW: usize = 5;
 const NARROW_COUNT: usize = 26;
-/// Bits and digits of the factors of G; the last digit is a carry.
-const WIDE: usize = 8;
-const WIDE_COUNT: usize = 17;
+/// Bits and digits of the factors of G. More bits are fewer sums, but tables that no longer lie close to the processor.
+const WIDE: usize = 10;
+const WIDE_COUNT: usize = 13;
 const MULTIPLES: usize = 1 << (WIDE - 1);
+/// Where the first digit of all begins.
+const HIGHEST: usize = if NARROW * (NARROW_COUNT - 1) > WIDE * (WIDE_COUNT - 1) {
+    NARROW * (NARROW_COUNT - 1)
+} else {
+    WIDE * (WIDE_COUNT - 1)
+};
 
 uint! {
 const BETA: U256 = 0x7ae96a2b657c07106e64479eac3434e99cf0497512f58995c1396c28719501ee_U256;
@@ -85,8 +91,8 @@ pub fn recover(signatures: &[Signature], fewest: usize) -> Vec<Option<[u8; 64]>>
     let ordinary: Vec<usize> = (0..signatures.len())
         .filter(|index| is_usual(&signatures[*index].r) && is_usual(&signatures[*index].s))
         .collect();
-    let rs: Vec<U256> = ordinary.iter().map(|index| signatures[*index].r).collect();
-    let inverted = inverses(&rs);
+    let mut inverted: Vec<U256> = ordinary.iter().map(|index| signatures[*index].r).collect();
+    BY_ORDER.inverses(&mut inverted);
     for (group, inverted) in ordinary.chunks(LANES).zip(inverted.chunks(LANES)) {
         if group.len() < fewest {
             continue;
@@ -130,7 +136,9 @@ fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[
     let base = Affine { x, y: root.loose().negated_where(negated).carried() };
 
     let sum = sum_of_multiples(&base, factors);
-    let affine = sum.affine(&sum.z.inverse());
+    let mut inverted = sum.z.numbers().map(U256::from_limbs);
+    BY_PRIME.inverses(&mut inverted);
+    let affine = sum.affine(&Field::of(&inverted.map(U256::into_limbs)));
     // an exception on the way has made Z zero, and with it x and y, which no point has
     let lies = equal(&affine.y.squared(), &right_side(&affine.x));
     let (x, y) = (affine.x.numbers(), affine.y.numbers());
@@ -141,7 +149,7 @@ fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[
 fn sum_of_multiples(base: &Affine, factors: &Factors) -> Point {
     let multiples = Multiples::of(base, &Field::everywhere(BETA.as_limbs()));
     let mut sum = Point::infinity();
-    for bit in (0..=WIDE * (WIDE_COUNT - 1)).rev() {
+    for bit in (0..=HIGHEST).rev() {
         if sum.infinite != u8::MAX {
             sum.double();
         }

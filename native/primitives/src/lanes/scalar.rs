@@ -1,6 +1,9 @@
-//! Numbers modulo the order of secp256k1, one at a time: what a signature says about the multiples of points.
+//! Numbers modulo the order of secp256k1, one at a time: what a signature says about the multiples of points. And
+//! inverses, modulo the order or the prime: by one inversion for many.
 
 use alloy_primitives::{U256, U512, uint};
+
+use super::limbs::PRIME;
 
 uint! {
 pub const ORDER: U256 = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141_U256;
@@ -14,40 +17,53 @@ const A2: U256 = 0x114ca50f7a8e2f3f657c1108d9d44cfd8_U256;
 const A1_SHARE: U256 = 0x3086d221a7d46bcde86c90e49284eb153daa8a1471e8ca7fe893209a45dbb031_U256;
 const B1_SHARE: U256 = 0xe4437ed6010e88286f547fa90abfe4c4221208ac9df506c61571b4ae8ac47f71_U256;
 }
-/// Minus the inverse of the order modulo 2^64.
-const REDUCE: u64 = 0x4b0d_ff66_5588_b13f;
 
-/// a b / 2^256.
-fn product(a: U256, b: U256) -> U256 {
-    a.mul_redc(b, ORDER, REDUCE)
+/// What numbers are taken modulo.
+#[derive(Clone, Copy)]
+pub struct Modulus {
+    number: U256,
+    /// Minus its inverse modulo 2^64.
+    reduce: u64,
 }
 
-/// The inverses of numbers between zero and the order, by one inversion for all.
-pub fn inverses(numbers: &[U256]) -> Vec<U256> {
-    let mut products = Vec::with_capacity(numbers.len());
-    let mut so_far = None;
-    for number in numbers {
-        let next = so_far.map_or(*number, |so_far| product(so_far, *number));
-        products.push(next);
-        so_far = Some(next);
+pub const BY_ORDER: Modulus = Modulus { number: ORDER, reduce: 0x4b0d_ff66_5588_b13f };
+pub const BY_PRIME: Modulus = Modulus { number: U256::from_limbs(PRIME), reduce: 0xd838_091d_d225_3531 };
+
+impl Modulus {
+    /// a b / 2^256.
+    fn product(self, a: U256, b: U256) -> U256 {
+        a.mul_redc(b, self.number, self.reduce)
     }
-    let Some(mut rest) = so_far.and_then(|all| all.inv_mod(ORDER)) else { return Vec::new() };
-    // the powers of 2^256 in `products` and in `rest` cancel out
-    let mut out = vec![U256::ZERO; numbers.len()];
-    for index in (1..numbers.len()).rev() {
-        out[index] = product(rest, products[index - 1]);
-        rest = product(rest, numbers[index]);
+
+    /// The inverses of numbers below this one; zero of zero.
+    pub fn inverses(self, numbers: &mut [U256]) {
+        // the product of all numbers before each, but for zeros
+        let mut before = Vec::with_capacity(numbers.len());
+        let mut all = U256::ONE;
+        for number in numbers.iter() {
+            before.push(all);
+            if !number.is_zero() {
+                all = self.product(all, *number);
+            }
+        }
+        let mut rest = all.inv_mod(self.number).expect("a product of numbers that have inverses has one");
+        // the powers of 2^256 in `before` and in `rest` cancel out
+        for (number, before) in numbers.iter_mut().zip(before).rev() {
+            if !number.is_zero() {
+                let inverse = self.product(rest, before);
+                rest = self.product(rest, *number);
+                *number = inverse;
+            }
+        }
     }
-    out[0] = rest;
-    out
 }
 
 /// What recovery multiplies the generator and the point of the signature by: -digest / r and s / r.
 pub fn factors(digest: U256, s: U256, inverse: U256) -> (U256, U256) {
-    let inverse = product(inverse, SQUARE);
+    let inverse = BY_ORDER.product(inverse, SQUARE);
     let digest = if digest >= ORDER { digest - ORDER } else { digest };
     let negated = if digest.is_zero() { digest } else { ORDER - digest };
-    (product(negated, inverse), product(s, inverse))
+    (BY_ORDER.product(negated, inverse), BY_ORDER.product(s, inverse))
 }
 
 /// Half a number: a sign and what stands behind it.
@@ -122,13 +138,26 @@ mod tests {
         if half.is_negative && !size.is_zero() { ORDER - size } else { size }
     }
 
+    fn inverted(mut numbers: Vec<U256>, modulus: Modulus) -> Vec<U256> {
+        modulus.inverses(&mut numbers);
+        numbers
+    }
+
     #[test]
-    fn every_inverse_is_one() {
-        let numbers = some();
-        for (number, inverse) in numbers.iter().zip(inverses(&numbers)) {
-            assert_eq!(number.mul_mod(inverse, ORDER), U256::ONE);
+    fn every_inverse_is_one_and_zero_has_none() {
+        for modulus in [BY_ORDER, BY_PRIME] {
+            let mut numbers = some();
+            for at in [0, 7, numbers.len()] {
+                numbers.insert(at, U256::ZERO);
+            }
+            for (number, inverse) in numbers.iter().zip(inverted(numbers.clone(), modulus)) {
+                let one = if number.is_zero() { U256::ZERO } else { U256::ONE };
+                assert_eq!(number.mul_mod(inverse, modulus.number), one);
+            }
+            for few in [vec![], vec![U256::ZERO], vec![U256::ZERO; 2]] {
+                assert_eq!(inverted(few.clone(), modulus), few);
+            }
         }
-        assert!(inverses(&[]).is_empty());
     }
 
     #[test]
@@ -156,7 +185,7 @@ mod tests {
                 };
                 let wanted = if is_negative { U256::from(size).wrapping_neg() } else { U256::from(size) };
                 assert_eq!(sum(&half.digits::<5, 26>(), 5), wanted);
-                assert_eq!(sum(&half.digits::<8, 17>(), 8), wanted);
+                assert_eq!(sum(&half.digits::<10, 13>(), 10), wanted);
             }
         }
     }
@@ -165,7 +194,7 @@ mod tests {
     fn factors_are_quotients() {
         let numbers = some();
         let (digest, s, r) = (U256::MAX, numbers[20], numbers[21]);
-        let (of_generator, of_point) = factors(digest, s, inverses(&[r])[0]);
+        let (of_generator, of_point) = factors(digest, s, inverted(vec![r], BY_ORDER)[0]);
         assert_eq!(of_generator.mul_mod(r, ORDER), ORDER - digest % ORDER);
         assert_eq!(of_point.mul_mod(r, ORDER), s);
         assert_eq!(factors(ORDER, s, r).0, U256::ZERO);
