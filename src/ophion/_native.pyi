@@ -6,7 +6,7 @@ releases the GIL. All classes are frozen. Expected failures raise a subclass of 
 a panic would be a bug.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 __version__: str
@@ -807,8 +807,12 @@ class Store:
     def usage(self) -> list[tuple[str, int, int]]:
         """(table, entries, bytes) of each table."""
 
-    def check(self, limit: int, /) -> list[str]:
-        """Walks chain and head state, re-hashes everything, and says what is damaged (at most `limit` lines)."""
+    def check(self, limit: int, watch: Callable[[int, int], None] | None = None, /) -> list[str]:
+        """Walks chain and head state, re-hashes everything, and says what is damaged (at most `limit` lines).
+
+        `watch` is called some twenty times a second with how many entries have been looked at, and of how many; what it
+        raises ends the check and is raised.
+        """
 
 # --- GraphQL ------------------------------------------------------------------------------------
 

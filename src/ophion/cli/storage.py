@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from ophion.cli.command import Command, Nothing, Session
 from ophion.cli.progress import Progress
 from ophion.native.failures import translated
-from ophion.node.database_copy import back_up, compact
+from ophion.node.database_copy import OnProgress, Step, back_up, compact
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.runtime.options import Options, at_least, option
 
@@ -40,7 +41,8 @@ def check(options: Nothing, session: Session) -> int:
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store(read_only=True)
-        findings = store.check(_MOST_FINDINGS)
+        with _shown() as on_progress:
+            findings = store.check(_MOST_FINDINGS, partial(on_progress, Step.CHECKING))
         head = store.head()
     for finding in findings:
         print(finding)
@@ -72,9 +74,9 @@ def backup(options: BackupOptions, session: Session) -> int:
     """Copy the database, also while a node uses it."""
     data = session.part(DataConfig)
     os.nice(_NICENESS)  # the node comes first
-    with _shown("Copied") as on_bytes:
+    with _shown() as on_progress:
         began = time.monotonic()
-        copied = back_up(data.data_path, options.target, options.max_rate << 20, options.checks, on_bytes)
+        copied = back_up(data.data_path, options.target, options.max_rate << 20, options.checks, on_progress)
     seconds = time.monotonic() - began
     print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
@@ -85,27 +87,32 @@ def backup(options: BackupOptions, session: Session) -> int:
 def compact_database(options: Nothing, session: Session) -> int:
     """Write the database anew without its free pages; no node may use it meanwhile."""
     path = session.part(DataConfig).data_path
-    with DataDirectory.open_existing(path) as directory, _shown("Written") as on_bytes:
-        before, copied = compact(directory, on_bytes)
+    with DataDirectory.open_existing(path) as directory, _shown() as on_progress:
+        before, copied = compact(directory, on_progress)
     print(f"{show_size(before)} became {show_size(copied.size)}; no damage found up to block {copied.number}.")
     return 0
 
 
 @contextmanager
-def _shown(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar that counts mebibytes."""
-    progress: Progress | None = None
+def _shown() -> Iterator[OnProgress]:
+    """A bar for each step: mebibytes that were copied, entries that were checked."""
+    shown: dict[Step, Progress] = {}
 
-    def on_bytes(done: int, total: int) -> None:
-        nonlocal progress
-        progress = progress or Progress(what, total >> 20)
-        progress.update(min(done, total) >> 20, "MiB")
+    def on_progress(step: Step, done: int, total: int) -> None:
+        what, unit, shift = ("Copied", "MiB", 20) if step is Step.COPYING else ("Checked", "entries", 0)
+        if step not in shown:
+            clear()
+            shown[step] = Progress(what, total >> shift)
+        shown[step].update(min(done, total) >> shift, unit)
+
+    def clear() -> None:
+        for progress in shown.values():
+            progress.clear()
 
     try:
-        yield on_bytes
+        yield on_progress
     finally:
-        if progress is not None:
-            progress.clear()
+        clear()
 
 
 def show_size(size: int) -> str:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from enum import Enum, auto
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -41,8 +42,18 @@ _FORCED_EVERY: Final = 32 << 20
 _SPARE: Final = 16 << 20
 _MOST_FINDINGS: Final = 10
 
-OnBytes = Callable[[int, int], None]
-"""Told bytes written, and how many it will be about."""
+
+class Step(Enum):
+    """What takes long."""
+
+    COPYING = auto()
+    """Counted in bytes."""
+    CHECKING = auto()
+    """Counted in entries."""
+
+
+OnProgress = Callable[[Step, int, int], None]
+"""Told how far a step is, and of how many; what it raises ends the work."""
 
 
 class Copied(Struct, frozen=True):
@@ -54,7 +65,7 @@ class Copied(Struct, frozen=True):
     """Bytes of the file."""
 
 
-def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on_bytes: OnBytes) -> Copied:
+def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> Copied:
     """Copy the database of a data path, also of one that a node uses now, to a data path of its own.
 
     `bytes_a_second` is 0 for no limit. `StorageError` says what is in the way; `target` does not exist then.
@@ -67,7 +78,7 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
         with DataDirectory.open(partial) as copy:
             _clear(copy.database)
             try:
-                copied = _copy(source.store(read_only=True), copy.database, bytes_a_second, checks, on_bytes)
+                copied = _copy(source.store(read_only=True), copy.database, bytes_a_second, checks, on_progress)
                 mark_layout(copy.database)
                 force_directory(copy.database)
                 force_directory(partial)
@@ -79,7 +90,7 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
     return copied
 
 
-def compact(directory: DataDirectory, on_bytes: OnBytes) -> tuple[int, Copied]:
+def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Copied]:
     """Put a copy without free pages in place of the database; size before, and the copy. Nobody else may use it."""
     database = directory.database
     before = (database / DATA_FILE).stat().st_size
@@ -88,7 +99,7 @@ def compact(directory: DataDirectory, on_bytes: OnBytes) -> tuple[int, Copied]:
         forget_compaction(database)
         new.mkdir(exist_ok=True)
         try:
-            copied = _copy(directory.store(read_only=True), new, 0, True, on_bytes)
+            copied = _copy(directory.store(read_only=True), new, 0, True, on_progress)
             directory.close_store()
             # numbers in it belong to the old file; the next process makes it anew
             (database / LOCK_FILE).unlink(missing_ok=True)
@@ -99,13 +110,15 @@ def compact(directory: DataDirectory, on_bytes: OnBytes) -> tuple[int, Copied]:
     return before, copied
 
 
-def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_bytes: OnBytes) -> Copied:
+def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> Copied:
     with translated():
         total = sum(size for _, _, size in store.usage())
     _expect_room(folder, total)
-    _pour(store, folder / DATA_FILE, bytes_a_second, lambda done: on_bytes(done, total))
+    _pour(store, folder / DATA_FILE, bytes_a_second, lambda done: on_progress(Step.COPYING, done, total))
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
-        findings = copy.check(_MOST_FINDINGS) if checks else []
+        findings = []
+        if checks:
+            findings = copy.check(_MOST_FINDINGS, lambda done, total: on_progress(Step.CHECKING, done, total))
         head = copy.head()
     (folder / LOCK_FILE).unlink(missing_ok=True)
     if findings:

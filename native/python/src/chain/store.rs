@@ -341,9 +341,20 @@ impl Store {
         self.read(py, Snapshot::usage)
     }
 
-    #[pyo3(signature = (limit, /))]
-    fn check(&self, py: Python<'_>, limit: usize) -> Answer<Vec<String>> {
-        self.read(py, |snapshot| store::check(snapshot, limit))
+    #[pyo3(signature = (limit, watch=None, /))]
+    fn check(&self, py: Python<'_>, limit: usize, watch: Option<Py<PyAny>>) -> Answer<Vec<String>> {
+        let mut failure = None;
+        let mut told = |done: u64, total: u64| {
+            if let Some(watch) = &watch {
+                failure = Python::attach(|py| watch.call1(py, (done, total))).err();
+            }
+            failure.is_none()
+        };
+        let found = self.read(py, |snapshot| store::check(snapshot, limit, &mut told))?;
+        match failure {
+            Some(failure) => Err(failure.into()),
+            None => Ok(found),
+        }
     }
 }
 

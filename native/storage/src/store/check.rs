@@ -1,5 +1,7 @@
 //! Integrity of the database: the canonical chain, the state of the head, and the flat tables beside it.
 
+use std::time::{Duration, Instant};
+
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, b256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;
@@ -19,27 +21,56 @@ use crate::trie::{Account, Child, EMPTY_ROOT, FlatAccount, Slot, Source, Trie, V
 /// Headers of IBFT 2.0 and QBFT carry this mix hash, and hash by a rule that the consensus room knows.
 const BFT_MIX_HASH: B256 = b256!("63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365");
 
-struct Findings {
+/// How long whoever watches hears nothing at most, as far as the steps of a check allow.
+const SILENT: Duration = Duration::from_millis(50);
+/// So many nodes of a trie are visited at once.
+const STRIDE: usize = 10_000;
+
+/// Told how many entries have been looked at, and of how many; false ends the check.
+pub type Watch<'a> = dyn FnMut(u64, u64) -> bool + Send + 'a;
+
+struct Findings<'a> {
     lines: Vec<String>,
     limit: usize,
+    done: u64,
+    total: u64,
+    told_at: Option<Instant>,
+    watch: &'a mut Watch<'a>,
+    is_ended: bool,
 }
 
-impl Findings {
+impl Findings<'_> {
     fn add(&mut self, line: String) {
         if self.lines.len() < self.limit {
             self.lines.push(line);
         }
     }
 
-    fn full(&self) -> bool {
-        self.lines.len() >= self.limit
+    /// So many entries more have been looked at.
+    fn count(&mut self, entries: u64) {
+        self.done += entries;
+        if self.told_at.is_none_or(|at| at.elapsed() > SILENT) {
+            self.is_ended |= !(self.watch)(self.done, self.total);
+            self.told_at = Some(Instant::now());
+        }
+    }
+
+    fn are_over(&self) -> bool {
+        self.is_ended || self.lines.len() >= self.limit
     }
 }
 
-/// What is damaged, in at most `limit` lines; nothing when all is well.
-pub fn check(snapshot: &Snapshot, limit: usize) -> Result<Vec<String>> {
-    let mut findings = Findings { lines: Vec::new(), limit: limit.max(1) };
-    let Some((head, number)) = snapshot.head()? else { return Ok(findings.lines) };
+/// What is damaged, in at most `limit` lines; nothing when all is well. Where `watch` has ended it, what was found until
+/// then.
+pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) -> Result<Vec<String>> {
+    let Some((head, number)) = snapshot.head()? else { return Ok(Vec::new()) };
+    let tables = snapshot.tables();
+    let mut total = number + 1;
+    for table in [tables.positions, tables.preimages, tables.accounts, tables.storage, tables.roots] {
+        total += table.usage(snapshot.txn())?.0;
+    }
+    let (lines, limit) = (Vec::new(), limit.max(1));
+    let mut findings = Findings { lines, limit, done: 0, total, told_at: None, watch, is_ended: false };
     check_chain(snapshot, head, number, &mut findings)?;
     check_preimages(snapshot, &mut findings)?;
     let root = match snapshot.header(&head)? {
@@ -51,35 +82,39 @@ pub fn check(snapshot: &Snapshot, limit: usize) -> Result<Vec<String>> {
         Ok(_) => check_state(snapshot, root, &mut findings)?,
         Err(_) => findings.add(format!("state {root} of the head is missing")),
     }
-    if findings.lines.is_empty() {
+    if findings.lines.is_empty() && !findings.are_over() {
         check_states(snapshot, &mut findings)?;
     }
     Ok(findings.lines)
 }
 
 /// Every state that is listed is complete; what its nodes hash to was looked at for the head alone.
-fn check_states(snapshot: &Snapshot, findings: &mut Findings) -> Result<()> {
+fn check_states(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<()> {
     let mut reach = Reach::default();
     for entry in snapshot.tables().roots.from(snapshot.txn(), &[0])? {
         let (root, record) = entry?;
         let checked = RootRecord::restore(record).and_then(|record| {
             record.ids.into_iter().for_each(|id| reach.add_root(id));
-            reach.advance(&snapshot.nodes(), usize::MAX)
+            while reach.advance(&snapshot.nodes(), STRIDE)? && !findings.are_over() {
+                findings.count(0);
+            }
+            Ok(())
         });
         if let Err(cause) = checked {
             findings.add(format!("state {}: {cause}", alloy_primitives::hex::encode_prefixed(root)));
         }
-        if findings.full() {
+        findings.count(1);
+        if findings.are_over() {
             break;
         }
     }
     Ok(())
 }
 
-fn check_chain(snapshot: &Snapshot, head: B256, number: u64, findings: &mut Findings) -> Result<()> {
+fn check_chain(snapshot: &Snapshot, head: B256, number: u64, findings: &mut Findings<'_>) -> Result<()> {
     let mut expected = head;
     for at in (0..=number).rev() {
-        if findings.full() {
+        if findings.are_over() {
             return Ok(());
         }
         match snapshot.canonical_hash(at)? {
@@ -110,6 +145,7 @@ fn check_chain(snapshot: &Snapshot, head: B256, number: u64, findings: &mut Find
             findings.add(format!("block {at}: the total difficulty is not the sum of what it should be"));
         }
         expected = header.parent_hash;
+        findings.count(1);
     }
     Ok(())
 }
@@ -119,7 +155,7 @@ fn check_contents(
     at: u64,
     hash: &B256,
     header: &alloy_consensus::Header,
-    findings: &mut Findings,
+    findings: &mut Findings<'_>,
 ) -> Result<()> {
     match snapshot.body(hash) {
         Ok(Some(body)) => {
@@ -149,6 +185,7 @@ fn check_contents(
             if let Some(index) = tasks.find_map_any(first_wrong) {
                 findings.add(format!("block {at}: hash or sender stored for transaction {index} is wrong"));
             }
+            findings.count(known.len() as u64);
         }
         Ok(None) => findings.add(format!("block {at}: the body is missing")),
         Err(cause) => findings.add(format!("block {at}: the body cannot be read: {cause}")),
@@ -172,20 +209,21 @@ fn check_contents(
     Ok(())
 }
 
-fn check_preimages(snapshot: &Snapshot, findings: &mut Findings) -> Result<()> {
+fn check_preimages(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<()> {
     for entry in snapshot.tables().preimages.from(snapshot.txn(), &[0])? {
         let (hash, preimage) = entry?;
         if keccak256(preimage).as_slice() != hash {
             findings.add(format!("the preimage of {} is wrong", alloy_primitives::hex::encode_prefixed(hash)));
         }
-        if findings.full() {
+        findings.count(1);
+        if findings.are_over() {
             break;
         }
     }
     Ok(())
 }
 
-fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings) -> Result<()> {
+fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> Result<()> {
     // Read from the database itself, not from what the process holds in memory.
     let Some(id) = root_id(snapshot.tables(), snapshot.txn(), &root).ok().flatten() else {
         findings.add(format!("state {root} of the head is not listed"));
@@ -193,7 +231,7 @@ fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings) -> Resu
     };
     let trie: Trie<Account> = Trie { root: Some(Child::Stored { hash: root, id }) };
     check_nodes(snapshot, &trie, "the state", findings);
-    if findings.full() {
+    if findings.are_over() {
         return Ok(());
     }
     let flat_root = snapshot.flat_root()?;
@@ -205,8 +243,9 @@ fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings) -> Resu
     let walked = trie.walk(&Nibbles::new(), &nodes, &mut |key, account| {
         let hash = B256::from_slice(&key.pack());
         accounts += 1;
+        findings.count(1);
         check_account(snapshot, hash, account, &mut slots, findings)?;
-        Ok(!findings.full())
+        Ok(!findings.are_over())
     });
     if let Err(cause) = walked {
         findings.add(format!("the state cannot be walked: {cause}"));
@@ -215,7 +254,7 @@ fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings) -> Resu
         [(snapshot.tables().accounts, accounts, "accounts"), (snapshot.tables().storage, slots, "slots")]
     {
         let listed = table.usage(snapshot.txn())?.0;
-        if listed != found && !findings.full() {
+        if listed != found && !findings.are_over() {
             findings.add(format!("the flat table has {listed} {name}, the state has {found}"));
         }
     }
@@ -227,7 +266,7 @@ fn check_account(
     hash: B256,
     account: &Account,
     slots: &mut u64,
-    findings: &mut Findings,
+    findings: &mut Findings<'_>,
 ) -> Result<()> {
     let tables = snapshot.tables();
     let flat = tables.accounts.get(snapshot.txn(), hash.as_slice())?;
@@ -248,17 +287,18 @@ fn check_account(
         }
     }
     check_nodes(snapshot, &account.storage, &format!("storage of account {hash}"), findings);
-    if findings.full() {
+    if findings.are_over() {
         return Ok(());
     }
     let walked = account.storage.walk(&Nibbles::new(), &snapshot.nodes(), &mut |key, value: &Slot| {
         *slots += 1;
+        findings.count(1);
         let slot = B256::from_slice(&key.pack());
         let flat = tables.storage.get(snapshot.txn(), &storage_key(&hash, &slot))?;
         if flat.and_then(U256::try_from_be_slice) != Some(value.0) {
             findings.add(format!("account {hash}, slot {slot}: the flat table differs from the state"));
         }
-        Ok(!findings.full())
+        Ok(!findings.are_over())
     });
     if let Err(cause) = walked {
         findings.add(format!("storage of account {hash} cannot be walked: {cause}"));
@@ -267,14 +307,15 @@ fn check_account(
 }
 
 /// Every stored node hashes to what its parent says.
-fn check_nodes<V: Value>(snapshot: &Snapshot, trie: &Trie<V>, what: &str, findings: &mut Findings) {
+fn check_nodes<V: Value>(snapshot: &Snapshot, trie: &Trie<V>, what: &str, findings: &mut Findings<'_>) {
     let Some(Child::Stored { hash, id }) = &trie.root else { return };
     let mut open = vec![(*hash, *id)];
     let nodes = snapshot.nodes();
     while let Some((hash, id)) = open.pop() {
-        if findings.full() {
+        if findings.are_over() {
             return;
         }
+        findings.count(0);
         let loaded = nodes.load(id, |bytes| stored_children::<V>(bytes));
         match loaded {
             Ok((rlp, children)) => {

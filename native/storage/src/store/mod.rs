@@ -37,7 +37,7 @@ mod snapshot;
 mod tables;
 
 pub use block::{BlockRecord, Effects};
-pub use check::check;
+pub use check::{Watch, check};
 pub use database::Database;
 pub use flat::{AccountChange, FlatChanges, address_of, storage_key};
 pub use log_index::{fold, folds};
