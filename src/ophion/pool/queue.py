@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import repeat
 
 from msgspec import Struct, field
@@ -115,6 +115,9 @@ class Queue:
         self.senders: dict[Address, SenderQueue] = {}
         self.local_count = 0
         self._victims: list[tuple[bool, int, int, PooledTransaction]] | None = None
+        """Who goes first when there are too many, while there nearly are; some have left already."""
+        self._heaviest: list[tuple[int, Address]] | None = None
+        """Senders by minus their bytes, while there are nearly too many bytes; some have fewer by now."""
 
     def __len__(self) -> int:
         return len(self.by_hash)
@@ -156,6 +159,8 @@ class Queue:
         self.local_count += item.is_local
         if self._victims is not None:
             heappush(self._victims, (item.is_local, item.max_tip, item.sequence, item))
+        if self._heaviest is not None:
+            heappush(self._heaviest, (-queue.bytes, sender))
         return True
 
     def remove(self, item: PooledTransaction) -> None:
@@ -246,7 +251,7 @@ class Queue:
 
     def evict(self) -> list[PooledTransaction]:
         """Take out what is over the limits, least wanted first."""
-        evicted = self._evict_bytes() if self.bytes > self.limit_bytes else []
+        evicted = self._evict_bytes()
         if len(self.by_hash) <= self.limit:
             if self._victims is not None and len(self.by_hash) < self.limit * _SHRUNK:
                 self._victims = None
@@ -267,11 +272,27 @@ class Queue:
         return evicted
 
     def _evict_bytes(self) -> list[PooledTransaction]:
-        evicted = []
+        evicted: list[PooledTransaction] = []
+        if self.bytes <= self.limit_bytes:
+            if self._heaviest is not None and self.bytes < self.limit_bytes * _SHRUNK:
+                self._heaviest = None
+            return evicted
+        heaviest = self._heaviest
+        if heaviest is None or len(heaviest) > 2 * len(self.senders) + 64:
+            heaviest = [(-queue.bytes, sender) for sender, queue in self.senders.items()]
+            heapify(heaviest)
+            self._heaviest = heaviest
         while self.bytes > self.limit_bytes:
-            last = max(self.senders.values(), key=_bytes_of).last()
-            self.remove(last)
-            evicted.append(last)
+            noted, sender = heaviest[0]
+            queue = self.senders.get(sender)
+            if queue is None or queue.bytes > -noted:  # gone, or noted again when it got more
+                heappop(heaviest)
+                continue
+            if queue.bytes == -noted:
+                last = queue.last()
+                self.remove(last)
+                evicted.append(last)
+            heapreplace(heaviest, (-queue.bytes, sender))
         return evicted
 
     def executable(self) -> int:
@@ -281,7 +302,3 @@ class Queue:
     def matching(self, condition: Callable[[PooledTransaction], bool]) -> list[PooledTransaction]:
         """Every transaction for which the condition holds."""
         return [item for item in self.by_hash.values() if condition(item)]
-
-
-def _bytes_of(queue: SenderQueue) -> int:
-    return queue.bytes

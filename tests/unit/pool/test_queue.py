@@ -163,6 +163,28 @@ def test_of_too_many_bytes_the_sender_with_most_of_them_loses_his_last() -> None
     assert (queue.bytes, set(queue.by_hash.values())) == (220, set(small))
 
 
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9), st.sampled_from("ppppmr")), max_size=60))
+def test_who_has_most_bytes_loses_whatever_came_and_went_before(story: list[tuple[int, int, str]]) -> None:
+    queue = Queue(1000, 4000)
+    for nonce, (who, hundreds, what) in enumerate(story):
+        sender = bytes([who]) * 20
+        if what == "p":
+            queue.put(pooled(sender, nonce, size=100 * hundreds), 0)
+        elif what == "m" and (mined := queue.senders.get(sender)) is not None:
+            first = mined.by_nonce[min(mined.by_nonce)]
+            queue.take_mined([first.hash])
+            queue.move(sender, first.nonce + 1)
+        elif what == "r" and (rich := queue.senders.get(sender)) is not None:
+            last = rich.last()
+            queue.put(pooled(sender, last.nonce, size=100 * hundreds), 0)
+        held = {sender: one.bytes for sender, one in queue.senders.items()}
+        for item in queue.evict():
+            assert held[item.sender] == max(held.values())
+            assert sum(held.values()) > 4000
+            held[item.sender] -= item.size
+        assert queue.bytes == sum(held.values()) <= 4000
+
+
 def test_eviction_goes_on_as_the_queue_stays_full() -> None:
     queue = Queue(10)
     evicted = []
