@@ -231,7 +231,8 @@ def senders_recovered() -> int:
 
 @final
 class Decoder:
-    """`decode_transactions` in a thread of the extension: arrivals come back in their order."""
+    """`decode_transactions` in a thread of the extension: arrivals come back in their order, those with blobs, which have
+    a thread of their own, in theirs."""
 
     def __new__(cls) -> Decoder: ...
     fd: int
@@ -243,7 +244,7 @@ class Decoder:
         """Nothing more comes for now: begin with what is held."""
 
     def collect(self, most: int, /) -> tuple[list[Any], list[Transaction | str]]:
-        """What is finished: at most so many arrivals in the order of submission, and the transactions of all of them.
+        """What is finished: at most so many arrivals, and the transactions of all of them.
 
         Never waits; `fd` stays readable for the rest.
         """

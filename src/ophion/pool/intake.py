@@ -1,7 +1,8 @@
 """Raw transactions on their way into the pool.
 
 Each arrival is handed to the decoding beside the loop at once; what has been decoded by the next wake-up is admitted
-together, in the order of arrival. Nobody waits for the last of a batch, and the loop is never held up by a signature.
+together, in the order of arrival but for blobs (`Decoding`). Nobody waits for the last of a batch, and the loop is
+never held up by a signature.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Sending(_Waiting[Hash32]):
 
 
 class Intake(Generic[A]):
-    """Has arrivals decoded and hands them to `admit` in the order in which they came."""
+    """Has arrivals decoded and hands them to `admit` in the order in which they came back from there."""
 
     def __init__(self, decoding: Decoding, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
         """What `admit` raises is the answer of all arrivals it was given and has not answered."""

@@ -28,7 +28,8 @@ _HELD_S: Final = 0.001
 
 
 class Decoding(Protocol):
-    """Takes what arrives and gives it back with its transactions decoded, in the order in which it came."""
+    """Takes what arrives and gives it back with its transactions decoded, in the order in which it came; only what has
+    blobs may come later."""
 
     def listen(self, ready: Callable[[], None]) -> None:
         """Who is told, on the loop of whoever submits, when there is something to collect."""

@@ -6,7 +6,8 @@
 //!
 //! Handing a recovery to a Python thread and back costs the loop as much as the recovery itself. Here a submission is a
 //! push, and one wake-up collects everything that is ready by then. One worker keeps the order of arrival; what arrives
-//! as a long list is spread over all cores inside it.
+//! as a long list is spread over all cores inside it. Blobs take milliseconds, and the first ones seconds, in which what
+//! they are held against is loaded: they have a worker of their own, and nobody else waits for them.
 //!
 //! Eight signers take two or three times as long as one, so those that come together go together: a submission is held until
 //! there are as many as the processor recovers at once, or until the submitter has seen all that has come by now and says
@@ -16,7 +17,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use alloy_primitives::Bytes;
@@ -64,14 +65,12 @@ struct Job<T> {
 }
 
 impl<T> Job<T> {
-    /// How many transactions it takes as long as. Blobs take their time, and nobody's company.
-    fn weight(&self) -> usize {
-        let has_blobs = self.raws.iter().any(|raw| raw.first() == Some(&BLOB_TYPE));
-        if has_blobs { self.raws.len() + recovered_at_once() } else { self.raws.len() }
+    fn has_blobs(&self) -> bool {
+        self.raws.iter().any(|raw| raw.first() == Some(&BLOB_TYPE))
     }
 }
 
-/// Submissions that the worker gets in one go, and how many transactions they take as long as.
+/// Submissions that the worker gets in one go, and how many transactions they are.
 struct Round<T> {
     jobs: Vec<Job<T>>,
     weight: usize,
@@ -83,9 +82,11 @@ impl<T> Default for Round<T> {
     }
 }
 
-/// The desk in front of the worker.
+/// The desk in front of the workers.
 pub struct Decoder<T> {
     rounds: Sender<Round<T>>,
+    /// To the worker that looks at blobs, which is there from the first of them on.
+    with_blobs: OnceLock<Sender<Round<T>>>,
     held: Mutex<Round<T>>,
     shared: Arc<Shared<T>>,
     bell: UnixStream,
@@ -93,6 +94,7 @@ pub struct Decoder<T> {
 
 struct Shared<T> {
     finished: Mutex<Vec<Finished<T>>>,
+    ringer: UnixStream,
 }
 
 impl<T: Send + 'static> Decoder<T> {
@@ -100,11 +102,9 @@ impl<T: Send + 'static> Decoder<T> {
         let (bell, ringer) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
         ringer.set_nonblocking(true)?;
-        let (rounds, waiting) = channel();
-        let shared = Arc::new(Shared { finished: Mutex::default() });
-        let seen = shared.clone();
-        thread::Builder::new().name("decode".into()).spawn(move || work(&waiting, &seen, &ringer))?;
-        Ok(Decoder { rounds, held: Mutex::default(), shared, bell })
+        let shared = Arc::new(Shared { finished: Mutex::default(), ringer });
+        let rounds = worker("decode", shared.clone())?;
+        Ok(Decoder { rounds, with_blobs: OnceLock::new(), held: Mutex::default(), shared, bell })
     }
 
     /// Readable when something is finished.
@@ -115,7 +115,12 @@ impl<T: Send + 'static> Decoder<T> {
     /// Whether it is held: then the worker begins with it when there are enough, or with `start`.
     pub fn submit(&self, tag: T, raws: Vec<Bytes>) -> bool {
         let job = Job { tag, raws };
-        let weight = job.weight();
+        let weight = job.raws.len();
+        if job.has_blobs() {
+            // the worker ends with this desk and not before
+            let _ = self.blob_worker().send(Round { jobs: vec![job], weight });
+            return false;
+        }
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
             self.hand_over(&mut held); // not together with much that came later
@@ -137,16 +142,22 @@ impl<T: Send + 'static> Decoder<T> {
         }
     }
 
+    /// Where no further thread can be had, blobs wait among the others.
+    fn blob_worker(&self) -> &Sender<Round<T>> {
+        self.with_blobs.get_or_init(|| worker("blobs", self.shared.clone()).unwrap_or_else(|_| self.rounds.clone()))
+    }
+
     fn held(&self) -> MutexGuard<'_, Round<T>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn hand_over(&self, held: &mut Round<T>) {
-        // the worker ends with this desk and not before
+        // as above
         let _ = self.rounds.send(std::mem::take(held));
     }
 
-    /// What is finished, in the order of submission, and `most` of it: the bell goes on ringing for the rest.
+    /// What is finished, and `most` of it: the bell goes on ringing for the rest. In the order of submission, but for
+    /// blobs.
     pub fn collect(&self, most: usize) -> Vec<Finished<T>> {
         let mut finished = self.shared.lock();
         if finished.len() > most {
@@ -165,7 +176,14 @@ impl<T> Shared<T> {
     }
 }
 
-fn work<T>(waiting: &Receiver<Round<T>>, shared: &Shared<T>, mut ringer: &UnixStream) {
+/// A thread that works until nobody can give it anything any more.
+fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<Sender<Round<T>>> {
+    let (rounds, waiting) = channel();
+    thread::Builder::new().name(name.into()).spawn(move || work(&waiting, &shared))?;
+    Ok(rounds)
+}
+
+fn work<T>(waiting: &Receiver<Round<T>>, shared: &Shared<T>) {
     note_heap();
     let mut next = None;
     while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| waiting.recv().ok()) {
@@ -191,7 +209,7 @@ fn work<T>(waiting: &Receiver<Round<T>>, shared: &Shared<T>, mut ringer: &UnixSt
         };
         // one ring for all that waits; a bell that is full has been heard of
         if is_first {
-            let _ = ringer.write(&[1]);
+            let _ = (&shared.ringer).write(&[1]);
         }
     }
 }
@@ -239,5 +257,26 @@ mod tests {
             seen.extend(decoder.collect(32).into_iter().map(|(tag, _)| tag));
         }
         assert_eq!(seen, (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn blobs_and_others_do_not_wait_for_each_other() {
+        let decoder = Decoder::new().expect("a pair of sockets");
+        assert!(recovered_at_once() == 1 || decoder.submit("held", vec![Bytes::from_static(b"x")]));
+        assert!(!decoder.submit("blobs", vec![Bytes::from_static(b"x"), Bytes::from_static(&[BLOB_TYPE, 0xc0])]));
+        let next = || {
+            let start = Instant::now();
+            loop {
+                assert!(start.elapsed() < Duration::from_secs(60), "the worker answers");
+                if let Some((tag, decoded)) = decoder.collect(1).pop() {
+                    return (tag, decoded.len());
+                }
+            }
+        };
+        assert_eq!(next(), ("blobs", 2), "nobody has said yet that nothing comes with the one before");
+        if recovered_at_once() > 1 {
+            decoder.start();
+            assert_eq!(next(), ("held", 1));
+        }
     }
 }
