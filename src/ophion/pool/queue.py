@@ -14,15 +14,18 @@ found, because taking one from the middle would strand all that follow it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import repeat
+from typing import TypeVar
 
 from msgspec import Struct, field
 
 from ophion.native.transactions import Transaction
 from ophion.pool.options import MAX_BYTES
 from ophion.primitives.types import Address, Hash32
+
+T = TypeVar("T", bound=tuple[object, ...])
 
 _SHRUNK = 0.9
 """Below this share of the limit the eviction order is forgotten, so that a pool with room pays nothing for it."""
@@ -251,16 +254,16 @@ class Queue:
 
     def evict(self) -> list[PooledTransaction]:
         """Take out what is over the limits, least wanted first."""
-        evicted = self._evict_bytes()
+        return self._evict_bytes() + self._evict_count()
+
+    def _evict_count(self) -> list[PooledTransaction]:
+        evicted: list[PooledTransaction] = []
         if len(self.by_hash) <= self.limit:
             if self._victims is not None and len(self.by_hash) < self.limit * _SHRUNK:
                 self._victims = None
             return evicted
-        victims = self._victims
-        if victims is None or len(victims) > 2 * len(self.by_hash) + 64:
-            victims = [(item.is_local, item.max_tip, item.sequence, item) for item in self.by_hash.values()]
-            heapify(victims)
-            self._victims = victims
+        items = ((item.is_local, item.max_tip, item.sequence, item) for item in self.by_hash.values())
+        victims = self._victims = _ordered(self._victims, len(self.by_hash), items)
         while len(self.by_hash) > self.limit:
             item = victims[0][3]
             if self.by_hash.get(item.hash) is not item:
@@ -277,11 +280,8 @@ class Queue:
             if self._heaviest is not None and self.bytes < self.limit_bytes * _SHRUNK:
                 self._heaviest = None
             return evicted
-        heaviest = self._heaviest
-        if heaviest is None or len(heaviest) > 2 * len(self.senders) + 64:
-            heaviest = [(-queue.bytes, sender) for sender, queue in self.senders.items()]
-            heapify(heaviest)
-            self._heaviest = heaviest
+        senders = ((-queue.bytes, sender) for sender, queue in self.senders.items())
+        heaviest = self._heaviest = _ordered(self._heaviest, len(self.senders), senders)
         while self.bytes > self.limit_bytes:
             noted, sender = heaviest[0]
             queue = self.senders.get(sender)
@@ -302,3 +302,12 @@ class Queue:
     def matching(self, condition: Callable[[PooledTransaction], bool]) -> list[PooledTransaction]:
         """Every transaction for which the condition holds."""
         return [item for item in self.by_hash.values() if condition(item)]
+
+
+def _ordered(kept: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
+    """An order of eviction: the one that is kept, or another where there is none or most of it has left already."""
+    if kept is not None and len(kept) <= 2 * count + 64:
+        return kept
+    made = list(entries)
+    heapify(made)
+    return made

@@ -18,7 +18,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
+use std::{mem, thread};
 
 use alloy_primitives::Bytes;
 use ophion_primitives::errors::Result;
@@ -117,20 +117,19 @@ impl<T: Send + 'static> Decoder<T> {
         let job = Job { tag, raws };
         let weight = job.raws.len();
         if job.has_blobs() {
-            // the worker ends with this desk and not before
-            let _ = self.blob_worker().send(Round { jobs: vec![job], weight });
+            give(self.blob_worker(), Round { jobs: vec![job], weight });
             return false;
         }
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
-            self.hand_over(&mut held); // not together with much that came later
+            give(&self.rounds, mem::take(&mut *held)); // not together with much that came later
         }
         held.weight += weight;
         held.jobs.push(job);
         if held.weight < recovered_at_once() {
             return true;
         }
-        self.hand_over(&mut held);
+        give(&self.rounds, mem::take(&mut *held));
         false
     }
 
@@ -138,7 +137,7 @@ impl<T: Send + 'static> Decoder<T> {
     pub fn start(&self) {
         let mut held = self.held();
         if !held.jobs.is_empty() {
-            self.hand_over(&mut held);
+            give(&self.rounds, mem::take(&mut *held));
         }
     }
 
@@ -151,11 +150,6 @@ impl<T: Send + 'static> Decoder<T> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hand_over(&self, held: &mut Round<T>) {
-        // as above
-        let _ = self.rounds.send(std::mem::take(held));
-    }
-
     /// What is finished, and `most` of it: the bell goes on ringing for the rest. In the order of submission, but for
     /// blobs.
     pub fn collect(&self, most: usize) -> Vec<Finished<T>> {
@@ -166,7 +160,7 @@ impl<T: Send + 'static> Decoder<T> {
         // before the list is let go of: what is finished from then on rings again
         let mut rung = [0; 64];
         while matches!((&self.bell).read(&mut rung), Ok(count) if count == rung.len()) {}
-        std::mem::take(&mut *finished)
+        mem::take(&mut *finished)
     }
 }
 
@@ -181,6 +175,11 @@ fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<S
     let (rounds, waiting) = channel();
     thread::Builder::new().name(name.into()).spawn(move || work(&waiting, &shared))?;
     Ok(rounds)
+}
+
+fn give<T>(worker: &Sender<Round<T>>, round: Round<T>) {
+    // the worker ends with the desk and not before
+    let _ = worker.send(round);
 }
 
 fn work<T>(waiting: &Receiver<Round<T>>, shared: &Shared<T>) {

@@ -46,11 +46,11 @@ impl Findings<'_> {
         }
     }
 
-    /// So many entries more have been looked at.
+    /// So many entries more have been looked at. Whoever has ended the check is not asked again.
     fn count(&mut self, entries: u64) {
         self.done += entries;
-        if self.told_at.is_none_or(|at| at.elapsed() > SILENT) {
-            self.is_ended |= !(self.watch)(self.done, self.total);
+        if !self.is_ended && self.told_at.is_none_or(|at| at.elapsed() > SILENT) {
+            self.is_ended = !(self.watch)(self.done, self.total);
             self.told_at = Some(Instant::now());
         }
     }
@@ -326,5 +326,30 @@ fn check_nodes<V: Value>(snapshot: &Snapshot, trie: &Trie<V>, what: &str, findin
             }
             Err(cause) => findings.add(format!("{what}: node {id}: {cause}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_ended_a_check_is_not_asked_again() {
+        let mut asked = 0;
+        let mut watch = |_, _| {
+            asked += 1;
+            asked < 2
+        };
+        let watch: &mut Watch<'_> = &mut watch;
+        let (lines, limit) = (Vec::new(), 1);
+        let mut findings = Findings { lines, limit, done: 0, total: 9, told_at: None, watch, is_ended: false };
+        let mut ended = Vec::new();
+        for _ in 0..4 {
+            findings.told_at = None; // as if it had been long ago
+            findings.count(1);
+            ended.push(findings.are_over());
+        }
+        assert_eq!(ended, [false, true, true, true]);
+        assert_eq!((findings.done, asked), (4, 2));
     }
 }
