@@ -344,3 +344,30 @@ def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(t
     same.take(decoded(raws[:-1]), 9.0)
     assert body.transaction_count == len(raws) - 1
     assert execution.state_root == same.seal(None, ())[1].state_root
+
+
+HASHES = bytes.fromhex("620fffff5f2050" * 200)
+"""Hashes nearly a megabyte 200 times without a single jump."""
+SLOTS = bytes.fromhex("".join(f"61{slot:04x}5450" for slot in range(4000)))
+POWERS = bytes.fromhex("5f196003" + "5f1981900a50" * 4000)
+MODEXP = b"".join(size.to_bytes(32, "big") for size in (400, 400, 400)) + bytes([255]) * 1200
+
+
+@pytest.mark.parametrize(
+    ("to", "code", "data"),
+    [
+        (COUNTER, HASHES, b""),
+        (COUNTER, SLOTS, b""),
+        (COUNTER, POWERS, b""),
+        ((5).to_bytes(20, "big"), b"", MODEXP),
+        (COUNTER, bytes.fromhex("365f5f375f5f365f6005620f4240fa00"), MODEXP),
+        ((2).to_bytes(20, "big"), b"", bytes(1_000_000)),
+    ],
+    ids=["large hashes", "slots", "powers", "a precompiled contract", "one that is called", "one with much to hash"],
+)
+def test_nothing_holds_a_call_much_longer_than_it_may_take(world: World, to: bytes, code: bytes, data: bytes) -> None:
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+    request = CallRequest(sender=ADDRESSES[0], to=to, gas=50_000_000, input=data)
+    overrides = [AccountOverride(address=to, code=code)] if code else []
+    assert call(state, env, request, overrides, 0.0005).kind == "timeout"
+    assert call(state, env, request, overrides, 60.0).kind == "returned"
