@@ -132,7 +132,7 @@ class Permissions:
             return []
         from ophion.permissions.rules_watch import RulesWatch
 
-        return [RulesWatch(lists, lanes.read, self._turn)]
+        return [RulesWatch(lists, lanes.files, self._turn)]
 
     # --- who may ----------------------------------------------------------------------------------------
 

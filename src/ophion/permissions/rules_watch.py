@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from ophion.errors import RulesError
 from ophion.permissions.allow_list import AllowList
-from ophion.runtime.lanes import Lane, LaneFull
+from ophion.runtime.lanes import Lane
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +39,7 @@ class RulesWatch:
         ready()
         while True:
             await asyncio.sleep(_EVERY_S)
-            with suppress(LaneFull):  # there is another second
-                await self.look()
+            await self.look()
 
     async def look(self) -> None:
         """Tell of each file that does not say any more what is in force, once for each thing it says."""

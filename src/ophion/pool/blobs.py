@@ -30,6 +30,8 @@ class Blobs:
 
     def put(self, hash: Hash32, raw: bytes) -> None:
         """A blob transaction has entered the pool."""
+        if hash in self._by_hash:
+            self._let_go(hash)
         self._by_hash[hash] = raw
         self.held += len(raw)
         while self.held > self._most:

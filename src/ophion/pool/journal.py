@@ -52,6 +52,8 @@ class Journal:
         self._file: int | None = None
         self._size = 0
         self._is_dirty = False
+        self._is_torn = False
+        """Whether the last line may be half a one, because the disk was full."""
 
     def open(self) -> list[Entry]:
         """The transactions of the last run; what makes no sense is left out, and the file starts clean."""
@@ -70,12 +72,15 @@ class Journal:
         """Write the lines of transactions behind the others with one system call."""
         if self._file is None:
             return
+        if self._is_torn:
+            data = b"\n" + data
         try:
             _write(self._file, data)
         except OSError as error:
-            raise StorageError(f"Cannot write {self._path}: {error.strerror}") from error
+            self._is_torn = True
+            raise self._failed(error) from error
         self._size += len(data)
-        self._is_dirty = True
+        self._is_dirty, self._is_torn = True, False
 
     def is_wasteful(self, live_bytes: int) -> bool:
         """Whether so much of the file is dead that it should be written anew."""
@@ -88,13 +93,13 @@ class Journal:
         try:
             self._replace(entries)
         except OSError as error:
-            raise StorageError(f"Cannot write {self._path}: {error.strerror}") from error
+            raise self._failed(error) from error
 
     def sync_job(self) -> Callable[[], None] | None:
         """A job that forces what was appended so far to disk, for a lane; None when there is nothing to do."""
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
-        is_dirty, self._is_dirty = self._is_dirty, False
+        is_dirty, self._is_dirty, is_beside = self._is_dirty, False, self._is_beside
         # a handle of its own, because the file may be closed while the job runs
         handle = os.dup(self._file)
 
@@ -102,7 +107,10 @@ class Journal:
             try:
                 if is_dirty:
                     os.fdatasync(handle)
-                self._settle()
+                if is_beside:  # and not one that was begun since, which has not reached the disk
+                    self._settle()
+            except OSError as error:
+                raise self._failed(error) from error
             finally:
                 os.close(handle)
 
@@ -146,13 +154,16 @@ class Journal:
             os.close(self._file)
         self._file, self._size = file, len(data)
         self._is_dirty = self._is_beside = True
+        self._is_torn = False
 
     def _settle(self) -> None:
         """The file in use has reached the disk: it takes the place of the old one."""
-        if self._is_beside:
-            with suppress(FileNotFoundError):  # somebody was faster, when the node stops
-                os.replace(self._beside, self._path)
-            self._is_beside = False
+        with suppress(FileNotFoundError):  # somebody was faster, when the node stops
+            os.replace(self._beside, self._path)
+        self._is_beside = False
+
+    def _failed(self, error: OSError) -> StorageError:
+        return StorageError(f"Cannot write {self._path}: {error.strerror}")
 
 
 def _write(file: int, data: bytes) -> None:

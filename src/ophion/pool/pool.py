@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec import Struct, field
+
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.fees import FeeFloor
 from ophion.errors import PoolRejected, StorageError
@@ -43,6 +45,15 @@ _SYNC_INTERVAL_S = 1.0
 _DEFAULT_PRICE_BUMP = 10
 _LET_GO = 64
 """Mined transactions that are let go of with each batch that comes in: thousands at once hold the loop for long."""
+
+
+class _Batch(Struct, eq=False):
+    """What comes in together, and is told of together."""
+
+    before: int
+    """`sequence` of the last one that was here."""
+    entered: list[PooledTransaction] = field(default_factory=list)
+    replaced: list[PooledTransaction] = field(default_factory=list)
 
 
 class TxPool:
@@ -116,21 +127,27 @@ class TxPool:
     def _admit_all(self, arrivals: list[Arrival[list[Admission]]], transactions: Decoded) -> None:
         decoded, now, consider = iter(transactions), self._clock.now(), self._consider
         self._look_at_floor()
-        entered: list[PooledTransaction] = []
+        batch = _Batch(self._sequence)
+        entered = batch.entered
         outcomes: list[tuple[Arrival[list[Admission]], list[Admission], PooledTransaction | None]] = []
-        for arrival in arrivals:
-            before, is_local = len(entered), arrival.is_local
-            answer: list[Admission] = []
-            for raw in arrival.raws:
-                one = next(decoded)
-                if isinstance(one, str):
-                    answer.append(Rejected(undecodable(one)))
-                elif raw[0] == BLOB_TYPE:
-                    answer.append(self._with_blobs(one, raw, is_local, now, entered))
-                else:
-                    answer.append(consider(one, is_local, now, entered))
-            outcomes.append((arrival, answer, entered[-1] if len(entered) > before else None))
-        self._enter(entered, now)
+        try:
+            for arrival in arrivals:
+                before, is_local = len(entered), arrival.is_local
+                answer: list[Admission] = []
+                for raw in arrival.raws:
+                    one = next(decoded)
+                    if isinstance(one, str):
+                        answer.append(Rejected(undecodable(one)))
+                    elif raw[0] == BLOB_TYPE:
+                        answer.append(self._with_blobs(one, raw, is_local, now, batch))
+                    else:
+                        answer.append(consider(one, is_local, now, batch))
+                outcomes.append((arrival, answer, entered[-1] if len(entered) > before else None))
+            self._keep(entered, now)
+        except Exception:
+            self._undo(batch)  # what cannot be kept must not be acknowledged, and nobody has been told yet
+            raise
+        self._enter(batch)
         if self._mined:
             del self._mined[-_LET_GO:]
         hold_answer = self.hold_answer
@@ -144,21 +161,17 @@ class TxPool:
             except Exception:  # who answers many must not stop because one cannot be told
                 log.exception("somebody could not be told what became of a transaction")
 
-    def _with_blobs(
-        self, transaction: Transaction, raw: bytes, is_local: bool, now: float, entered: list[PooledTransaction]
-    ) -> Admission:
+    def _with_blobs(self, transaction: Transaction, raw: bytes, is_local: bool, now: float, batch: _Batch) -> Admission:
         refusal = blobs_are_there(transaction, raw)
         if refusal is not None:
             return Rejected(refusal, transaction.hash)
-        admission = self._consider(transaction, is_local, now, entered)
+        admission = self._consider(transaction, is_local, now, batch)
         if isinstance(admission, Admitted):
             self._blobs.put(admission.hash, raw)
         return admission
 
-    def _consider(
-        self, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
-    ) -> Admission:
-        admitted = self._usual(transaction, is_local, added_at, entered)
+    def _consider(self, transaction: Transaction, is_local: bool, added_at: float, batch: _Batch) -> Admission:
+        admitted = self._usual(transaction, is_local, added_at, batch.entered)
         if admitted is not None:
             return admitted
         applicant = Applicant.of(transaction, self._gate.head.fork, is_local)
@@ -174,10 +187,10 @@ class TxPool:
         self._queue.put(item, self._account(item.sender)[0])
         self.version += 1
         if rival is not None:
-            if rival in entered:
-                entered.remove(rival)
-            self.events.publish(Dropped((rival,), DropReason.REPLACED))
-        entered.append(item)
+            if rival in batch.entered:
+                batch.entered.remove(rival)
+            batch.replaced.append(rival)
+        batch.entered.append(item)
         return Admitted(item.hash)
 
     def _known(self, hash: Hash32, is_local: bool) -> Rejected:
@@ -236,24 +249,35 @@ class TxPool:
             bump = _DEFAULT_PRICE_BUMP if self._floor.min_gas_price else 0
         return _is_raised(old.max_fee, new.max_fee, bump) and _is_raised(old.max_tip, new.max_tip, bump)
 
-    def _enter(self, entered: list[PooledTransaction], now: float) -> None:
-        """Make a batch known that has come now: on disk first, then to listeners."""
-        if not entered:
+    def _keep(self, entered: list[PooledTransaction], now: float) -> None:
+        """Those of this node's own clients, on disk before anybody is told of them."""
+        if self._journal is None:
             return
-        if self._journal is not None:
-            local = [item.transaction for item in entered if item.is_local]
-            if local:
-                try:
-                    self._journal.append(journal_lines(local, int(now * 1000)))
-                except StorageError:
-                    # what cannot be kept must not be acknowledged
-                    for item in entered:
-                        self._queue.remove(item)
-                    raise
+        local = [item.transaction for item in entered if item.is_local]
+        if local:
+            self._journal.append(journal_lines(local, int(now * 1000)))
+
+    def _enter(self, batch: _Batch) -> None:
+        """Make a batch known."""
+        if not batch.entered:
+            return
         evicted = self._queue.evict()
-        self.events.publish(Added(tuple(entered)))
+        if batch.replaced:
+            self.events.publish(Dropped(tuple(batch.replaced), DropReason.REPLACED))
+        self.events.publish(Added(tuple(batch.entered)))
         if evicted:
+            self._forget_blobs()
             self.events.publish(Dropped(tuple(evicted), DropReason.EVICTED))
+
+    def _undo(self, batch: _Batch) -> None:
+        """As if a batch had not come: what it has replaced is back in its place."""
+        for item in batch.entered:
+            self._queue.remove(item)
+        for rival in batch.replaced:
+            if rival.sequence <= batch.before:
+                self._queue.put(rival, self._account(rival.sender)[0])
+        self._forget_blobs()
+        self.version += 1
 
     def _account(self, sender: Address) -> Account:
         """Nonce and balance at the head and whether it may send, found out once per sender and head."""
@@ -370,13 +394,12 @@ class TxPool:
     def _return(self, event: Reorged) -> None:
         """Transactions of abandoned blocks that the new branch does not hold come back, oldest first, as remote."""
         mined = {hash for block in event.added for hash in block.body.parties()[0]}
-        entered: list[PooledTransaction] = []
-        now = self._clock.now()
+        batch, now = _Batch(self._sequence), self._clock.now()
         for block in reversed(event.removed):
             for transaction in block.body.transactions:
                 if transaction.hash not in mined:
-                    self._consider(transaction, False, now, entered)
-        self._enter(entered, now)
+                    self._consider(transaction, False, now, batch)
+        self._enter(batch)
 
     def drop(self, hashes: Sequence[Hash32], reason: DropReason, details: Mapping[Hash32, str] | None = None) -> None:
         """Take out transactions that no block can hold as things stand; `details` says more about some."""
@@ -411,11 +434,13 @@ class TxPool:
         if self._journal is None:
             return 0
         entries = self._journal.open()
-        entered: list[PooledTransaction] = []
+        batch = _Batch(self._sequence)
         for entry, decoded in zip(entries, decode_transactions([entry.raw for entry in entries]), strict=True):
             if not isinstance(decoded, str):
-                self._consider(decoded, True, entry.added_at, entered)
+                self._consider(decoded, True, entry.added_at, batch)
         self._queue.evict()
+        if batch.replaced:
+            self.events.publish(Dropped(tuple(batch.replaced), DropReason.REPLACED))
         live = self._live_entries()
         if live != entries:
             self._journal.rewrite(live)
@@ -427,7 +452,10 @@ class TxPool:
             return
         # a line is about twice its raw bytes; transactions of other than common size only move the moment
         if self._journal.is_wasteful(self._queue.local_count * 300):
-            self._journal.rewrite(self._live_entries())
+            try:
+                self._journal.rewrite(self._live_entries())
+            except StorageError as error:
+                log.warning("%s; lines of mined transactions stay in it until there is room", error.message)
 
     def _live_entries(self) -> list[Entry]:
         items = self._queue.matching(lambda item: item.is_local)
@@ -445,7 +473,7 @@ class TxPool:
                     await asyncio.sleep(0)
                 sync = None if self._journal is None else self._journal.sync_job()
                 if sync is not None:
-                    await self._lanes.read.run(sync)
+                    await self._lanes.files.run(sync)
                 due -= _SYNC_INTERVAL_S
                 if due <= 0:
                     due = _SWEEP_INTERVAL_S

@@ -48,14 +48,16 @@ class Batches(Generic[A, B]):
         try:
             job = self._lane.submit(lambda: self._work(pieces))
         except LaneFull as error:
-            self._is_running = False
+            # nobody would begin for those who are behind these, either
+            waiters += [waiter for _, waiter in self._waiting]
+            self._waiting, self._is_running = [], False
             for waiter in waiters:
-                waiter.set_exception(error)
+                if not waiter.done():
+                    waiter.set_exception(error)
             return
         job.add_done_callback(lambda done: self._end(done, waiters))
 
     def _end(self, done: asyncio.Future[Sequence[B]], waiters: list[asyncio.Future[B]]) -> None:
-        self._begin()
         failure = asyncio.CancelledError() if done.cancelled() else done.exception()
         results: Sequence[B | BaseException] = [failure] * len(waiters) if failure is not None else done.result()
         for waiter, result in zip(waiters, results, strict=True):
@@ -67,3 +69,4 @@ class Batches(Generic[A, B]):
                 waiter.set_exception(result)
             else:
                 waiter.set_result(result)
+        self._begin()

@@ -10,13 +10,15 @@
     pack    one thread: answers compressed for clients that ask for it, each client a small piece at a time.
     private one thread: private transactions, run behind the chain.
     prune   one thread: looking for what can be deleted with states that are no longer kept.
+    files   one thread: the node's own small files, read or forced to disk (the pool's journal, lists of permissions).
     mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
 
-A lane admits a limited number of jobs. `write`, `build`, `peers`, `private` and `prune` are the node's, which waits;
-`read`, `trace` and `parse` carry the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody
-will see the end of. A deadline given with a job covers the time in the queue too; the running Rust call is not stopped
-by it and takes its own. A job of `read` or `trace` that is cancelled while it runs (its client went away) ends soon
-after: the extension looks for that where it looks at its deadline.
+A lane admits a limited number of jobs. `write`, `build`, `peers`, `private`, `prune` and `files` are the node's, which
+waits, and use no other: a lane that refuses must not decide what becomes of the node. `read`, `trace` and `parse` carry
+the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see the end of. A deadline
+given with a job covers the time in the queue too; the running Rust call is not stopped by it and takes its own. A job
+of `read` or `trace` that is cancelled while it runs (its client went away) ends soon after: the extension looks for
+that where it looks at its deadline.
 
 Beside them stand `decoding` (decoding.py), a thread of the extension that decodes transactions and recovers senders,
 and `haste` (haste.py), which says when the loop has a block to think of first.
@@ -190,6 +192,8 @@ class Lanes(Protocol):
     @property
     def prune(self) -> Lane: ...
     @property
+    def files(self) -> Lane: ...
+    @property
     def mine(self) -> Lane: ...
     def close(self) -> None: ...
 
@@ -212,13 +216,14 @@ class ThreadLanes:
         self.pack = ThreadLane("pack", 1, None)
         self.prune = ThreadLane("prune", 1, None)
         self.private = ThreadLane("private", 1, None)
+        self.files = ThreadLane("files", 1, None)
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
         """Stop taking jobs and wait for the running ones: a commit is never cut short."""
         self.decoding.close()
         reading = (self.mine, self.prune, self.private, self.pack, self.parse, self.peers, self.trace, self.read)
-        for lane in (*reading, self.build, self.write):
+        for lane in (*reading, self.files, self.build, self.write):
             lane.close()
 
 
@@ -237,6 +242,7 @@ class InlineLanes:
         self.pack = InlineLane("pack")
         self.prune = InlineLane("prune")
         self.private = InlineLane("private")
+        self.files = InlineLane("files")
         self.mine = InlineLane("mine")
 
     def close(self) -> None:

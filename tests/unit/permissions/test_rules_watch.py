@@ -28,7 +28,7 @@ class Story:
         self.write(A)
         self.listed = AllowList(RulesFile(self.path, ACCOUNTS))
         self.turn = asyncio.Lock()
-        self.watch = RulesWatch([self.listed], InlineLane("read"), self.turn)
+        self.watch = RulesWatch([self.listed], InlineLane("files"), self.turn)
         self._caplog = caplog
 
     def write(self, *accounts: bytes) -> None:

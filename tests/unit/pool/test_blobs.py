@@ -21,3 +21,10 @@ def test_the_blobs_of_what_has_left_go() -> None:
     blobs.keep({b"b"}.__contains__)
     assert (len(blobs), blobs.held) == (1, 2)
     assert blobs.get(b"a") is None
+
+
+def test_what_comes_again_counts_once() -> None:
+    blobs = Blobs()
+    for _ in range(3):
+        blobs.put(b"a", b"22")
+    assert (len(blobs), blobs.held) == (1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -159,3 +160,48 @@ def test_an_empty_journal_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.
     journal.rewrite([Entry(b"\x02", 2.0)])
     journal.close()
     assert len(forced) == 2
+
+
+def test_a_line_that_did_not_fit_on_the_disk_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal"
+    journal, _ = opened(path)
+    write = os.write
+
+    def full(file: int, data: bytes) -> int:
+        if len(data) < 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data[:8])
+
+    monkeypatch.setattr("ophion.pool.journal.os.write", full)
+    with pytest.raises(StorageError, match="Cannot write .*: No space left on device"):
+        journal.append(lines([Entry(b"\x01" * 4, 1.0)]))
+    monkeypatch.undo()
+    for number in (2, 3):
+        journal.append(lines([Entry(bytes([number]), float(number))]))
+    assert [entry.raw for entry in opened(path)[1]][-2:] == [b"\x02", b"\x03"]
+
+
+def test_a_new_file_that_has_not_reached_the_disk_does_not_take_the_place_of_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal, _ = opened(path)
+    journal.append(lines([Entry(b"\x01", 1.0)]))
+    job = journal.sync_job()
+    assert job is not None
+    journal.rewrite([])
+    job()
+    assert path.with_name("journal.new").exists()
+    assert path.read_bytes() == lines([Entry(b"\x01", 1.0)])
+    journal.sync()
+    assert path.read_bytes() == b""
+
+
+def test_a_disk_that_fails_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, _ = opened(tmp_path / "journal")
+    journal.append(lines([Entry(b"\x01", 1.0)]))
+
+    def broken(file: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("ophion.pool.journal.os.fdatasync", broken)
+    with pytest.raises(StorageError, match="Cannot write .*: Input/output error"):
+        journal.sync()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ from ophion.pool.options import PoolConfig
 from ophion.pool.pool import TxPool
 from ophion.primitives.block import HashedHeader, Header
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.lanes import InlineLanes
+from ophion.runtime.lanes import InlineLanes, ThreadLanes
 from ophion.testing.signing import DEV_KEYS, blob_transaction, fee_transaction, legacy_transaction, with_empty_blobs
 
 A, B, C = DEV_KEYS
@@ -192,6 +193,18 @@ def test_blobs_are_kept_as_long_as_their_transaction(world: Callable[..., State]
         assert bench.pool.travelling(item) is None
 
     told(story, Bench(world))
+
+
+def test_blobs_go_with_a_transaction_that_had_to_make_room(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        raw = with_empty_blobs(A, 0, 1)
+        await bench.add(raw, origin=Origin.REMOTE)
+        for _ in range(3):
+            await bench.add(legacy_transaction(B, 0))
+            await bench.add(raw, origin=Origin.REMOTE)
+        assert (len(bench.pool._blobs), bench.pool._blobs.held) == (0, 0)
+
+    told(story, Bench(world, PoolConfig(max_size=1)))
 
 
 def test_the_next_nonce_follows_the_unbroken_run(world: Callable[..., State]) -> None:
@@ -368,6 +381,94 @@ def test_what_cannot_be_kept_is_not_acknowledged(world: Callable[..., State], tm
         assert len(bench.pool) == 0
 
     told(story, Bench(world, journal=Full(tmp_path / "journal")))
+
+
+def test_what_cannot_be_kept_takes_nobodys_place(world: Callable[..., State], tmp_path: Path) -> None:
+    class Filling(Journal):
+        is_full = False
+
+        def append(self, data: bytes) -> None:
+            if self.is_full:
+                raise StorageError("Cannot write: No space left on device")
+            super().append(data)
+
+    journal = Filling(tmp_path / "journal")
+
+    async def story(bench: Bench) -> None:
+        bench.pool.restore()
+        [kept] = await bench.add(legacy_transaction(A, 0, gas_price=10**9))
+        journal.is_full = True
+        dearer = [legacy_transaction(A, 0, gas_price=price * 10**9) for price in (2, 3)]
+        with pytest.raises(StorageError, match="No space left"):
+            await bench.add(*dearer, legacy_transaction(B, 0))
+        assert isinstance(kept, Admitted)
+        assert [item.hash for item in bench.pool.transactions()] == [kept.hash]
+        assert bench.order() == [(0, 0)]
+        assert [type(event) for event in bench.events] == [Added], "nobody has heard of the others"
+
+    told(story, Bench(world, journal=journal))
+
+
+def test_a_batch_that_fails_in_the_middle_leaves_nothing(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        def unreadable(sender: bytes) -> str | None:
+            if sender == B.address:
+                raise StorageError("a page is damaged")
+            return None
+
+        bench.pool._refusal_of = unreadable
+        with pytest.raises(StorageError, match="a page is damaged"):
+            await bench.add(legacy_transaction(A, 0), legacy_transaction(B, 0))
+        assert len(bench.pool) == 0
+        assert bench.events == []
+
+    told(story, Bench(world))
+
+
+def test_clients_that_fill_their_lane_do_not_stop_the_upkeep(
+    world: Callable[..., State], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ophion.pool.pool._SYNC_INTERVAL_S", 0.001)
+    journal = Journal(tmp_path / "journal")
+
+    async def story(bench: Bench) -> None:
+        lanes = ThreadLanes(read_threads=1, read_limit=1)
+        bench.pool._lanes = lanes
+        bench.pool.restore()
+        over = threading.Event()
+        lanes.read.submit(over.wait)
+        running = asyncio.create_task(bench.pool.run(lambda: None))
+        await bench.add(legacy_transaction(A, 0))
+        async with asyncio.timeout(60):
+            while journal._is_dirty:
+                assert not running.done()
+                await asyncio.sleep(0.001)
+        running.cancel()
+        await asyncio.wait({running})
+        over.set()
+        lanes.close()
+
+    told(story, Bench(world, journal=journal))
+
+
+def test_a_journal_that_cannot_be_written_anew_stays_as_it_is(
+    world: Callable[..., State], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Stiff(Journal):
+        def is_wasteful(self, live_bytes: int) -> bool:
+            return True
+
+        def rewrite(self, entries: Any) -> None:
+            raise StorageError("Cannot write journal: No space left on device")
+
+    async def story(bench: Bench) -> None:
+        raw = legacy_transaction(A, 0)
+        await bench.add(raw)
+        bench.pool.on_chain_event(Extended((bench.mine(raw),)), bench.head())
+        assert len(bench.pool) == 0
+        assert "No space left on device; lines of mined transactions stay" in caplog.text
+
+    told(story, Bench(world, journal=Stiff(tmp_path / "journal")))
 
 
 def test_the_journal_is_written_anew_when_most_of_it_is_mined(world: Callable[..., State], tmp_path: Path) -> None:

@@ -80,3 +80,29 @@ def test_work_that_fails_as_a_whole_fails_for_everybody_and_goes_on() -> None:
         assert await batches.do(2) == 2
 
     asyncio.run(main())
+
+
+def test_nobody_waits_for_ever_where_the_lane_is_full_and_somebody_has_left() -> None:
+    gate = threading.Event()
+
+    def work(pieces: Sequence[int]) -> list[int]:
+        assert gate.wait(60)
+        return list(pieces)
+
+    async def main() -> None:
+        lane = ThreadLane("test", 1, 1)
+        batches: Batches[int, int] = Batches(lane, work, most=2)
+        first = batches.submit(0)
+        others = [batches.submit(number) for number in range(1, 5)]
+        others[0].cancel()
+        lane._limit = 0
+        gate.set()
+        assert await asyncio.wait_for(first, 60) == 0, "it was done when there was a place"
+        for other in others[1:]:
+            with pytest.raises(LaneFull):
+                await asyncio.wait_for(other, 60)
+        lane._limit = 1
+        assert await batches.do(9) == 9
+        lane.close()
+
+    asyncio.run(main())
