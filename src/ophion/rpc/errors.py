@@ -156,10 +156,17 @@ def _pool_rejected(error: PoolRejected) -> RpcError:
     return fault(error.detail) if fault is not None else RpcError(SERVER_ERROR_CODE, error.message)
 
 
+_LIMIT: Final = "limit: "
+"""How the extension begins to say that a search hit one of its limits."""
+
+
+def is_limit(error: StorageError) -> bool:
+    """Whether there was too much to find; everything else is trouble with the database."""
+    return error.message.startswith(_LIMIT)
+
+
 def _storage_failed(error: StorageError) -> RpcError:
-    """A search that hit one of its limits says so with `limit:`; everything else is trouble with the database."""
-    kind, _, detail = error.message.partition(": ")
-    return RANGE_TOO_LARGE(detail) if kind == "limit" else INTERNAL_ERROR(error.message)
+    return RANGE_TOO_LARGE(error.message.removeprefix(_LIMIT)) if is_limit(error) else INTERNAL_ERROR(error.message)
 
 
 def _enclave_failed(error: EnclaveError) -> RpcError:

@@ -76,8 +76,17 @@ def get_filter_changes(ctx: RpcContext, filter_id: TextParam) -> FilterChangesJs
     """What a filter has found since it was last asked. Filters nobody asks for ten minutes are removed."""
     changes = ctx.filters.changes(filter_id)
     if isinstance(changes, LogChanges):
-        return log_search.changed(ctx, changes.query, changes.blocks)
+        return _log_changes(ctx, changes)
     return encode_json([data(found) for found in changes])
+
+
+async def _log_changes(ctx: RpcContext, changes: LogChanges) -> bytes:
+    delivered = 0
+    try:
+        text, delivered = await log_search.changes_of(ctx, changes)
+        return text
+    finally:
+        ctx.filters.delivered(changes, delivered)
 
 
 @method("eth_getFilterLogs", needs={"chain"})

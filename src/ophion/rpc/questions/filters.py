@@ -3,7 +3,7 @@
 Filters do not collect anything. Chain and pool each leave one journal of what happened, a filter remembers how far it
 has read, and what it has missed is worked out when somebody asks. So a thousand filters cost a block no more than one,
 and a journal without readers is not kept. Journals are bounded: a filter that is asked too rarely loses the oldest
-entries.
+entries. What could not be delivered, because a search failed, is there for the next question.
 
 Filters belong to the node, not to a connection, and live in the event loop; expiry is decided by the injected clock.
 Each counts for the client that installed it, which may have a share of all places and of all bytes (allowances.py).
@@ -58,10 +58,18 @@ class ChainChange(Struct, frozen=True):
 
 
 class LogChanges(Struct, frozen=True):
-    """Blocks whose logs a log filter has not delivered yet, in order."""
+    """Blocks whose logs a log filter has not delivered yet, in order; `Filters.delivered` when they have been."""
 
+    filter_id: str
     query: LogQuery
     blocks: tuple[ChainChange, ...]
+    """Also those that the query does not want."""
+    start: int
+    """Position of the first of them."""
+
+    def wanted(self, most: int | None = None) -> tuple[ChainChange, ...]:
+        """Those of the first ones that the query wants."""
+        return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))
 
 
 class Journal(Generic[T]):
@@ -95,8 +103,13 @@ class _Filter(Struct):
     kind: FilterKind
     query: LogQuery
     position: int
+    """Where the next question begins."""
     used_at: float
     client: str
+    kept_from: int
+    """What lies before it has been delivered."""
+    deliveries: int = 0
+    """Searches that are under way."""
 
 
 class Filters:
@@ -151,7 +164,7 @@ class Filters:
             self._make_room(self._filters)
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
         journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
-        self._filters[filter_id] = _Filter(kind, wanted, journal.end, self._clock.monotonic(), client)
+        self._filters[filter_id] = _Filter(kind, wanted, journal.end, self._clock.monotonic(), client, journal.end)
         self._allowances.keep(client, wanted.weight)
         return filter_id
 
@@ -166,15 +179,28 @@ class Filters:
         if found is None:
             raise FILTER_NOT_FOUND()
         if found.kind is FilterKind.PENDING:
-            hashes, found.position = self._pool.since(found.position), self._pool.end
+            hashes = self._pool.since(found.position)
+            found.position = found.kept_from = self._pool.end
             self._trim()
             return hashes
-        entries, found.position = self._chain.since(found.position), self._chain.end
+        entries, found.position = tuple(self._chain.since(found.position)), self._chain.end
+        if found.kind is FilterKind.LOGS:
+            found.deliveries += 1
+            return LogChanges(filter_id, found.query, entries, found.position - len(entries))
+        found.kept_from = found.position
         self._trim()
-        if found.kind is FilterKind.BLOCKS:
-            return [entry.hash for entry in entries if not entry.is_removed]
-        wanted = tuple(entry for entry in entries if entry.is_removed or found.query.takes_block(entry.number))
-        return LogChanges(found.query, wanted)
+        return [entry.hash for entry in entries if not entry.is_removed]
+
+    def delivered(self, changes: LogChanges, count: int) -> None:
+        """The logs of the first `count` of these blocks were found; those of the others are asked for again."""
+        found = self._filters.get(changes.filter_id)
+        if found is None:
+            return
+        found.deliveries -= 1
+        found.position = min(found.position, changes.start + count)
+        if not found.deliveries:
+            found.kept_from = found.position
+        self._trim()
 
     def find(self, filter_id: str) -> LogQuery | None:
         """What a filter looks for; None where there is no such filter. Asking keeps it alive."""
@@ -226,5 +252,5 @@ class Filters:
         for journal, is_pool in ((self._chain, False), (self._pool, True)):
             if len(journal) < _WORTH_TRIMMING:
                 continue
-            positions = [one.position for one in self._filters.values() if (one.kind is FilterKind.PENDING) is is_pool]
-            journal.forget_before(min(positions, default=journal.end))
+            kept = [one.kept_from for one in self._filters.values() if (one.kind is FilterKind.PENDING) is is_pool]
+            journal.forget_before(min(kept, default=journal.end))

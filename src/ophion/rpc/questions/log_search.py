@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE
+from ophion.errors import StorageError
+from ophion.native.failures import translated
+from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE, is_limit
 from ophion.rpc.questions.blocks import block_range
 from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.filters import ChainChange
+from ophion.rpc.questions.filters import ChainChange, LogChanges
 from ophion.rpc.questions.log_query import LogQuery
 
 NOTHING = b"[]"
@@ -43,17 +45,34 @@ async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> byt
     limits = ctx.limits
 
     def read() -> bytes:
-        return ctx.queries.store.logs_json(
-            first,
-            last,
-            query.addresses,
-            query.topics,
-            limits.max_logs,
-            limits.max_response_bytes,
-            limits.timeout_s,
-        )
+        with translated():
+            return ctx.queries.store.logs_json(
+                first,
+                last,
+                query.addresses,
+                query.topics,
+                limits.max_logs,
+                limits.max_response_bytes,
+                limits.timeout_s,
+            )
 
     return read() if first == last else await ctx.lanes.read.run(read)
+
+
+async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
+    """What a filter has found, and in how many of the blocks: in fewer than all where that would be too much for one
+    answer."""
+    count = len(changes.blocks)
+    while True:
+        try:
+            text = await changed(ctx, changes.query, changes.wanted(count))
+        except StorageError as error:
+            if count <= 1 or not is_limit(error):
+                raise
+        else:
+            if count <= 1 or len(text) <= ctx.limits.max_response_bytes:
+                return text, count
+        count //= 2
 
 
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
@@ -64,7 +83,7 @@ async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, .
     parts = []
     for run in _runs(blocks):
         newest = run[-1]
-        header = ctx.queries.header(newest.number)
+        header = ctx.queries.header(newest.number) if len(run) > 1 else None
         if not newest.is_removed and header is not None and header.hash == newest.hash:
             parts.append(await _range(ctx, query, run[0].number, newest.number))
         else:

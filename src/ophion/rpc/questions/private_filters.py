@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ophion.native.privacy import PrivateLedger
-from ophion.rpc.errors import FILTER_NOT_FOUND
+from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND
 from ophion.rpc.questions.filters import ChainChange, FilterKind, Filters, LogChanges
 from ophion.rpc.questions.log_query import LogQuery
 from ophion.rpc.questions.private_logs import PrivateQuery, block_logs, of_group
@@ -40,26 +40,31 @@ class PrivateFilters:
 
     def uninstall(self, group: bytes, filter_id: str) -> bool:
         """Whether there was such a filter of this group."""
-        query = self._known(filter_id)
-        return query is not None and query.group == group and self._filters.uninstall(filter_id)
+        return self._of(group, filter_id) is not None and self._filters.uninstall(filter_id)
 
     def query(self, group: bytes, filter_id: str) -> PrivateQuery:
         """What a filter of this group looks for."""
-        query = self._known(filter_id)
-        if query is None or query.group != group:
-            raise FILTER_NOT_FOUND()
+        query = self._of(group, filter_id)
+        if query is None:
+            raise LOGS_FILTER_NOT_FOUND()
         return query
 
     def changes(self, group: bytes, filter_id: str) -> list[dict[str, Any]]:
         """Logs since it was last asked."""
-        query = self.query(group, filter_id)
+        query = self._of(group, filter_id)
+        if query is None:
+            raise FILTER_NOT_FOUND()
         changes = self._filters.changes(filter_id)
         assert isinstance(changes, LogChanges)
-        found = []
-        for one in changes.blocks:
-            found += block_logs(self._ledger, query, one.hash, one.number, one.is_removed)
+        found, delivered = [], 0
+        try:
+            for one in changes.wanted():
+                found += block_logs(self._ledger, query, one.hash, one.number, one.is_removed)
+            delivered = len(changes.blocks)
+        finally:
+            self._filters.delivered(changes, delivered)
         return found
 
-    def _known(self, filter_id: str) -> PrivateQuery | None:
+    def _of(self, group: bytes, filter_id: str) -> PrivateQuery | None:
         query = self._filters.find(filter_id)
-        return query if isinstance(query, PrivateQuery) else None
+        return query if isinstance(query, PrivateQuery) and query.group == group else None

@@ -11,12 +11,14 @@ from msgspec.structs import replace
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.language.registry import HTTP, WEBSOCKET
+from ophion.runtime.lanes import InlineLanes, ThreadLane
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import LOGGING, deploying
 from tests.unit.rpc.interface import Interface
 
 ZERO = "0x" + "00" * 32
 ONE = "0x" + f"{1:064x}"
+CHANGES = b'{"id":1,"method":"eth_getFilterChanges","params":["%b"]}'
 
 
 class Listener:
@@ -212,3 +214,26 @@ def test_a_subscription_ends_with_its_own_connection_only(dev: Interface) -> Non
     assert ask(dev, mine, "eth_unsubscribe", found)["error"]["code"] == -32000
     for wrong in ("xyz", 5, None):
         assert ask(dev, mine, "eth_unsubscribe", wrong)["error"]["code"] == -32600
+
+
+def test_logs_that_could_not_be_searched_for_are_there_the_next_time(dev: Interface, contract: str) -> None:
+    found = dev.ask("eth_newFilter", {})
+    for nonce in (1, 2):
+        dev.run(dev.node.mine(log(dev, contract, nonce)))
+    lanes = InlineLanes()
+    lanes.read = ThreadLane("read", 1, 0)  # type: ignore[assignment]
+    full = Dispatcher(method_table(replace(dev.context, lanes=lanes), ("eth",), HTTP), dev.loop)
+    assert dev.message(CHANGES % found.encode(), full)["error"]["code"] == -32005
+    assert len(dev.ask("eth_getFilterChanges", found)) == 2
+    assert dev.ask("eth_getFilterChanges", found) == []
+
+
+def test_more_logs_than_an_answer_holds_come_in_portions(dev: Interface, contract: str) -> None:
+    found = dev.ask("eth_newFilter", {})
+    for nonce in (1, 2, 3):
+        dev.run(dev.node.mine(log(dev, contract, nonce)))
+    limits = replace(dev.context.limits, max_logs=2)
+    narrow = Dispatcher(method_table(replace(dev.context, limits=limits), ("eth",), HTTP), dev.loop)
+    answers = [dev.message(CHANGES % found.encode(), narrow)["result"] for _ in range(3)]
+    portions = [[one["blockNumber"] for one in answer] for answer in answers]
+    assert portions == [["0x2"], ["0x3", "0x4"], []]

@@ -122,9 +122,9 @@ def test_filters(private: PrivateInterface) -> None:
     assert [log["topics"] for log in found] == [[word(2)]]
     assert private.ask("priv_getFilterChanges", text(GROUP), filter_id) == []
     assert private.ask("priv_getFilterLogs", text(GROUP), filter_id) == found
-    for name in ("priv_getFilterChanges", "priv_getFilterLogs"):
-        assert private.error(name, text(bytes(32)), filter_id) == (-32000, "Filter not found")
-        assert private.error(name, text(GROUP), "0x1") == (-32000, "Filter not found")
+    for name, what in (("priv_getFilterChanges", "Filter"), ("priv_getFilterLogs", "Logs filter")):
+        assert private.error(name, text(bytes(32)), filter_id) == (-32000, f"{what} not found")
+        assert private.error(name, text(GROUP), "0x1") == (-32000, f"{what} not found")
     assert private.ask("priv_uninstallFilter", text(bytes(32)), filter_id) is False
     assert private.ask("priv_uninstallFilter", text(GROUP), filter_id) is True
     assert private.ask("priv_uninstallFilter", text(GROUP), filter_id) is False

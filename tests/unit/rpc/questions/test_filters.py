@@ -89,12 +89,50 @@ def test_a_log_filter_gives_the_blocks_to_look_at_with_those_that_left() -> None
     store.on_chain_event(Reorged((block(2),), (block(2, 1), block(3, 1), block(4, 1))))
     changes = store.changes(found)
     assert isinstance(changes, LogChanges)
-    assert changes.blocks == (
+    assert [one.number for one in changes.blocks] == [2, 2, 2, 3, 4]
+    assert changes.wanted() == (
         ChainChange(block(2).header.hash, 2, False),
         ChainChange(block(2).header.hash, 2, True),
         ChainChange(block(2, 1).header.hash, 2, False),
         ChainChange(block(3, 1).header.hash, 3, False),
     )
+
+
+def positions(changes: object) -> list[int]:
+    assert isinstance(changes, LogChanges)
+    return [one.number for one in changes.blocks]
+
+
+def test_what_a_log_filter_could_not_deliver_comes_again() -> None:
+    store, _ = filters()
+    found = store.install(FilterKind.LOGS)
+    store.on_chain_event(Extended(tuple(block(number) for number in range(1, 5))))
+    first = store.changes(found)
+    assert isinstance(first, LogChanges)
+    store.on_chain_event(Extended((block(5),)))
+    second = store.changes(found)
+    assert isinstance(second, LogChanges)
+    assert positions(second) == [5], "a second question in the meantime is not told the same"
+    store.delivered(second, 1)
+    store.delivered(first, 3)
+    third = store.changes(found)
+    assert isinstance(third, LogChanges)
+    assert positions(third) == [4, 5], "once more rather than never"
+    store.delivered(third, 2)
+    assert positions(store.changes(found)) == []
+    store.uninstall(found)
+    store.delivered(third, 0)
+
+
+def test_what_is_being_delivered_is_not_forgotten_for_others() -> None:
+    store, _ = filters()
+    slow, quick = store.install(FilterKind.LOGS), store.install(FilterKind.BLOCKS)
+    store.on_chain_event(Extended(tuple(block(number % 250) for number in range(2000))))
+    changes = store.changes(slow)
+    assert isinstance(changes, LogChanges)
+    store.changes(quick)
+    store.delivered(changes, 0)
+    assert len(positions(store.changes(slow))) == 2000
 
 
 def test_filters_do_not_share_what_they_have_read() -> None:
