@@ -56,6 +56,8 @@ class Enode(Struct, frozen=True):
         if not separator or scheme.lower() != "enode":
             raise EnodeError("The scheme must be enode://.")
         node_id_text, separator, endpoint = rest.partition("@")
+        if not node_id_text or (not separator and len(node_id_text) != 2 * NODE_ID_LENGTH):
+            raise EnodeError("The node ID is missing.")
         if len(node_id_text) != 2 * NODE_ID_LENGTH or not _HEX_DIGITS.issuperset(node_id_text):
             raise NodeIdError
         if not separator:

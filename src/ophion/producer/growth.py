@@ -179,6 +179,13 @@ class GrowingBlock:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """A block that nobody will finish goes at once, and with it the state it reads, which keeps the database from
+        using pages again: whoever makes no blocks any more would hold it for ever."""
+        if self.is_closed and not self._is_due and self._job is None:
+            self._block = None
 
     # --- what happens meanwhile -----------------------------------------------------------------
 
@@ -296,13 +303,16 @@ class GrowingBlock:
     def _on_fed(self, had_whole_time: bool, job: asyncio.Future[_Step]) -> None:
         """Back from the lane."""
         self._job = None
+        if self.is_closed:
+            self._let_go()
+            return
         if job.cancelled() or job.exception() is not None:
             # whatever it is, building the block in one go will say it to somebody who listens
             log.debug("a block could not be grown ahead error=%s", None if job.cancelled() else job.exception())
             self.close()
             return
         self._note(job.result(), had_whole_time)
-        if self._ready and not self.is_closed:
+        if self._ready:
             # more has come than one go takes: no time to lose
             self._feed()
         elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:

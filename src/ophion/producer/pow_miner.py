@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ophion.chain.builder import BuiltBlock
 from ophion.consensus.pow import target
+from ophion.errors import InvalidBlock
 from ophion.native.ethash import ethash_compute, ethash_search, ethash_seed
 from ophion.primitives.types import Hash32
 from ophion.producer.assembly import Assembler
@@ -34,6 +35,8 @@ _REFRESH_S = 2.0
 """How old a candidate gets before new transactions are taken into it."""
 _LIFETIME_S = 10.0
 """How old a candidate gets before it is made anew for its timestamp alone."""
+_PAUSE_S = 1.0
+"""After a block whose time has not come."""
 _EPOCH_LENGTH = 30_000
 _NONCES = 2**64
 _MAX_WORD = 2**256 - 1
@@ -97,7 +100,7 @@ class WorkDesk:
 
     def _is_good(self, candidate: _Candidate) -> bool:
         assembler = self._assembler
-        if candidate.built.header.parent_hash != assembler.chain.head.hash:
+        if not self.is_current(candidate):
             return False
         age = assembler.clock.monotonic() - candidate.made_at
         if age < _REFRESH_S:
@@ -115,7 +118,7 @@ class WorkDesk:
     async def submit(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
         """Take a nonce for a candidate; False when it is unknown, overtaken, or the work is not there."""
         candidate = self._recent.get(seal_hash)
-        if candidate is None or candidate.built.header.parent_hash != self._assembler.chain.head.hash:
+        if candidate is None or not self.is_current(candidate):
             return False
         header = candidate.built.header
         expected, result = await self._lane.run(lambda: ethash_compute(seal_hash, nonce, header.number))
@@ -124,13 +127,24 @@ class WorkDesk:
         return await self.seal(candidate, nonce, mix_hash)
 
     async def seal(self, candidate: _Candidate, nonce: int, mix_hash: Hash32) -> bool:
-        """Commit a candidate with the nonce that was found; False when another block was faster."""
+        """Commit a candidate with the nonce that was found; False when another block was faster, or came too early."""
         built = candidate.built
-        if built.header.parent_hash != self._assembler.chain.head.hash:
+        if not self.is_current(candidate):
             return False
         header = replace(built.header, nonce=nonce.to_bytes(8, "big"), mix_hash=mix_hash)
-        await self._assembler.commit(header, built, candidate.made_at)
+        try:
+            await self._assembler.commit(header, built, candidate.made_at)
+        except InvalidBlock as error:
+            if not error.transient:
+                raise
+            # the clock was set back, and has yet to come as far again
+            log.warning("block not imported number=%d error=%s", header.number, error)
+            return False
         return True
+
+    def is_current(self, candidate: _Candidate) -> bool:
+        """Whether it would follow the head."""
+        return candidate.built.header.parent_hash == self._assembler.chain.head.hash
 
 
 class PowMiner:
@@ -155,8 +169,8 @@ class PowMiner:
                 candidate = await self._desk.candidate()
                 found, attempts = await self._search(candidate, nonce, attempts)
                 nonce = (nonce + attempts) % _NONCES
-                if found is not None:
-                    await self._desk.seal(candidate, *found)
+                if found is not None and not await self._desk.seal(candidate, *found):
+                    await asyncio.sleep(_PAUSE_S if self._desk.is_current(candidate) else 0)
         finally:
             self.hashrate = 0
 

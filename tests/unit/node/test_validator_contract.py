@@ -46,6 +46,15 @@ def test_contracts_that_give_no_answer(tmp_path: Path, code: str, what: str) -> 
         members(tmp_path, code)
 
 
+def test_a_contract_that_is_too_slow_here_says_nothing_about_the_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ophion.node.validator_contract._DEADLINE_S", 0.0)
+    with pytest.raises(InvalidHeader, match="did not answer: timeout") as caught:
+        members(tmp_path, "0x5b600056")
+    assert caught.value.transient
+
+
 def test_other_engines_have_no_use_for_contracts(tmp_path: Path) -> None:
     def nowhere(header: Any) -> Any:
         raise AssertionError("asked for a state")

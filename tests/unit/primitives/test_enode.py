@@ -55,10 +55,17 @@ def test_other_texts_are_refused_with_the_format_in_the_message(url: str) -> Non
         Enode.parse(url)
 
 
-@pytest.mark.parametrize("node_id", ["", "ab" * 63, "0x" + "ab" * 64, "zz" * 64, "ab" * 65])
+@pytest.mark.parametrize("node_id", ["ab" * 63, "0x" + "ab" * 64, "zz" * 64, "ab" * 65])
 def test_a_wrong_node_id_is_told_apart(node_id: str) -> None:
     with pytest.raises(NodeIdError, match="exactly 128 hexadecimal characters"):
         Enode.parse(f"enode://{node_id}@127.0.0.1:30303")
+
+
+@pytest.mark.parametrize("url", ["enode://@127.0.0.1:30303", "enode://127.0.0.1:30303"])
+def test_a_missing_node_id_is_no_wrong_one(url: str) -> None:
+    with pytest.raises(EnodeError, match=r"The node ID is missing\.") as caught:
+        Enode.parse(url)
+    assert not isinstance(caught.value, NodeIdError)
 
 
 def test_the_discovery_port_counts_for_equality_but_not_for_the_listener() -> None:

@@ -343,3 +343,19 @@ def test_blocks_hold_no_more_bytes_than_others_accept(
     monkeypatch.setattr(growth, "MAX_BLOCK_SIZE", growth.HEADER_ROOM + 13_000)
     assert told(tmp_path, story) == 3
     assert grown == [True]
+
+
+def test_a_block_that_was_overtaken_holds_no_state(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        rival = await core.core.assembler.assemble(PERIOD_S)
+        await core.send(legacy_transaction(A, 0))
+        begin(core)
+        await asyncio.sleep(PERIOD_S / 2)
+        growing = core.core.assembler._growing
+        assert growing is not None
+        assert growing._block is not None
+        await commit(core, rival)
+        assert growing.is_closed
+        assert growing._block is None
+
+    told(tmp_path, story)

@@ -144,3 +144,32 @@ def test_reported_hashrates_add_up_and_expire(tmp_path: Path) -> None:
         assert mining.hashrate == 0
 
     told(tmp_path, story)
+
+
+def test_a_clock_that_is_set_back_delays_blocks_and_breaks_nothing(
+    tmp_path: Path, genesis: Genesis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ophion.producer.pow_miner._PAUSE_S", 0.001)
+
+    async def story(core: TestCore) -> None:
+        assembler = core.core.assembler
+        desk = WorkDesk(assembler, InlineLane("read"))
+        miner = PowMiner(desk, InlineLane("mine"), assembler, SystemEntropy(), 1)
+        running = asyncio.create_task(miner.run())
+
+        async def until(number: int) -> None:
+            async with asyncio.timeout(60):
+                while core.queries.head_number < number:
+                    await asyncio.sleep(0.001)
+                    core.clock.advance(1)
+
+        await until(2)
+        core.clock.advance(-60)
+        await asyncio.sleep(0.05)
+        assert not running.done()
+        reached = core.queries.head_number
+        await until(reached + 2)
+        running.cancel()
+        await asyncio.wait({running})
+
+    told(tmp_path, story, genesis)

@@ -9,8 +9,10 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
-/// Virtual size of the map; halved while the system refuses it. Only what is used takes memory or disk.
+/// Virtual size of the map, of a large file so many times its length; halved while the system refuses it. Only what is
+/// used takes memory or disk.
 const MAP_SIZE: usize = 1 << 38;
+const MAP_ROOM: usize = 4;
 const SMALLEST_MAP: usize = 1 << 30;
 /// LMDB begins a file with two pages of this size at least; a shorter one was never finished.
 const TWO_PAGES: u64 = 8192;
@@ -43,7 +45,7 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
         flags |= EnvFlags::NO_SYNC;
     }
     explain_bus_errors();
-    let env = open_env(path, flags)?;
+    let env = open_env(path, flags, map_size(length.unwrap_or_default()))?;
     env.clear_stale_readers()?;
     let tables = if read_only { open_tables(&env)?.ok_or_else(|| nothing_yet(path))? } else { create_tables(&env)? };
     check_layout(&env, &tables)?;
@@ -55,8 +57,13 @@ fn nothing_yet(path: &Path) -> Error {
     Error::Storage(format!("there is no chain in {} yet", path.display()))
 }
 
-fn open_env(path: &Path, flags: EnvFlags) -> Result<Env<WithoutTls>> {
-    let mut size = MAP_SIZE;
+/// Whoever has filled a map gets a larger one with the next start.
+fn map_size(length: u64) -> usize {
+    let wanted = usize::try_from(length).unwrap_or(usize::MAX).saturating_mul(MAP_ROOM);
+    wanted.clamp(MAP_SIZE, 1 << 46).next_multiple_of(SMALLEST_MAP)
+}
+
+fn open_env(path: &Path, flags: EnvFlags, mut size: usize) -> Result<Env<WithoutTls>> {
     loop {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(size).max_dbs((Tables::NAMES.len() + ROW_TABLES.len()) as u32).max_readers(1024);
@@ -248,7 +255,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("ophion-opening-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a directory");
-        let env = open_env(&path, EnvFlags::empty()).expect("an environment");
+        let env = open_env(&path, EnvFlags::empty(), map_size(0)).expect("an environment");
         let txn = env.write_txn().expect("a transaction");
         env.create_databases_and_commit(txn, |opener, txn| -> Result<_> {
             for table in tables {
@@ -262,6 +269,14 @@ mod tests {
         .expect("tables")
         .unwrap_commit();
         path
+    }
+
+    #[test]
+    fn a_map_has_room_for_a_file_to_grow() {
+        assert_eq!(map_size(0), MAP_SIZE);
+        assert_eq!(map_size(1 << 36), MAP_SIZE);
+        assert_eq!(map_size((1 << 37) + 4096), (1 << 39) + SMALLEST_MAP);
+        assert_eq!(map_size(u64::MAX), 1 << 46);
     }
 
     #[test]

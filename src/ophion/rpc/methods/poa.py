@@ -93,4 +93,5 @@ async def get_signer_metrics(
 def _number(ctx: RpcContext, block: BlockTag | int | None) -> int | None:
     if not isinstance(block, BlockTag):
         return block
-    return 0 if block is BlockTag.EARLIEST else ctx.queries.head_number
+    found = ctx.queries.header(block)
+    return None if found is None else found.number

@@ -97,13 +97,13 @@ def query_of(options: object) -> LogQuery:
 
 
 def decode_ranged_or_hashed(value: object) -> LogQuery:
-    """As `eth_getLogs` reads it: a block hash in place of a range, never beside one."""
+    """As `eth_getLogs` reads it: a block hash in place of a range, never beside one that says something."""
     query = decode_log_query(value)
     assert isinstance(value, dict)
     block_hash = value.get("blockHash", value.get("blockhash"))
     if block_hash is None:
         return query
-    if value.get("fromBlock") is not None or value.get("toBlock") is not None:
+    if not {query.from_block, query.to_block} <= {BlockTag.LATEST, BlockTag.PENDING}:
         raise invalid_params("filter: blockHash cannot go together with fromBlock or toBlock")
     return replace(query, block_hash=decode_hash(block_hash))
 

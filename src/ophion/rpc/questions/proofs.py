@@ -27,12 +27,15 @@ NamedSlots: TypeAlias = Sequence[tuple[str, Hash32]]
 
 
 def proof(view: BlockView, address: Address, slots: NamedSlots, most_bytes: int) -> bytes:
-    """A proof at a block; of an account that is not there, a proof of its absence."""
+    """A proof at a block; of an account that is not there, a proof of its absence, and no storage."""
     try:
         state = view.state
     except MissingStateError:
         raise STATE_UNAVAILABLE() from None
-    nonce, balance, code_hash, storage_root = state.account(address) or (0, 0, EMPTY_CODE_HASH, EMPTY_TRIE_ROOT)
+    account = state.account(address)
+    if account is None:
+        slots = ()
+    nonce, balance, code_hash, storage_root = account or (0, 0, EMPTY_CODE_HASH, EMPTY_TRIE_ROOT)
     account_proof, _ = state.proof(address, [])
     head = {
         "address": data(address),
