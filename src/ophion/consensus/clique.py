@@ -108,11 +108,10 @@ class CliqueEngine:
             )
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Every rule of consensus.md 1.4, those that need the seal last."""
+        """Every rule of consensus.md 1.4, those that need the seal behind the others."""
         block, before = header.header, parent.header
         rules.check_follows(block, parent)
         rules.check_timestamp(block, before, self._parameters.period_at(block.number))
-        rules.check_not_future(block, now, FUTURE_LEAD_S)
         self._check_constants(block)
         rules.check_gas_used(block)
         rules.check_gas_limit(block, before, self._spec)
@@ -121,6 +120,8 @@ class CliqueEngine:
         if not self._parameters.creates_empty_blocks_at(block.number) and block.transactions_root == EMPTY_TRIE_ROOT:
             raise InvalidHeader("block without transactions", "empty", "at least one transaction")
         self._check_against(self._snapshots.after(parent, chain), header)
+        # last: a block that waits for its time has been made by somebody who may make one
+        rules.check_not_future(block, now, FUTURE_LEAD_S)
 
     def _check_constants(self, block: Header) -> None:
         if block.mix_hash != ZERO_HASH:

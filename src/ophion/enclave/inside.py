@@ -102,6 +102,7 @@ class InnerEnclave:
         )
         self._tasks: asyncio.TaskGroup | None = None
         self._asked: WeakSet[Line] = WeakSet()
+        self._catching_up: set[Line] = set()
         """Lines that have been asked what was missed here."""
         self.directory.on_came = self._came
 
@@ -261,16 +262,24 @@ class InnerEnclave:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 # what a sender kept from us on purpose, others have: members stay equal without anybody asking
                 for line in self._lines():
-                    await self._quietly(partial(self._catch_up_all, line))
+                    self._catch_up_soon(line)
 
     # --- pieces ----------------------------------------------------------------------------------
 
     def _came(self, line: Line, key: bytes) -> None:
         """A key can be reached: hand over what waits for it, and see what was missed here."""
         self._drain_soon(key)
-        if self._tasks is not None and line not in self._asked:
+        if line not in self._asked:
             self._asked.add(line)
-            self._tasks.create_task(self._quietly(partial(self._catch_up_all, line)), name="enclave catch-up")
+            self._catch_up_soon(line)
+
+    def _catch_up_soon(self, line: Line) -> None:
+        """See what was missed here: no line waits for another, and none is asked twice at a time."""
+        if self._tasks is None or line in self._catching_up:
+            return
+        self._catching_up.add(line)
+        task = self._tasks.create_task(self._quietly(partial(self._catch_up_all, line)), name="enclave catch-up")
+        task.add_done_callback(lambda _: self._catching_up.discard(line))
 
     def _drain_soon(self, key: bytes) -> None:
         if self._tasks is not None and self._outbox.waiting[key]:

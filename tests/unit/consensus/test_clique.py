@@ -446,3 +446,13 @@ def test_looking_ahead_finds_the_same_signers() -> None:
     assert other._authors == {signed.hash: story.engine.author(signed)}
     with pytest.raises(InvalidHeader, match="seal"):
         other.author(unsigned)
+
+
+def test_a_block_that_waits_for_its_time_was_made_by_a_signer() -> None:
+    story = CliqueStory("A")
+    draft = story.engine.prepare(story.chain.head, Wishes(timestamp=10_000, author=address_of("A")), story.chain)
+    for author, is_transient in (("A", True), ("B", False)):
+        block = story.signed(draft, author)
+        with pytest.raises(InvalidHeader) as caught:
+            story.engine.verify(block, story.chain.genesis, story.chain, 9_000)
+        assert caught.value.transient is is_transient

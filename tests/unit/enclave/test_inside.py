@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from ophion.enclave.contract import MOST_PAYLOAD_BYTES, DeliveryMode, GroupType, Received
 from ophion.enclave.group_ids import legacy_id
+from ophion.enclave.parcels import Label, Listing, Parcel
 from ophion.errors import EnclaveError
-from ophion.testing.enclaves import Member
+from ophion.testing.enclaves import Member, at_work
+from ophion.testing.waiting import until
 
 SECRET = b"the price is 47 and nobody else shall know"
 
@@ -123,3 +126,42 @@ def test_status_says_who_and_what_waits(tmp_path: Path) -> None:
     assert status["groups"] == 1
     assert list(status["outbox"].values()) == [1]
     assert status["peers"] == {}
+
+
+class Elsewhere:
+    """A line to an enclave that has nothing, and may be in no hurry to say so."""
+
+    name = "elsewhere"
+    keys: frozenset[bytes] = frozenset()
+
+    def __init__(self, identity: bytes, answers: bool) -> None:
+        self.identity = identity
+        self.answers = answers
+        self.asked = 0
+
+    def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
+        raise AssertionError("nothing is sent here")
+
+    async def listing(self, key: bytes, after: int) -> Listing:
+        self.asked += 1
+        if not self.answers:
+            await asyncio.Event().wait()
+        return Listing([], 0, False)
+
+    async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
+        raise AssertionError("nothing is listed here")
+
+
+def test_no_line_waits_for_another_that_takes_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ophion.enclave.inside.LOOK_AGAIN_S", 0.001)
+    member = Member(tmp_path, 1)
+    slow, quick = Elsewhere(b"s" * 64, False), Elsewhere(b"q" * 64, True)
+
+    async def story() -> None:
+        async with at_work(member):
+            member.enclave.directory.came(slow, b"s" * 32)
+            member.enclave.directory.came(quick, b"q" * 32)
+            await until(lambda: quick.asked > 5)
+            assert slow.asked == 1, "it is not asked twice at a time"
+
+    asyncio.run(story())

@@ -42,6 +42,8 @@ DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
 _SEALERS_KEPT: Final = 4096
+_MOST_SEALS_AHEAD: Final = 20_000
+"""More than a hundred validators put under the headers of one answer, and some tenths of a second."""
 """Headers whose sealers are remembered: as many as synchronisation has ahead of their import, twice."""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
@@ -137,23 +139,23 @@ class BftEngine:
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
         """The full rules, for sealed blocks."""
-        validators = self._verify_light(header, parent, chain, now)
+        validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
+        # last: a block that waits for its time has been made by those who may make one
+        rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
         """The light rules, for blocks that are still to be sealed."""
-        self._verify_light(header, parent, chain, now)
+        self._verify_light(header, parent, chain)
+        rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
-    def _verify_light(
-        self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int
-    ) -> tuple[Address, ...]:
+    def _verify_light(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         block, before = header.header, parent.header
         settings = self._settings(block)
         fork = self._spec.fork_of(block)
         rules.check_follows(block, parent)
         rules.check_gas_used(block)
         rules.check_gas_limit(block, before, self._spec)
-        rules.check_not_future(block, now, FUTURE_LEAD_S)
         rules.check_timestamp(block, before, settings.least_distance_s)
         self._check_constants(block)
         check_form(block, fork)
@@ -185,6 +187,8 @@ class BftEngine:
     def _check_seals(self, header: HashedHeader, validators: tuple[Address, ...]) -> None:
         """Enough validators have sealed, each once."""
         seals = self.validators.extra(header.header).seals
+        if len(seals) > len(validators):
+            raise InvalidHeader("committed seals", len(seals), f"at most {len(validators)}")
         authors = set()
         for seal, author in zip(seals, self._sealers_of(header, seals), strict=True):
             if author is None or author not in validators:
@@ -221,6 +225,8 @@ class BftEngine:
                 digest = self._digest(header.header, ExtraForm.FOR_SEAL)
             except InvalidHeader:
                 continue  # met again when the header is verified
+            if len(pairs) + len(seals) > _MOST_SEALS_AHEAD:
+                break  # a stranger can write down as many as it likes: the others are looked at in their turn
             pairs.extend((digest, seal) for seal in seals)
             counted.append((header, len(seals)))
         found = iter(recover_addresses(pairs))

@@ -55,6 +55,7 @@ _BELIEF_S: Final = 0.5
 _PER_PACKET: Final = 12
 _MAX_OPEN: Final = 256
 _MAX_LEARNING: Final = 16
+_MOST_SUITABLE: Final = 1024
 _PATIENCE: Final = 5
 """Questions a node may leave unanswered in a row."""
 _FIRST_WAITS: Final = (2.0, 5.0, 10.0)
@@ -438,7 +439,10 @@ class Discovery:
                 return
             tcp_port = (None if record is None else record.tcp_port) or enode.tcp_port
             suitable = Enode(enode.node_id, enode.ip, tcp_port, enode.udp_port)
+            self._suitable.pop(enode.node_id, None)
             self._suitable[enode.node_id] = suitable
+            if len(self._suitable) > _MOST_SUITABLE:
+                del self._suitable[next(iter(self._suitable))]
             self._around.offer(suitable)
         finally:
             self._learning.discard(enode.node_id)

@@ -32,6 +32,7 @@ from ophion.peers.eth.block_fetcher import BlockFetcher
 from ophion.peers.eth.head import PeerHead
 from ophion.peers.eth.known import RecentHashes
 from ophion.peers.eth.messages import (
+    MOST_EXTRA_DATA,
     Code,
     decode_new_block,
     decode_new_hashes,
@@ -61,7 +62,6 @@ _ALL: Final = 25
 _MOST_LEAD_S: Final = 30.0
 """A block from further in the future is not held."""
 _DIFFICULTY_BITS: Final = 80
-_EXTRA_DATA_BYTES: Final = 100 * 1024
 _FOREIGN: Final = 8192
 
 
@@ -143,7 +143,7 @@ class BlockGossip:
         block = header.header
         if block.difficulty.bit_length() > _DIFFICULTY_BITS or total_difficulty < block.difficulty:
             raise PeerMisbehaved(DisconnectReason.BREACH, "a block of impossible difficulty")
-        if len(block.extra_data) > _EXTRA_DATA_BYTES:
+        if len(block.extra_data) > MOST_EXTRA_DATA:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"extra data of {len(block.extra_data)} bytes")
         return header
 

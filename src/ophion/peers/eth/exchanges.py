@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,12 +19,15 @@ from ophion.native.crypto import keccak256
 from ophion.native.failures import InvalidBody, NativeError
 from ophion.native.transactions import Body
 from ophion.native.wire import split_bodies, split_list, split_transactions
-from ophion.peers.eth.messages import GetHeaders
+from ophion.peers.eth.messages import MOST_EXTRA_DATA, GetHeaders
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.pool.admission import BLOB_TYPE
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
+
+_OTHER_FIELDS: Final = 4096
+"""More bytes than a header has beside its extra data."""
 
 
 def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[HashedHeader]:
@@ -32,6 +36,9 @@ def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[Hashe
         encoded = split_list(body)
     if len(encoded) > request.limit:
         raise _wrong(f"{len(encoded)} headers where {request.limit} were asked for")
+    longest = max(map(len, encoded), default=0)
+    if longest > MOST_EXTRA_DATA + _OTHER_FIELDS:
+        raise _wrong(f"a header of {longest} bytes")
     try:
         headers = [engine.hashed(Header.decode(item)) for item in encoded]
     except InvalidBlock as error:

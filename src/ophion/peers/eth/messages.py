@@ -32,6 +32,8 @@ MAX_MESSAGE: Final = 10 * KIB * KIB
 """Nothing longer is accepted, whatever it is."""
 MAX_DIFFICULTY_BITS: Final = 100
 """A total difficulty that no chain reaches: whoever sends a longer number wants to see what happens."""
+MOST_EXTRA_DATA: Final = 100 * KIB
+"""Bytes of a header that no network needs, not with hundreds of validators."""
 
 
 class Code(IntEnum):

@@ -24,7 +24,7 @@ from typing import Final
 
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.native.wire import join_transactions
-from ophion.peers.eth.known import RecentHashes
+from ophion.peers.eth.judged import Judged
 from ophion.peers.eth.messages import Code, TransactionHashes
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peers import EthPeers
@@ -79,7 +79,7 @@ class TransactionGossip:
         self._lane = lane
         self._random = random
         self._is_accepting = is_accepting
-        self._seen = RecentHashes(_SEEN)
+        self._seen = Judged(_SEEN)
         self._fetcher = TransactionFetcher(self._is_new, self._fetched)
         self._intakes: dict[EthPeer, TransactionIntake] = {}
         self._fresh: list[PooledTransaction] = []

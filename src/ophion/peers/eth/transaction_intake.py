@@ -16,7 +16,7 @@ from typing import Final
 from ophion.native.crypto import keccak256
 from ophion.peers.allowance import Allowance
 from ophion.peers.eth.exchanges import read_transactions
-from ophion.peers.eth.known import RecentHashes
+from ophion.peers.eth.judged import Judged
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.pool.admission import BLOB_TYPE
@@ -43,10 +43,8 @@ _MOST_UNREAD: Final = 256
 class TransactionIntake:
     """What one peer sends."""
 
-    def __init__(
-        self, peer: EthPeer, pool: TxPool, seen: RecentHashes, lane: Lane, came: Callable[[Hash32], None]
-    ) -> None:
-        """`seen`: transactions that have been through the pool's door lately, shared by all peers.
+    def __init__(self, peer: EthPeer, pool: TxPool, seen: Judged, lane: Lane, came: Callable[[Hash32], None]) -> None:
+        """`seen` is shared by all peers.
 
         `came` is told of each that arrives: nobody needs to fetch it any more.
         """
@@ -119,7 +117,11 @@ class TransactionIntake:
             return
         now = asyncio.get_running_loop().time()
         for admission in answer.result():
-            if isinstance(admission, Rejected) and admission.error.reason not in _HARMLESS:
+            if not isinstance(admission, Rejected):
+                continue
+            if admission.hash is not None:
+                self._seen.refused(admission.hash, admission.error.reason)
+            if admission.error.reason not in _HARMLESS:
                 self._worthless.spend(1, now)
                 if admission.error.reason == "malformed":
                     # what it sent before is still looked at: copies of others were passed over because of it

@@ -61,7 +61,8 @@ class PrivPeer:
         self._clock = clock
         self._examiner = Examiner(enclave.keyring, own_id, peer.id, entropy)
         self._pushes = Pushes(self._push, clock.monotonic)
-        self._requests: dict[int, asyncio.Future[object]] = {}
+        self._requests: dict[int, tuple[Code, asyncio.Future[object]]] = {}
+        """What was asked for, by the code of its answer."""
         self._request_id = 0
         self._inbox: deque[tuple[Code, bytes]] = deque()
         self._inbox_bytes = 0
@@ -81,13 +82,13 @@ class PrivPeer:
         """What came there for a key of ours."""
         request_id = self._next_id()
         request = messages.encode_list(ListRequest(request_id, key, after))
-        return cast(Listing, await self._ask(request_id, Code.LIST, request))
+        return cast(Listing, await self._ask(request_id, Code.LIST, request, Code.LISTED))
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
         """Parcels by label, each once; an answer has room for some."""
         request_id = self._next_id()
         request = messages.encode_request(request_id, labels[:MOST_LABELS])
-        answer = cast(list[Parcel], await self._ask(request_id, Code.GET_PAYLOAD, request))
+        answer = cast(list[Parcel], await self._ask(request_id, Code.GET_PAYLOAD, request, Code.PAYLOAD))
         wanted = dict.fromkeys(labels)
         return [parcel for parcel in answer if wanted.pop(parcel.label, _UNWANTED) is not _UNWANTED]
 
@@ -107,9 +108,9 @@ class PrivPeer:
         elif known is Code.ACK:
             self._pushes.acknowledged(messages.read_acks(payload))
         elif known is Code.PAYLOAD:
-            self._answered(*messages.read_parcels(payload))
+            self._answered(known, *messages.read_parcels(payload))
         elif known is Code.LISTED:
-            self._answered(*messages.read_listing(payload))
+            self._answered(known, *messages.read_listing(payload))
         else:
             self._introduced(known, payload)
 
@@ -120,7 +121,7 @@ class PrivPeer:
             self._watch.cancel()
         self._enclave.directory.left(self)
         self._pushes.lose()
-        for request in self._requests.values():
+        for _, request in self._requests.values():
             if not request.done():
                 request.set_exception(LineLost())
                 request.exception()
@@ -242,11 +243,11 @@ class PrivPeer:
         self._request_id += 1
         return self._request_id
 
-    async def _ask(self, request_id: int, code: Code, request: bytes) -> object:
+    async def _ask(self, request_id: int, code: Code, request: bytes, expected: Code) -> object:
         if self._is_closed:
             raise LineLost
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._requests[request_id] = answer
+        self._requests[request_id] = (expected, answer)
         try:
             if not self._send(code, request):
                 raise LineLost
@@ -257,8 +258,12 @@ class PrivPeer:
         finally:
             self._requests.pop(request_id, None)
 
-    def _answered(self, request_id: int, answer: object) -> None:
-        waiting = self._requests.get(request_id)
+    def _answered(self, code: Code, request_id: int, answer: object) -> None:
+        expected, waiting = self._requests.get(request_id, (code, None))
+        if code is not expected:
+            raise PeerMisbehaved(
+                DisconnectReason.BREACH, f"priv {code.name.lower()} where another answer was asked for"
+            )
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 

@@ -38,6 +38,8 @@ _BATCH_BLOCKS: Final = 256
 _BATCH_TRANSACTIONS: Final = 4_000
 _MOST_FAILURES: Final = 5
 """Requests in a row that nobody has answered."""
+_MOST_PIECES: Final = 8
+"""In which a helper may fill a stretch."""
 _WHAT: Final = "synchronisation"
 
 
@@ -168,7 +170,7 @@ class Download:
     async def _fetch_headers(self, peer: EthPeer, stretch: Stretch) -> None:
         try:
             with self._figures.timed("headers"):
-                headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
+                headers = await self._filling(peer, stretch)
         except RequestFailed:
             self._plan.give_back(stretch)
             self._failed(peer)
@@ -177,6 +179,11 @@ class Download:
             self._asked["headers", peer] -= 1
         if not headers:
             self._has_none(peer, stretch)
+            return
+        if len(headers) < stretch.count and peer is not self._target:
+            # nothing leads to the post yet, so that nobody could say who is to blame if it never does
+            peer.useless("it fills a stretch in part")
+            self._plan.give_back(stretch)
             return
         self._failures = 0
         try:
@@ -194,6 +201,21 @@ class Download:
                 self._queue.add(linked)
             self._figures.processed["headers", "added"] += len(linked)
             self._headers_ahead -= len(linked)
+
+    async def _filling(self, peer: EthPeer, stretch: Stretch) -> list[HashedHeader]:
+        """Headers of a stretch. Answers have room for some: a helper is asked on until it is filled."""
+        headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
+        if peer is self._target:
+            return headers
+        for _ in range(_MOST_PIECES):
+            if not headers or len(headers) >= stretch.count:
+                break
+            rest = GetHeaders(stretch.first + len(headers), stretch.count - len(headers))
+            more = await peer.headers(rest)
+            if not more or more[0].parent_hash != headers[-1].hash:
+                break
+            headers += more
+        return headers
 
     def _has_none(self, peer: EthPeer, stretch: Stretch) -> None:
         sure = self._target.head.height or 0

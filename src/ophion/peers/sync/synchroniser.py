@@ -2,7 +2,9 @@
 
 It wakes when a peer comes, leaves or has more blocks than was known. The best of those whose chain is better is the
 target of the next cycle; small gaps are left to the gossip of blocks for a moment, which mostly closes them first. A
-cycle that fails pauses for two seconds, and so does the peer that made it fail.
+cycle that fails pauses for two seconds, and so does the peer that made it fail. What peers claim is not believed then:
+until a cycle brings blocks, whoever has failed least is asked, and of these who came first. A stranger that promises
+everything and delivers nothing comes later than all who are here, under whatever name it comes again.
 
 `is_in_sync` says whether this node may judge transactions and make blocks. What peers claim does not count for it:
 a node is behind once blocks have come that really continue its chain and more than five are still missing. Otherwise
@@ -87,6 +89,8 @@ class Synchroniser:
         """Whether the present cycle has brought blocks that continue the chain."""
         self._was_in_sync = True
         self._is_urgent = False
+        self._is_wary = False
+        """Whether the last cycle brought nothing that was promised."""
         self._behind_since: float | None = None
         self._conduct: dict[EthPeer, _Conduct] = {}
         self._woken = asyncio.Event()
@@ -113,13 +117,11 @@ class Synchroniser:
 
         Who has promised blocks and not delivered them when it was asked is not believed any more until it does.
         """
-        return max(
-            (peer.height for peer in self._eth.peers if peer.is_usable and not self._has_failed(peer)), default=0
-        )
+        return max((peer.height for peer in self._eth.peers if peer.is_usable and not self._failures(peer)), default=0)
 
-    def _has_failed(self, peer: EthPeer) -> bool:
+    def _failures(self, peer: EthPeer) -> int:
         conduct = self._conduct.get(peer)
-        return conduct is not None and conduct.failures > 0
+        return 0 if conduct is None else conduct.failures
 
     def catch_up(self, address: Address | None, height: int) -> None:
         """A peer speaks of a later block: its chain has at least this height."""
@@ -175,7 +177,10 @@ class Synchroniser:
         allowed = [peer for peer in better if self._not_before(peer) <= now]
         if not allowed:
             return None, min(self._not_before(peer) for peer in better) - now
-        target = max(allowed, key=lambda peer: (peer.head.total_difficulty or 0, peer.height, peer.peer.score))
+        if self._is_wary:
+            target = min(allowed, key=self._failures)  # peers are in the order in which they came
+        else:
+            target = max(allowed, key=lambda peer: (peer.head.total_difficulty or 0, peer.height, peer.peer.score))
         if self._is_urgent or target.height - self._chain.head.number > NEWEST:
             return target, None
         if self._behind_since is None:
@@ -236,11 +241,13 @@ class Synchroniser:
         has_proof, self._has_proof = self._has_proof, False
         self._download = None
         if has_proof:
+            self._is_wary = False
             conduct.strikes = conduct.failures = 0
             self._eth.blocks.announce_head()
             if line is not None:
                 line.finished(self._chain.head.number, now)
         elif self._is_better(target):
+            self._is_wary = True
             conduct.failed(now)
         self._tell_change()
 

@@ -434,3 +434,38 @@ def test_looking_ahead_passes_over_what_is_malformed() -> None:
     chain = ledger("ibft2")
     header = HashedHeader(chain.draft(KEYS[0], extra_data=b"\x01"), b"\x01" * 32)
     chain.engine.look_ahead([header])
+
+
+@both
+def test_a_block_that_waits_for_its_time_is_sealed(protocol: str) -> None:
+    """Otherwise anybody could have blocks held that nobody has made."""
+    chain = ledger(protocol)
+    draft = chain.draft(KEYS[0], at=10_000)
+    for keys, is_transient in ((KEYS, True), ((), False)):
+        with pytest.raises(InvalidHeader) as caught:
+            chain.verify(chain.sealed(draft, keys), now=9_000)
+        assert caught.value.transient is is_transient
+
+
+@both
+def test_more_seals_than_validators_are_not_looked_at(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = ledger(protocol)
+    header = chain.sealed(chain.draft(KEYS[0]), [*KEYS, *KEYS])
+
+    def looked_at(digest: bytes, seal: bytes) -> bytes:
+        raise AssertionError("recovered")
+
+    monkeypatch.setattr(chain.engine, "_recover_seal", looked_at)
+    with pytest.raises(InvalidHeader, match="committed seals.*at most 4"):
+        chain.verify(header)
+
+
+@both
+def test_what_is_recovered_ahead_is_bounded(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ophion.consensus.bft.engine._MOST_SEALS_AHEAD", 4)
+    chain = ledger(protocol)
+    headers = [chain.sealed(chain.draft(KEYS[0], at=10_000 + number)) for number in range(3)]
+    chain.engine.look_ahead(headers)
+    assert len(chain.engine._sealers) == 1
+    for header in headers:
+        chain.verify(header)

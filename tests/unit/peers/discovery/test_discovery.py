@@ -165,6 +165,20 @@ def test_nodes_that_know_one_another_through_a_third_find_and_offer_each_other()
     play(story)
 
 
+def test_what_is_remembered_of_suitable_nodes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ophion.peers.discovery.discovery._MOST_SUITABLE", 3)
+
+    async def story(ether: Ether) -> None:
+        first = ether.node(1)
+        for number in range(2, 9):
+            ether.node(number, [first.enode])
+        await asyncio.sleep(60)
+        assert all(len(node.discovery._suitable) <= 3 for node in ether.nodes)
+        assert len(first.offered) >= 7
+
+    play(story)
+
+
 def test_a_bootnode_that_comes_late_is_found() -> None:
     async def story(ether: Ether) -> None:
         late = Enode(key(1).public_key, "127.0.0.1", 30_001, 30_001)

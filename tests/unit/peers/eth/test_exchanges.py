@@ -116,3 +116,8 @@ def test_no_bytes_break_the_readers(node: TestCore, data: bytes) -> None:
             read()
         except (DecodeError, NativeError, PeerMisbehaved):
             continue
+
+
+def test_a_header_longer_than_any_network_needs_is_not_read(node: TestCore) -> None:
+    with pytest.raises(PeerMisbehaved, match="a header of 200003 bytes"):
+        read_headers(rlp.list_of([rlp.encode_bytes(bytes(199_999))]), GetHeaders(1, 1), node.chain.engine)

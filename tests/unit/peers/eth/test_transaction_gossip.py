@@ -13,6 +13,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.peers.eth import transaction_fetcher, transaction_intake
 from ophion.peers.eth.exchanges import pooled_hash, read_transactions, wrapped
 from ophion.peers.eth.fields import enclosed, encode_hashes, list_of_hashes
+from ophion.peers.eth.judged import AGAIN_S
 from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
 from ophion.peers.eth.transaction_gossip import REMIND_S
 from ophion.peers.reasons import DisconnectReason
@@ -144,6 +145,22 @@ def test_what_had_to_make_room_is_taken_when_it_is_offered_again(tmp_path: Path)
         assert two.pool.get(hash) is None
         await asyncio.sleep(2 * REMIND_S)
         assert two.pool.get(hash) is not None
+
+    told(tmp_path, 2, story)
+
+
+def test_what_was_refused_for_now_is_taken_when_its_sender_may_send(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        other.pool._refusal_of = lambda sender: "not listed"
+        connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        [hash] = await one.node.send(legacy_transaction(DEV_KEYS[1], 0))
+        await asyncio.sleep(5)
+        assert other.pool.get(hash) is None
+        other.pool._refusal_of = lambda sender: None
+        other.pool.forget_accounts()
+        await asyncio.sleep(AGAIN_S + 2 * REMIND_S)
+        assert other.pool.get(hash) is not None
 
     told(tmp_path, 2, story)
 

@@ -11,6 +11,7 @@ import pytest
 from ophion.enclave.contract import MOST_KEYS
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.intake import MOST_RECORD_BYTES
+from ophion.enclave.parcels import Kind, Label, LineLost, Listing
 from ophion.native.enclave import EnclaveKeyring
 from ophion.peers.peer import Peer
 from ophion.peers.priv import messages
@@ -188,3 +189,57 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
         assert PLANTED not in content
         assert b64encode(PLANTED) not in content
         assert ids[0] in content
+
+
+class Confused(PrivPeer):
+    """Proves its key, and takes one question for another."""
+
+    def received(self, code: int, payload: bytes) -> None:
+        if code == Code.LIST:
+            self._send(Code.PAYLOAD, messages.encode_parcels(messages.read_list(payload).request_id, []))
+        elif code == Code.GET_PAYLOAD:
+            self._send(Code.LISTED, messages.encode_listing(messages.read_request(payload)[0], Listing([], 0, False)))
+        else:
+            super().received(code, payload)
+
+
+class Confusing(PrivProtocol):
+    def attach(self, peer: Peer, version: int) -> PrivPeer:
+        attached = Confused(peer, self.enclave, self.node_id, self.clock, self.entropy)
+        attached.announce()
+        return attached
+
+
+@pytest.mark.parametrize("is_asked_for_payloads", [False, True])
+def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
+    tmp_path: Path, is_asked_for_payloads: bool
+) -> None:
+    victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
+
+    async def story() -> None:
+        host = victim.host()
+        running = asyncio.create_task(victim.enclave.run(lambda: None))
+        await asyncio.sleep(0)
+        if is_asked_for_payloads:
+            victim.enclave._asked = Everybody()  # type: ignore[assignment]
+        protocol = Confusing(evil.enclave, evil.node_key.public_key, SystemClock(), SystemEntropy())
+        meeting = Meeting(Host(evil.node_key, [protocol]), host)
+        if is_asked_for_payloads:
+            await until(lambda: bool(victim.enclave.directory.lines(evil.key)))
+            [line] = victim.enclave.directory.lines(evil.key)
+            with pytest.raises(LineLost):
+                await line.fetch([Label(Kind.PAYLOAD, bytes(32))])
+        await meeting.over()
+        assert [ending.reason for ending in host.endings] == [DisconnectReason.BREACH]
+        assert not running.done()
+        running.cancel()
+        await asyncio.wait({running})
+
+    asyncio.run(story())
+
+
+class Everybody(set[object]):
+    """As if all of them had been asked."""
+
+    def __contains__(self, item: object) -> bool:
+        return True

@@ -18,6 +18,7 @@ from ophion.peers.reasons import DisconnectReason
 from ophion.peers.sync import download
 from ophion.peers.sync.progress import SyncProgress
 from ophion.primitives import rlp
+from ophion.primitives.block import Header
 from ophion.testing.bft_chain import START, sealed_blocks
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
@@ -262,6 +263,67 @@ def test_a_promise_that_is_never_kept_is_not_believed(tmp_path: Path, engine: st
         told(tmp_path, 3, story)
     else:
         told_of_validators(tmp_path, 3, story, engine)
+
+
+def test_strangers_that_promise_everything_keep_nobody_from_the_chain(tmp_path: Path) -> None:
+    """Each answers as far as the learner's own chain goes, and new ones come all the time."""
+
+    async def story(one: EthNode, empty: EthNode, learner: EthNode) -> None:
+        await grown(one, 100)
+        strangers = iter(KEYS[10:])
+
+        async def promising() -> None:
+            def promise(code: int, payload: bytes) -> bytes | None:
+                if code == Code.STATUS:
+                    return ETH_68.write_status(replace(ETH_68.read_status(payload), total_difficulty=2**60))
+                return payload if count(there, Code.BLOCK_HEADERS) <= 1 else None
+
+            here, there = connect(learner.eth, empty.eth, (KEYS[9], next(strangers)), intercept=promise)
+            await asyncio.sleep(0.1)
+            here.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(b"\x01" * 32, 10**6)]))
+
+        for _ in range(3):
+            await promising()
+        connect(one.eth, learner.eth, (KEYS[0], KEYS[9]))
+        for _ in range(16):
+            await asyncio.sleep(5)
+            await promising()
+        assert learner.height == 100
+
+    told(tmp_path, 3, story)
+
+
+def test_a_helper_that_fills_a_stretch_in_part_is_not_the_targets_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "SKELETON_FROM", 300)
+
+    async def story(one: EthNode, two: EthNode, three: EthNode, learner: EthNode) -> None:
+        await grown(one, 900)
+        await copied(one, two, three)
+        await one.node.seal()
+        _, at_target = connect(one.eth, learner.eth, (KEYS[0], KEYS[9]))
+        forging, at_forger = connect(two.eth, learner.eth, (KEYS[1], KEYS[9]))
+
+        def forged(items: list[bytes]) -> list[bytes]:
+            if len(items) < 100:
+                return items
+            return [replace(Header.decode(items[0]), state_root=bytes(32)).encode()]
+
+        forging.intercept = lying(forged, Code.BLOCK_HEADERS)
+        short, at_short = connect(three.eth, learner.eth, (KEYS[2], KEYS[9]))
+        short.intercept = lying(lambda items: items[:40], Code.BLOCK_HEADERS)
+        await asyncio.sleep(1)
+        syncing = asyncio.create_task(learner.sync.run(lambda: None))
+        await asyncio.sleep(30)
+        syncing.cancel()
+        assert learner.chain.head.hash == one.chain.head.hash
+        assert reason(at_target) is None
+        assert reason(at_short) is None, "five answers that fill a stretch together are as good as one"
+        assert count(short, Code.BLOCK_HEADERS) > 5
+        assert count(at_forger, Code.GET_BLOCK_HEADERS) > 1
+
+    told(tmp_path, 4, story, synchronises=False)
 
 
 def test_headers_that_never_link_are_a_breach(tmp_path: Path) -> None:
