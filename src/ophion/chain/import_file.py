@@ -44,7 +44,9 @@ class ImportProgress(Struct):
     blocks: int = 0
     """Blocks imported, those known already not counted."""
     known: int = 0
-    """Blocks passed over: known already, or outside the wanted range."""
+    """Blocks passed over because they are known already."""
+    outside: int = 0
+    """Blocks passed over because they are outside the wanted range."""
     transactions: int = 0
     gas: int = 0
     number: int = 0
@@ -132,6 +134,9 @@ class BlockFileImport:
 
     def _take(self, ready: _Ready) -> None:
         self._progress.number = ready.number
+        if self._is_passed_over(ready.number):
+            self._progress.outside += 1
+            return
         if ready.block is None or self._core.is_known(ready.block.header.hash):
             self._progress.known += 1
             return

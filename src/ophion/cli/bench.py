@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -19,7 +18,7 @@ from ophion.bench.senders import Senders
 from ophion.bench.verdict import kept_up, percentile
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.cli.command import Command, Session
-from ophion.cli.rpc_node import read_token
+from ophion.cli.rpc_node import read_token, read_url
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.node.keyfile import load_key
@@ -31,17 +30,12 @@ from ophion.runtime.options import Options, at_least, option
 _DRAIN_S: Final = 20.0
 
 
-def _url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"expected http://HOST:PORT but was '{text}'")
-    return text
-
-
 class BenchOptions(Options):
     """Options."""
 
-    url: str = option("--rpc", metavar="URL", parse=_url, help="JSON-RPC of a node of the network.")
+    url: str = option(
+        "--rpc", metavar="URL", parse=read_url("http", "https"), help="JSON-RPC of a node of the network."
+    )
     key_file: Path | None = option(
         "--key-file",
         default=None,

@@ -68,8 +68,10 @@ def import_blocks(options: ImportOptions, session: Session) -> int:
     if not options.files:
         raise ConfigError("Invalid value for option '--from': the path is empty")
     for file in options.files:
-        if not file.is_file():
+        if not file.exists():
             raise CommandError(f"Could not find file to import: {file}")
+        if not file.is_file():
+            raise CommandError(f"Could not read file to import: {file} is a directory, a pipe or a device")
     genesis = load_genesis(network)
     for warning in genesis.warnings:
         print(f"Warning: {warning}", file=sys.stderr)
@@ -131,8 +133,9 @@ def _make(options: ImportOptions, chain: Chain, upkeep: Callable[[], None] | Non
 
 
 def _report(done: ImportProgress, seconds: float, chain: Chain) -> None:
-    known = f", {done.known:,} known already" if done.known else ""
-    print(f"Imported {done.blocks:,} blocks with {done.transactions:,} transactions in {seconds:.2f} s{known}")
+    passed = f", {done.known:,} known already" if done.known else ""
+    passed += f", {done.outside:,} outside the range" if done.outside else ""
+    print(f"Imported {done.blocks:,} blocks with {done.transactions:,} transactions in {seconds:.2f} s{passed}")
     if done.blocks:
         speed = f"{_rate(done.transactions, seconds)} transactions/s, {done.gas / max(seconds, 1e-9) / 1e6:,.0f} Mgas/s"
         print(f"Gas {done.gas / 1e6:,.1f} M; {speed}")

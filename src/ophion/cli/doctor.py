@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ophion.cli.command import Command, Session
-from ophion.cli.rpc_node import NoAnswer, RpcNode
+from ophion.cli.rpc_node import NoAnswer, RpcNode, read_url
 from ophion.errors import CommandError, ConfigError
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import Options, at_least, option, problems_of
@@ -20,18 +20,15 @@ _CLOCK_OFF_S: Final = 1.0
 _STATUS: Final = ("qbft_getStatus", "ibft_getStatus")
 
 
-def _urls(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme != "http" or not parts.hostname:
-        raise ValueError(f"expected http://HOST:PORT but was '{text}'")
-    return text
-
-
 class DoctorOptions(Options):
     """Options."""
 
     urls: tuple[str, ...] = option(
-        "--rpc", default=(), metavar="URL", parse=_urls, help="JSON-RPC of the nodes to ask, as many as there are."
+        "--rpc",
+        default=(),
+        metavar="URL",
+        parse=read_url("http"),
+        help="JSON-RPC of the nodes to ask, as many as there are.",
     )
     wait_s: float = option(
         "--wait", default=4.0, check=at_least(0), metavar="SECONDS", help="How long to wait for a new block."

@@ -16,6 +16,8 @@ _MOST_DIGITS = 100
 
 def read_input(path: Path | None, failure: str) -> str:
     """The text of a file, of standard input when there is none; `CommandError(failure)` when it cannot be read."""
+    if path is None and sys.stdin is None:
+        raise CommandError(f"{failure} (standard input is closed)")
     try:
         content = sys.stdin.buffer.read() if path is None else path.read_bytes()
         return content.decode("utf-8-sig")
@@ -27,11 +29,21 @@ def read_input(path: Path | None, failure: str) -> str:
 
 def read_password() -> str:
     """A password that is typed twice at a terminal, or the first line of standard input."""
+    if sys.stdin is None:
+        raise CommandError("There is no password: standard input is closed.")
     if not sys.stdin.isatty():
-        return sys.stdin.readline().removesuffix("\n")
+        return _as_text(sys.stdin.readline().removesuffix("\n"))
     password = getpass("Password: ")
     if getpass("Again: ") != password:
         raise CommandError("The passwords are not the same.")
+    return _as_text(password)
+
+
+def _as_text(password: str) -> str:
+    try:
+        password.encode()
+    except UnicodeEncodeError:
+        raise CommandError("The password is not UTF-8.") from None
     return password
 
 

@@ -38,7 +38,7 @@ def help_text(family: Family | None, command: Command | None, settings: type) ->
     """The help of the whole program, of a family, or of one command."""
     import shutil  # for help alone
 
-    width = min(shutil.get_terminal_size((100, 24)).columns, 110)
+    width = max(40, min(shutil.get_terminal_size((100, 24)).columns, 110))
     if family is None:
         return _program_help(settings, width)
     if command is None:

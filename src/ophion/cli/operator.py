@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.command import Command, Session
 from ophion.cli.files import kind_of_json, parse_json, read_input
 from ophion.cli.rlp import ExtraDataType, extra_data
-from ophion.errors import CommandError, DecodeError
+from ophion.consensus.registry import engine_for
+from ophion.errors import CommandError, DecodeError, OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.node.keyfile import new_key, write_text
 from ophion.primitives.hexcodec import parse_data_lenient
+from ophion.primitives.types import ZERO_HASH
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import Options, option
 
 _MOST_NODES = 1000
+_FIELD = 2**256 - 2**32 - 977
+"""Coordinates of points of secp256k1 are below it."""
+_KEYS = "keys"
+"""The folder of all keys, beside the genesis file."""
 _ENGINES: dict[str, Callable[[Sequence[bytes]], bytes]] = {
     "ibft2": lambda validators: extra_data(validators, ExtraDataType.IBFT_EXTRA_DATA),
     "qbft": lambda validators: extra_data(validators, ExtraDataType.QBFT_EXTRA_DATA),
@@ -64,7 +72,7 @@ class NetworkNode(Struct, frozen=True):
 def generate(options: GenerateOptions, session: Session) -> int:
     """Everything is read and checked before the first file is written."""
     names = (options.genesis_name, options.private_name, options.public_name)
-    if len(set(names)) < len(names):
+    if len(set(names)) < len(names) or options.genesis_name == _KEYS:
         raise CommandError("Output file paths must be unique.")
     _check_target(options.target)
     text = read_input(options.config_file, "Unable to read the network description.")
@@ -73,13 +81,23 @@ def generate(options: GenerateOptions, session: Session) -> int:
     nodes = _nodes(_member(_member(description, "blockchain", dict, ""), "nodes", dict, "blockchain."))
     genesis = _with_extra_data(genesis, sorted(node.address for node in nodes))
     for node in nodes:
-        folder = options.target / "keys" / f"0x{node.address.hex()}"
+        folder = options.target / _KEYS / f"0x{node.address.hex()}"
         if node.key is not None:
             write_text(folder / options.private_name, f"0x{node.key.secret().hex()}", mode=0o600)
         write_text(folder / options.public_name, f"0x{node.public_key.hex()}")
     write_text(options.target / options.genesis_name, json.dumps(genesis, indent=2, ensure_ascii=False))
+    _warn(genesis)
     print(f"Wrote the genesis and {len(nodes)} {'key' if len(nodes) == 1 else 'keys'} to {options.target}")
     return 0
+
+
+def _warn(genesis: dict[str, Any]) -> None:
+    """It is written as it was described; but nobody should find out at the start of a node."""
+    try:
+        parsed = parse_genesis(json.dumps(genesis).encode())
+        engine_for(parsed.spec).check_genesis(parsed.header(ZERO_HASH))
+    except OphionError as error:
+        print(f"Warning: a node refuses this genesis: {error}", file=sys.stderr)
 
 
 def _check_target(target: Path) -> None:
@@ -113,9 +131,17 @@ def _imported(item: Any, position: int) -> NetworkNode:
     if not isinstance(item, str):
         raise CommandError(f"{place}: invalid key type: expected text, found {kind_of_json(item)}")
     try:
-        return NetworkNode(parse_data_lenient(item, 64))
+        key = parse_data_lenient(item, 64)
     except DecodeError as error:
         raise CommandError(f"{place}: invalid public key: {error}") from error
+    if not _is_point(key):
+        print(f"Warning: {place} is no point of the curve: nobody can have its private key", file=sys.stderr)
+    return NetworkNode(key)
+
+
+def _is_point(key: bytes) -> bool:
+    x, y = int.from_bytes(key[:32], "big"), int.from_bytes(key[32:], "big")
+    return max(x, y) < _FIELD and (y * y - x * x * x - 7) % _FIELD == 0
 
 
 def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[str, Any]:
@@ -138,7 +164,7 @@ def _member(value: Any, name: str, kind: type, place: str, default: Any = None) 
     if found is None:
         raise CommandError(f"'{place}{name}' is missing")
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-        wanted = {dict: "an object", list: "an array", int: "a number", bool: "a boolean"}[kind]
+        wanted = {dict: "an object", list: "an array", int: "a whole number", bool: "a boolean"}[kind]
         raise CommandError(f"'{place}{name}' must be {wanted}, not {kind_of_json(found)}")
     return found
 

@@ -69,14 +69,14 @@ class NetworkOptions(NodeOptions):
         default=ACCOUNT_INGRESS,
         parse=read_address,
         metavar="ADDRESS",
-        help="Ingress for accounts. (default: 0x…8888)",
+        help="Ingress for accounts.",
     )
     nodes_contract: Address = option(
         "--nodes-contract",
         default=NODE_INGRESS,
         parse=read_address,
         metavar="ADDRESS",
-        help="Ingress for nodes. (default: 0x…9999)",
+        help="Ingress for nodes.",
     )
 
 

@@ -7,8 +7,10 @@ import json
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from ophion.cli.files import read_input
 from ophion.errors import CommandError
@@ -21,6 +23,22 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
 _LARGEST_ANSWER: Final = 256 * 2**20
+
+
+def read_url(*schemes: str) -> Callable[[str], str]:
+    """A reader of the address of a JSON-RPC service, for options."""
+
+    def read(text: str) -> str:
+        try:
+            parts = urlsplit(text)
+            is_one = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port that is none, a bracket that is open
+            is_one = False
+        if not is_one or not text.isascii():
+            raise ValueError(f"expected {schemes[0]}://HOST:PORT but was '{text}'")
+        return text
+
+    return read
 
 
 class NoAnswer(CommandError):
@@ -91,7 +109,11 @@ class NodeOptions(Options):
     """Options."""
 
     rpc: str = option(
-        "--rpc", default="http://127.0.0.1:8545", metavar="URL", help="JSON-RPC over HTTP of the node that is asked."
+        "--rpc",
+        default="http://127.0.0.1:8545",
+        metavar="URL",
+        parse=read_url("http", "https"),
+        help="JSON-RPC over HTTP of the node that is asked.",
     )
     token_file: Path | None = option("--token-file", default=None, help="File with a token for that node.")
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from ophion.enclave.contract import DeliveryMode
 from ophion.native.enclave import is_sound_enclave_key
-from ophion.runtime.options import Options, option
+from ophion.runtime.options import Options, option, read_host
 from ophion.runtime.options import port as valid_port
 
 _SWITCH = "--privacy-enabled"
@@ -88,7 +88,12 @@ class EnclaveConfig(Options):
         help="Enclave keys (base64) that get a copy of every payload from here.",
     )
     http_host: str = option(
-        "--privacy-enclave-http-host", default="127.0.0.1", needs=_SWITCH, help="Address to serve the enclave on."
+        "--privacy-enclave-http-host",
+        default="127.0.0.1",
+        parse=read_host,
+        metavar="HOST",
+        needs=_SWITCH,
+        help="Address to serve the enclave on.",
     )
     http_port: int | None = option(
         "--privacy-enclave-http-port",
@@ -109,6 +114,8 @@ class EnclaveConfig(Options):
     peer_host: str = option(
         "--privacy-enclave-host",
         default="0.0.0.0",
+        parse=read_host,
+        metavar="HOST",
         needs=_SWITCH,
         help="Address on which other enclaves reach this one.",
     )

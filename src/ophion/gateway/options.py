@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.runtime.options import Options, option
+from ophion.runtime.options import Options, option, read_host
 from ophion.runtime.options import port as valid_port
 
 
@@ -15,7 +15,12 @@ class PageConfig(Options):
         help="Serve a page for people (explorer, dashboard, playground), with the services of this node below it.",
     )
     host: str = option(
-        "--page-http-host", default="127.0.0.1", needs="--page-http-enabled", help="Address to listen on."
+        "--page-http-host",
+        default="127.0.0.1",
+        parse=read_host,
+        metavar="HOST",
+        needs="--page-http-enabled",
+        help="Address to listen on.",
     )
     port: int | None = option(
         "--page-http-port",

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ophion.rpc.transport.options import ListenerConfig, listening_port
 from ophion.runtime.metrics import Category
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import at_least, option, read_host
 from ophion.runtime.options import port as valid_port
 
 
@@ -25,7 +25,12 @@ class MetricsConfig(ListenerConfig):
     )
     push_enabled: bool = option("--metrics-push-enabled", default=False, help="Push metrics to a gateway.")
     push_host: str = option(
-        "--metrics-push-host", default="127.0.0.1", needs="--metrics-push-enabled", help="Host of the gateway."
+        "--metrics-push-host",
+        default="127.0.0.1",
+        parse=read_host,
+        metavar="HOST",
+        needs="--metrics-push-enabled",
+        help="Host of the gateway.",
     )
     push_port: int = option(
         "--metrics-push-port",

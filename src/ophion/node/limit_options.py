@@ -6,7 +6,7 @@ GraphQL limits besides is its own (ophion.graphql.limits).
 
 from __future__ import annotations
 
-from ophion.runtime.options import Options, at_least, option
+from ophion.runtime.options import Options, at_least, between, option
 
 _KIBIBYTE = 2**10
 _MEBIBYTE = 2**20
@@ -24,7 +24,7 @@ class LimitConfig(Options):
     gas_cap: int = option(
         "--rpc-gas-cap",
         default=50_000_000,
-        check=at_least(0),
+        check=between(0, 2**64 - 1),
         help="Most gas a simulated call may use; 0 for no limit.",
     )
     timeout_s: int = option(

@@ -62,6 +62,14 @@ class AuthConfig(Options):
         except OphionError as error:
             yield str(error)
 
+    def warnings(self) -> Iterator[str]:
+        if not self.enabled or self.credentials_file is None or self.public_key_file is not None:
+            return
+        from ophion.rpc.auth.credentials import doubts, read_users
+
+        for doubt in doubts(read_users(self.credentials_file)):
+            yield f"{self.credentials_file}: {doubt}."
+
     def settings(self) -> AuthSettings | None:
         """How tokens are asked for; None where none is needed."""
         if not self.enabled:

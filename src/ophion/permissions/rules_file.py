@@ -60,6 +60,8 @@ class RulesFile(Generic[T]):
 
     def _entries(self, table: dict[str, Any]) -> dict[T, None]:
         vocabulary = self.vocabulary
+        if all(key in table for key in vocabulary.keys):
+            raise RulesError(f"{' and '.join(vocabulary.keys)} are one list: only one of them may be in {self.path}")
         texts = self._texts(table)
         if texts is None:
             raise RulesError(f"{vocabulary.keys[0]} config option missing in TOML config file {self.path}")

@@ -135,15 +135,24 @@ def configure(
 
 def configure_from_file(path: Path) -> None:
     """Set logging up from a Python logging configuration, as JSON (dictConfig) or as an INI file (fileConfig)."""
+    import configparser
     import logging.config
 
     try:
+        content = path.read_bytes()
         if path.suffix == ".json":
-            logging.config.dictConfig(orjson.loads(path.read_bytes()))
+            logging.config.dictConfig(orjson.loads(content))
         else:
-            logging.config.fileConfig(path, disable_existing_loggers=False)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, ImportError) as error:
-        raise ConfigError(f"Unable to read the logging configuration {path}: {error}") from None
+            sections = configparser.ConfigParser(interpolation=None)
+            sections.read_string(content.decode())
+            logging.config.fileConfig(sections, disable_existing_loggers=False)
+    except OSError as error:
+        raise ConfigError(f"Unable to read the logging configuration {path}: {error.strerror}") from None
+    except KeyError as error:
+        raise ConfigError(f"Unable to read the logging configuration {path}: {error} is missing") from None
+    except (ValueError, TypeError, RuntimeError, AttributeError, ImportError, configparser.Error) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(f"Unable to read the logging configuration {path}: {reason}") from None
 
 
 def set_level(level: LogLevel, loggers: Iterable[str] | None = None) -> None:

@@ -64,7 +64,7 @@ def table_of(path: Path) -> dict[str, Any]:
     import tomllib  # not before there is such a file: few nodes have one
 
     try:
-        text = content_of(path).decode()
+        text = content_of(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 text (at byte {error.start})") from None
     if re.search(_LONG_KEY, text):

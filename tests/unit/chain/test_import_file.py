@@ -33,7 +33,7 @@ def test_a_public_chain_with_real_work_is_imported_to_its_head(tmp_path: Path) -
         assert done.bytes_done == done.bytes_total == (PUBLIC / "test.blocks").stat().st_size
         assert shop.chain.head.hash.hex() == "71d59849ddd98543bdfbe8548f5eed559b07b8aaf196369f39134500eab68e53"
         again = run(shop, PUBLIC / "test.blocks")
-        assert (again.blocks, again.known) == (0, 33)
+        assert (again.blocks, again.known, again.outside) == (0, 33, 0)
 
 
 def test_the_standard_chain_of_all_forks_is_imported_to_its_head(tmp_path: Path) -> None:

@@ -208,3 +208,52 @@ def test_an_interrupt_has_its_own_exit_code(
 ) -> None:
     failing(monkeypatch, KeyboardInterrupt())
     assert run(capsys) == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        (["--rpc-http-enabled", "--rpc-http-host="], "'--rpc-http-host': it is empty"),
+        (["--page-http-enabled", "--page-http-host= "], "'--page-http-host': it is empty"),
+        (["--rpc-http-enabled", "--rpc-http-host=\udcff"], "'--rpc-http-host': it is not UTF-8"),
+        (["--metrics-push-enabled", "--metrics-push-prometheus-job=\udcff"], "job': it is not UTF-8"),
+        (["--rpc-gas-cap=18446744073709551616"], "'--rpc-gas-cap': 18446744073709551616 is not between 0 and"),
+        (["doctor", "--rpc=http://a:99999"], "'--rpc': expected http://HOST:PORT but was 'http://a:99999'"),
+        (["doctor", "--rpc=http://a:b"], "'--rpc': expected http://HOST:PORT"),
+        (["bench", "--rpc=http://[a"], "'--rpc': expected http://HOST:PORT"),
+        (["permissions", "list", "--rpc=http://127.0.0.1:99999"], "'--rpc': expected http://HOST:PORT"),
+        (["password", "hash", "--password=\udcff"], "'--password': it is not UTF-8"),
+        (["blocks", "import", "--from=."], "is a directory, a pipe or a device"),
+        (["--logging-config-file=absent"], "logging configuration absent: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_clear_error(
+    capsys: pytest.CaptureFixture[str], argv: list[str], what: str
+) -> None:
+    code, _, err = run(capsys, *argv)
+    assert code == 1
+    assert what in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        (["password", "hash"], "There is no password: standard input is closed."),
+        (["rlp", "encode"], "(standard input is closed)"),
+    ],
+)
+def test_closed_standard_input_is_one_clear_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, argv: list[str], what: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    code, _, err = run(capsys, *argv)
+    assert code == 1
+    assert what in err
+
+
+def test_help_needs_no_wide_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "3")
+    code, out, _ = run(capsys, "permissions", "list", "--help")
+    assert code == 0
+    assert "(default: 0x0000000000000000000000000000000000008888)" in " ".join(out.split())
+    assert "b'" not in out

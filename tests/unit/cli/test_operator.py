@@ -89,7 +89,10 @@ def test_other_engines_keep_their_extra_data(tmp_path: Path) -> None:
         (description({}), "'blockchain.nodes.keys' is missing"),
         (description({"generate": "yes"}), "'blockchain.nodes.generate' must be a boolean, not text"),
         (description({"generate": True}), "'blockchain.nodes.count' is missing"),
-        (description({"generate": True, "count": True}), "'blockchain.nodes.count' must be a number, not a boolean"),
+        (
+            description({"generate": True, "count": True}),
+            "'blockchain.nodes.count' must be a whole number, not a boolean",
+        ),
         (description({"generate": True, "count": 0}), "must be between 1 and 1000, not 0"),
         (description({"keys": []}), "at least one node"),
         (description({"keys": [KEYS[0], KEYS[0]]}), "names a key twice"),
@@ -112,9 +115,19 @@ def test_the_output_directory_must_be_empty(tmp_path: Path) -> None:
         run(tmp_path, description({"keys": KEYS}))
 
 
-def test_the_names_of_the_files_must_differ(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [{"public_name": "key.priv"}, {"genesis_name": "keys"}])
+def test_the_names_of_the_files_must_differ(tmp_path: Path, names: dict[str, str]) -> None:
     with pytest.raises(CommandError, match=r"^Output file paths must be unique\.$"):
-        run(tmp_path, description({"keys": KEYS}), public_name="key.priv")
+        run(tmp_path, description({"keys": KEYS}), **names)
+    assert not (tmp_path / "network").exists()
+
+
+def test_what_no_node_can_use_is_written_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = {"genesis": {"config": {"ibft2": {}}}, "blockchain": {"nodes": {"keys": ["0x" + "00" * 64]}}}
+    run(tmp_path, content)
+    warned = capsys.readouterr().err
+    assert "Warning: blockchain.nodes.keys[0] is no point of the curve" in warned
+    assert "Warning: a node refuses this genesis: " in warned
 
 
 @pytest.mark.parametrize("name", ["config_generate_keys", "config_import_keys", "config_import_keys_invalid_keys"])

@@ -38,6 +38,12 @@ def test_nothing_is_no_password(monkeypatch: pytest.MonkeyPatch, typed: str) -> 
         hash_password(HashOptions(password=""), SESSION)
 
 
+def test_bytes_that_are_no_text_are_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\udcff\n"))
+    with pytest.raises(CommandError, match=r"The password is not UTF-8\."):
+        hash_password(HashOptions(), SESSION)
+
+
 def test_a_password_may_come_from_standard_input_and_the_option_warns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,12 @@ def test_both_spellings_are_read(path: Path) -> None:
     assert list(RulesFile(path, ACCOUNTS).read()) == [A, B]
 
 
+def test_both_spellings_at_once_are_refused(path: Path) -> None:
+    path.write_text("accounts-whitelist=[]\naccounts-allowlist=[]\n")
+    with pytest.raises(RulesError, match="accounts-whitelist and accounts-allowlist are one list"):
+        RulesFile(path, ACCOUNTS).read()
+
+
 def test_the_spelling_found_is_written_back(path: Path) -> None:
     path.write_text(path.read_text().replace("whitelist", "allowlist"))
     RulesFile(path, ACCOUNTS).change([A, B], [C], [])

@@ -102,3 +102,15 @@ def test_a_logging_configuration_that_cannot_be_read_is_one_error(tmp_path: Path
     file.write_text('{"version": 7}')
     with pytest.raises(ConfigError, match="Unable to read the logging configuration"):
         logs.configure_from_file(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(None, "No such file or directory"), ("", "'formatters' is missing"), ("nonsense", "no section headers")],
+)
+def test_an_ini_file_that_cannot_be_used_says_why(tmp_path: Path, content: str | None, why: str) -> None:
+    file = tmp_path / "logging.ini"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ConfigError, match=why):
+        logs.configure_from_file(file)

@@ -72,6 +72,17 @@ def _user(name: str, entry: Any) -> User:
     return User(name, password, tuple(entry.get("permissions", ())), tenant if isinstance(tenant, str) else None)
 
 
+def doubts(users: Mapping[str, User]) -> list[str]:
+    """What is no mistake of form and cannot be meant: somebody who can never log in, or may never do anything."""
+    if not users:
+        return ["it has no table [Users.NAME], so that nobody can log in"]
+    return [
+        f"the password of {name} is no bcrypt hash (`ophion password hash` makes one): nobody can log in as {name}"
+        for name, user in users.items()
+        if _cost(user.password_hash) is None
+    ]
+
+
 def checked_user(users: Mapping[str, User], name: str, password: str) -> User | None:
     """The user whose password this is. Takes tens of milliseconds, whatever the outcome: not for the event loop."""
     given = password.encode("utf-8", "surrogatepass")[:_MOST_BYTES]

@@ -129,7 +129,9 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
     try:
         key = jwt.get_algorithm_by_name(algorithm.value).prepare_key(content)
     except (jwt.PyJWTError, ValueError, TypeError) as error:
-        raise ConfigError(f"The JWT public key file {path} holds no key for {algorithm.value}: {error}") from None
+        # the library describes a key of another kind with the address of an object
+        reason = "it is one of another kind" if "<generator" in str(error) else error
+        raise ConfigError(f"The JWT public key file {path} holds no key for {algorithm.value}: {reason}") from None
     return TokenReader(key, algorithm)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ophion.runtime.options import Options, option
+from ophion.runtime.options import Options, option, read_host
 from ophion.runtime.options import port as valid_port
 
 
@@ -24,6 +24,11 @@ class ListenerConfig(Options):
 
     enabled: bool = option("--{service}-enabled", default=False, help="Serve {content}.")
     host: str = option(
-        "--{service}-host", default="127.0.0.1", needs="--{service}-enabled", help="Address to listen on."
+        "--{service}-host",
+        default="127.0.0.1",
+        parse=read_host,
+        metavar="HOST",
+        needs="--{service}-enabled",
+        help="Address to listen on.",
     )
     port: int = listening_port(0)

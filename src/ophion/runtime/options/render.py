@@ -75,6 +75,8 @@ def _show(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}" if value else ""
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, tuple):

@@ -65,12 +65,28 @@ def kind_of(annotation: Any, parse: Reader | None) -> Kind:
     simple: dict[Any, Kind] = {
         int: Kind(read_int, "NUMBER"),
         float: Kind(read_float, "NUMBER"),
-        str: Kind(str, "TEXT"),
+        str: Kind(read_text, "TEXT"),
         Path: Kind(read_path, "FILE"),
     }
     if annotation in simple:
         return simple[annotation]
     raise TypeError(f"an option cannot be of type {annotation!r} without a parser of its own")
+
+
+def read_text(text: str) -> str:
+    """Text as it is; bytes that are none can come from a command line or the environment."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it is not UTF-8") from None
+    return text
+
+
+def read_host(text: str) -> str:
+    """A name or an address to listen on or to connect to; nothing at all would be every address of the machine."""
+    if not text.strip():
+        raise ValueError("it is empty; 0.0.0.0 is every address of this machine")
+    return read_text(text)
 
 
 def read_bool(text: str) -> bool:

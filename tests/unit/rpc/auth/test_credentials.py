@@ -9,7 +9,7 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, read_users
+from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, doubts, read_users
 
 # Salted once and for all: the cases below are named after their texts, and every test process must name them alike.
 HASH = bcrypt.hashpw(b"open sesame", b"$2a$04$abcdefghijklmnopqrstuu").decode()
@@ -106,3 +106,10 @@ def test_an_unknown_user_takes_as_long_as_a_wrong_password() -> None:
     pairs = [(seconds("ali"), seconds("bob"), seconds("bad")) for _ in range(15)]
     wrong, unknown, _ = (statistics.median(column) for column in zip(*pairs, strict=True))
     assert 0.5 < unknown / wrong < 2
+
+
+def test_users_that_can_never_log_in_are_doubted(tmp_path: Path) -> None:
+    assert doubts(users(f'[Users.a]\npassword = "{HASH}"\n', tmp_path)) == []
+    assert doubts(users("x = 1\n", tmp_path)) == ["it has no table [Users.NAME], so that nobody can log in"]
+    [doubt] = doubts(users('[Users.a]\npassword = "plain"\n', tmp_path))
+    assert doubt.startswith("the password of a is no bcrypt hash")

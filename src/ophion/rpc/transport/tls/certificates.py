@@ -7,6 +7,8 @@ that nobody else can read, encrypted, and gone a moment later.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,19 +44,13 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         raise ConfigError(f"Clients cannot be asked for certificates without {store}.")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        password = _password(settings.password_file)
-        _load(context, settings.keystore_file, password)
-        if settings.asks_clients and settings.truststore_file is not None:
-            context.verify_mode = ssl.CERT_REQUIRED
+    _load_key(context, settings.keystore_file, settings.password_file)
+    if settings.asks_clients and settings.truststore_file is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        with _using(settings.truststore_file):
             context.load_verify_locations(settings.truststore_file)
-            # a client's own certificate in the list is as good as that of its authority
-            context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
-    except OSError as error:  # also what the ssl module raises
-        place = settings.truststore_file if "verify" in str(error).lower() else settings.keystore_file
-        raise ConfigError(f"Unable to use the TLS files ({place}): {error.strerror or error}") from None
-    except ValueError as error:
-        raise ConfigError(f"Unable to read the key store {settings.keystore_file}: {error}") from None
+        # a client's own certificate in the list is as good as that of its authority
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     return context
 
 
@@ -68,19 +64,32 @@ def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if settings.keystore_file is not None:
-        try:
-            _load(context, settings.keystore_file, _password(settings.password_file))
-        except OSError as error:  # also what the ssl module raises
-            place = settings.keystore_file
-            raise ConfigError(f"Unable to use the TLS files ({place}): {error.strerror or error}") from None
-        except ValueError as error:
-            raise ConfigError(f"Unable to read the key store {settings.keystore_file}: {error}") from None
+        _load_key(context, settings.keystore_file, settings.password_file)
     return context
 
 
-def _password(path: Path | None) -> bytes | None:
-    if path is None:
-        return None
+@contextmanager
+def _using(path: Path) -> Iterator[None]:
+    """What is wrong is wrong with this file."""
+    try:
+        yield
+    except OSError as error:  # also what the ssl module raises
+        raise ConfigError(f"Unable to use the TLS files ({path}): {error.strerror or error}") from None
+
+
+def _load_key(context: ssl.SSLContext, keystore: Path, password_file: Path | None) -> None:
+    password = None
+    if password_file is not None:
+        with _using(password_file):
+            password = _password(password_file)
+    try:
+        with _using(keystore):
+            _load(context, keystore, password)
+    except ValueError as error:
+        raise ConfigError(f"Unable to read the key store {keystore}: {error}") from None
+
+
+def _password(path: Path) -> bytes:
     lines = content_of(path).splitlines()
     return lines[0] if lines else b""
 

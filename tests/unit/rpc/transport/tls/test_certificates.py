@@ -113,5 +113,8 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     for path in (tmp_path / "none", empty, wrong):
         with pytest.raises(ConfigError, match="Unable to"):
             server_context(TlsSettings(OPTION, path))
-    with pytest.raises(ConfigError, match="Unable to"):
-        server_context(TlsSettings(OPTION, store, None, True, tmp_path / "none"))
+    for trust in (tmp_path / "none", empty):
+        with pytest.raises(ConfigError, match=rf"Unable to use the TLS files \({trust}\)"):
+            server_context(TlsSettings(OPTION, store, None, True, trust))
+    with pytest.raises(ConfigError, match=rf"Unable to use the TLS files \({tmp_path / 'none'}\): No such file"):
+        server_context(TlsSettings(OPTION, store, tmp_path / "none"))
