@@ -418,9 +418,15 @@ class OpenBlock:
         """End the block."""
 
 def execute(
-    state: State, env: BlockEnv, body: Body, rewards: Sequence[tuple[bytes, int]], keep_revert_data: bool, /
+    state: State,
+    env: BlockEnv,
+    body: Body,
+    rewards: Sequence[tuple[bytes, int]],
+    keep_revert_data: bool,
+    limit_s: float | None = None,
+    /,
 ) -> Execution:
-    """Run a block on a parent state. InvalidBody names the transaction that breaks a rule."""
+    """Run a block on a parent state. InvalidBody names the transaction that breaks a rule, or that "took too long"."""
 
 def genesis_state(
     store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /
@@ -1165,9 +1171,12 @@ class PrivateReceiptRecord:
     output: bytes
     revert_data: bytes
     reason: str
-    logs: list[tuple[bytes, list[bytes], bytes]]
-    """Address, topics and data of each."""
+    log_count: int
     logs_bloom: bytes
+    def matching(
+        self, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], start: int, most: int, /
+    ) -> list[tuple[int, bytes, list[bytes], bytes]]:
+        """Position, address, topics and data of the first of its logs from a position on that are wanted."""
 
 @final
 class PrivateLedger:

@@ -146,10 +146,12 @@ class ImportCore:
         body: Body,
         execution: Execution | None = None,
         verify: HeaderCheck | None = None,
+        limit_s: float | None = None,
     ) -> Staged:
         """Everything `stage` does, except that the block is not kept.
 
-        `verify` takes the place of the engine's own check, for a proposal that is not sealed yet.
+        `verify` takes the place of the engine's own check, for a proposal that is not sealed yet; `limit_s` is how long
+        its transactions may take.
         """
         bad = self.bad_blocks.get(header.hash)
         if bad is not None:
@@ -172,17 +174,25 @@ class ImportCore:
             # not remembered: the right body for this header may still come
             raise error.at(header.number, header.hash) from error
         try:
-            return self._checked(header, parent, body, execution)
+            return self._checked(header, parent, body, execution, limit_s)
         except InvalidBlock as error:
             located = error.at(header.number, header.hash)
-            self.bad_blocks.add(header, body, located)
+            if not error.transient:
+                self.bad_blocks.add(header, body, located)
             raise located from error
 
     def _refuse_orphan(self, header: HashedHeader) -> None:
         if self.bad_blocks.get(header.parent_hash) is not None:
             raise InvalidBlock("parent is a bad block", header.parent_hash, number=header.number, hash=header.hash)
 
-    def _checked(self, header: HashedHeader, parent: HashedHeader, body: Body, execution: Execution | None) -> Staged:
+    def _checked(
+        self,
+        header: HashedHeader,
+        parent: HashedHeader,
+        body: Body,
+        execution: Execution | None,
+        limit_s: float | None,
+    ) -> Staged:
         engine = self.chain.engine
         validation.check_body(header.header, body, self.chain.spec.fork_of(header.header))
         try:
@@ -191,14 +201,21 @@ class ImportCore:
             raise InvalidBlock("ommers", str(error)) from error
         engine.verify_ommers(header, ommers, self)
         if execution is None:
-            execution = self._execute(header, parent, body, ommers)
+            execution = self._execute(header, parent, body, ommers, limit_s)
         validation.check_results(header.header, execution)
         parent_difficulty = self.total_difficulty(parent.hash)
         if parent_difficulty is None:
             raise UnknownParent(header.number, header.parent_hash, self._best.header.number)
         return Staged(header, body, execution, parent_difficulty + header.header.difficulty, ommers)
 
-    def _execute(self, header: HashedHeader, parent: HashedHeader, body: Body, ommers: tuple[Header, ...]) -> Execution:
+    def _execute(
+        self,
+        header: HashedHeader,
+        parent: HashedHeader,
+        body: Body,
+        ommers: tuple[Header, ...],
+        limit_s: float | None,
+    ) -> Execution:
         chain = self.chain
         try:
             state = self.state_after(parent)
@@ -210,9 +227,11 @@ class ImportCore:
             chain.spec, chain.rules, header.header, chain.engine.beneficiary(header), self._ancestor_hashes(parent)
         )
         try:
-            return execute(state, env, body, chain.engine.rewards(header, ommers), self._keeps_revert_data)
+            rewards = chain.engine.rewards(header, ommers)
+            return execute(state, env, body, rewards, self._keeps_revert_data, limit_s)
         except InvalidBody as error:
-            raise InvalidBlock(str(error)) from error
+            # too long is this machine and this limit, not the block
+            raise InvalidBlock(str(error), transient=str(error).endswith("took too long")) from error
         except NativeError as error:
             raise as_ophion_error(error) from error
 

@@ -85,12 +85,16 @@ class Importer:
         """The world after a block, also while it is on its way to disk; `MissingState` when it is not kept."""
         return self._core.state_after(header)
 
-    async def check(self, block: ChainBlock, verify: HeaderCheck | None = None) -> Execution:
+    async def check(
+        self, block: ChainBlock, verify: HeaderCheck | None = None, limit_s: float | None = None
+    ) -> Execution:
         """Verify and execute a block without committing it: what a validator does with a proposal.
 
-        `verify` takes the place of the engine's check of sealed headers.
+        `verify` takes the place of the engine's check of sealed headers; what takes longer than `limit_s` is refused.
         """
-        staged = await self._lanes.write.run(lambda: self._core.check(block.header, block.body, verify=verify))
+        staged = await self._lanes.write.run(
+            lambda: self._core.check(block.header, block.body, verify=verify, limit_s=limit_s)
+        )
         return staged.execution
 
     async def import_block(self, block: ChainBlock) -> Imported:

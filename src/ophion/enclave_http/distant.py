@@ -142,7 +142,7 @@ class DistantLine:
                 sent = list(some)
                 acks = await self._ask(PATHS[kind], sender, messages.encode_bodies(sent), messages.read_acks)
                 self._pushes.acknowledged(acks)
-                if {ack.label for ack in acks} < {parcel.label for parcel in sent}:
+                if not {ack.label for ack in acks} >= {parcel.label for parcel in sent}:
                     self.lost.set()  # it says nothing of some: nobody need wait for that
 
     def _sender(self, parcel: Parcel) -> bytes:

@@ -167,7 +167,7 @@ def build_interface(
 
         private_filters = PrivateFilters(Filters(clock, entropy, limits.max_filters), privacy.ledger)
         privacy.follower.events.listen(private_filters.on_followed)
-        private_subscriptions = PrivateSubscriptions(privacy.ledger, privacy.follower.events)
+        private_subscriptions = PrivateSubscriptions(privacy.ledger, privacy.follower.events, lanes.private)
     network_id = genesis.spec.chain_id if config.network.network_id is None else config.network.network_id
     node = NodeInfo(
         client_version=client_version(config.peers.identity),

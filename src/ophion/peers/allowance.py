@@ -20,6 +20,13 @@ class Allowance:
         self._at = now
         return self._left
 
+    def take(self, amount: float, now: float) -> bool:
+        """Take from it what is there; whether it was. Nothing is owed."""
+        if self.left(now) < amount:
+            return False
+        self._left -= amount
+        return True
+
     def spend(self, amount: float, now: float) -> bool:
         """Take from it; whether it was there. What was not is owed."""
         has_been_there = self.left(now) >= amount

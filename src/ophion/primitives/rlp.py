@@ -2,7 +2,8 @@
 
 Only the one canonical encoding of a value decodes: lengths are minimal, a single byte below 0x80 stands for itself,
 a list ends exactly where it says. Everything else raises `RlpError` with the offset of the byte that is wrong.
-Nesting is bounded so that no input can exhaust the stack.
+Nesting is bounded so that no input can exhaust the stack, and so is the number of items: a megabyte can hold a million
+empty ones, which take more than a second.
 
 Transactions and receipts are coded in Rust. This module is for headers, network messages, extra data and tools, and
 for cutting a file of concatenated blocks into its blocks (`item_end`).
@@ -23,6 +24,9 @@ Encodable: TypeAlias = "bytes | int | Sequence[Encodable]"
 
 MAX_DEPTH: Final = 128
 """Lists may be nested this deep. Ethereum needs seven levels; public vectors go somewhat deeper."""
+
+MAX_ITEMS: Final = 65_536
+"""Items of a value, at all levels together, where nobody says how many there may be."""
 
 MAX_HEAD: Final = 9
 """Bytes of the longest item head: one prefix byte and eight bytes of length."""
@@ -93,19 +97,19 @@ def _long_head(base: int, size: int) -> bytes:
 # --- decoding -----------------------------------------------------------------------------------
 
 
-def decode(data: bytes) -> Item:
-    """The one value that `data` encodes; bytes after it are an error."""
+def decode(data: bytes, most: int = MAX_ITEMS) -> Item:
+    """The one value that `data` encodes, of at most so many items; bytes after it are an error."""
     is_list, start, end = head(data, 0)
     if end != len(data):
         if end > len(data):
             raise RlpError(f"item of {end} bytes in {len(data)} bytes of input", 0)
         raise RlpError(f"{len(data) - end} bytes after the end of the value", end)
-    return _items(data, start, end, 1) if is_list else data[start:end]
+    return _items(data, start, end, 1, [most]) if is_list else data[start:end]
 
 
-def decode_list(data: bytes) -> list[Item]:
+def decode_list(data: bytes, most: int = MAX_ITEMS) -> list[Item]:
     """As `decode`, where only a list will do."""
-    value = decode(data)
+    value = decode(data, most)
     if isinstance(value, bytes):
         raise RlpError("a byte string where a list is expected", 0)
     return value
@@ -180,11 +184,15 @@ def _long_size(data: bytes | bytearray | memoryview, start: int, width: int) -> 
     return size, end
 
 
-def _items(data: bytes, position: int, end: int, depth: int) -> list[Item]:
+def _items(data: bytes, position: int, end: int, depth: int, left: list[int]) -> list[Item]:
+    """`left`: how many more items there may be, shared by all levels."""
     if depth > MAX_DEPTH:
         raise RlpError(f"lists nested deeper than {MAX_DEPTH}", position)
     items: list[Item] = []
+    room = left[0]
     while position < end:
+        if len(items) >= room:
+            raise RlpError("more items than there may be", position)
         prefix = data[position]
         if prefix < 0x80:
             items.append(data[position : position + 1])
@@ -193,6 +201,12 @@ def _items(data: bytes, position: int, end: int, depth: int) -> list[Item]:
         is_list, start, stop = head(data, position)
         if stop > end:
             raise RlpError("item reaches beyond its list", position)
-        items.append(_items(data, start, stop, depth + 1) if is_list else data[start:stop])
+        if is_list:
+            left[0] = room - len(items) - 1
+            items.append(_items(data, start, stop, depth + 1, left))
+            room = left[0] + len(items)
+        else:
+            items.append(data[start:stop])
         position = stop
+    left[0] = room - len(items)
     return items

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ophion.enclave.texts import base64_text
@@ -19,7 +20,7 @@ def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str
         "from": data(record.sender),
         "to": None if record.to is None else data(record.to),
         "output": data(record.output),
-        "logs": log_objects(record, place),
+        "logs": log_objects(record.matching((), (), 0, record.log_count), place),
         "blockHash": data(place.block),
         "blockNumber": quantity(place.number),
         "transactionHash": data(place.hash),
@@ -37,8 +38,10 @@ def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str
     return found
 
 
-def log_objects(record: PrivateReceiptRecord, place: MarkerPlace, is_removed: bool = False) -> list[dict[str, Any]]:
-    """The logs of a private transaction, counted inside it, at the place of its marker."""
+def log_objects(
+    logs: Sequence[tuple[int, bytes, list[bytes], bytes]], place: MarkerPlace, is_removed: bool = False
+) -> list[dict[str, Any]]:
+    """Logs of a private transaction, counted inside it, at the place of its marker."""
     return [
         {
             "address": data(address),
@@ -51,7 +54,7 @@ def log_objects(record: PrivateReceiptRecord, place: MarkerPlace, is_removed: bo
             "logIndex": quantity(index),
             "removed": is_removed,
         }
-        for index, (address, topics, content) in enumerate(record.logs)
+        for index, address, topics, content in logs
     ]
 
 

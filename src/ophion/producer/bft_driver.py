@@ -405,7 +405,9 @@ class BftDriver:
             started_at = self._clock.monotonic()
             try:
                 decoded = decode_block(block.encoded, self.engine)
-                execution = await self._importer.check(decoded, self.engine.verify_proposal)
+                # whoever proposes something endless must not hold everybody for longer than its round
+                limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
+                execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
                 self._kept.add(block.hash, KeptBlock(proposal.height, decoded.body, execution, None, started_at))
             except _REFUSALS as error:
                 problem = str(error)

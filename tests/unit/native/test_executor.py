@@ -371,3 +371,39 @@ def test_nothing_holds_a_call_much_longer_than_it_may_take(world: World, to: byt
     overrides = [AccountOverride(address=to, code=code)] if code else []
     assert call(state, env, request, overrides, 0.0005).kind == "timeout"
     assert call(state, env, request, overrides, 60.0).kind == "returned"
+
+
+HASHED = bytes.fromhex("60205f60205f60025afa5f5500")
+"""Has the precompiled contract for SHA-256 hash a word, and keeps whether it did."""
+
+
+def test_what_a_call_was_given_does_not_bound_a_block_that_is_run_later(world: World) -> None:
+    """The thread is the same: the block must come to the same result whoever has made a call in it before."""
+    env = world.env(1, world.genesis.hash)
+    body = Body.of([signed(KEYS[0], 0, None, data=HASHED)], [], None)
+    state = world.genesis.execution.state
+    first = execute(state, env, body, [], True)
+    request = CallRequest(sender=ADDRESSES[0], to=b"\x99" * 20, gas=2**60)
+    endless = AccountOverride(address=b"\x99" * 20, code=ENDLESS)
+    assert call(state, env, request, [endless], 0.001).kind == "timeout"
+    assert create_access_list(state, env, request, [endless], 0.001)[1].kind == "timeout"
+    again = execute(state, env, body, [], True)
+    assert (again.state_root, again.gas_used) == (first.state_root, first.gas_used)
+
+
+def test_a_block_may_be_given_a_time(world: World) -> None:
+    env = world.env(1, world.genesis.hash)
+    body = Body.of([signed(KEYS[0], 0, None, data=ENDLESS, gas=20_000_000)], [], None)
+    with pytest.raises(InvalidBody, match="transaction 0: it took too long"):
+        execute(world.genesis.execution.state, env, body, [], True, 0.0)
+    assert execute(world.genesis.execution.state, env, body, [], True, 60.0).gas_used == 20_000_000
+
+
+def test_an_access_list_that_never_settles_is_given_after_some_rounds(world: World) -> None:
+    """Its code reads the slot that the gas that is left names."""
+    restless = AccountOverride(address=COUNTER, code=bytes.fromhex("5a5400"))
+    request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=1_000_000)
+    state, env = world.store.latest(), world.env(1, world.genesis.hash)
+    found, outcome = create_access_list(state, env, request, [restless], 60.0)
+    assert outcome.kind == "returned"
+    assert len(found) == 1

@@ -126,3 +126,14 @@ def test_numbers_with_leading_zeros_and_lists_are_no_scalars() -> None:
 def test_negative_integers_are_a_programming_error() -> None:
     with pytest.raises(ValueError, match="negative"):
         rlp.encode(-1)
+
+
+def test_items_are_bounded_at_all_levels_together() -> None:
+    value = [b"\x01", [b"\x02", [b"\x03"]], b"\x04"]
+    encoded = rlp.encode(value)
+    assert rlp.decode(encoded, 6) == value
+    for most in range(6):
+        with pytest.raises(rlp.RlpError, match="more items than there may be"):
+            rlp.decode(encoded, most)
+    with pytest.raises(rlp.RlpError, match="more items than there may be"):
+        rlp.decode(rlp.list_of([rlp.EMPTY_LIST] * (rlp.MAX_ITEMS + 1)))

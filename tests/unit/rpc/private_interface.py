@@ -59,7 +59,7 @@ class PrivateInterface(Interface):
         follower = self.privacy.follower
         filters = PrivateFilters(Filters(node.clock, entropy), self.privacy.ledger)
         follower.events.listen(filters.on_followed)
-        self.subscriptions = PrivateSubscriptions(self.privacy.ledger, follower.events)
+        self.subscriptions = PrivateSubscriptions(self.privacy.ledger, follower.events, lanes.private)
         self.context = replace(
             self.context,
             privacy=self.privacy,

@@ -30,7 +30,7 @@ use crate::evm::context::tx_env;
 use crate::evm::database::{Changes, ExecDb};
 use crate::evm::env::BlockEnv;
 use crate::evm::machine::{self, Evm};
-use crate::evm::watch;
+use crate::evm::watch::{self, Watching};
 
 pub struct ExecutionData {
     /// What a commit writes.
@@ -59,7 +59,7 @@ pub struct Run {
     evm: Evm<CollisionGuard>,
     progress: Progress,
     /// Transactions may be left at a deadline; never while a block is verified.
-    is_watched: bool,
+    watching: Option<Watching>,
 }
 
 /// A run without its machine, which cannot leave its thread.
@@ -117,7 +117,7 @@ impl Paused {
     pub fn resume(self) -> Run {
         let Paused { db, progress } = self;
         let evm = machine::build(&progress.env, db, progress.env.cfg(), CollisionGuard);
-        Run { evm, progress, is_watched: false }
+        Run { evm, progress, watching: None }
     }
 
     /// Bring the trie up to date and hash it, so that less is left to be done at the end.
@@ -164,20 +164,16 @@ impl Run {
     /// Leave transactions that are still running then, as if they had not been begun.
     pub fn watch(&mut self, deadline: Instant) {
         watch::install(&mut self.evm.instruction);
-        watch::set_deadline(deadline);
-        self.is_watched = true;
+        self.watching = Some(watch::until(deadline));
     }
 
     /// Stop here, to go on later; what runs then is not watched.
     pub fn pause(self) -> Paused {
-        if self.is_watched {
-            watch::stop();
-        }
         Paused { db: self.evm.ctx.journaled_state.database, progress: self.progress }
     }
 
     fn is_late(&self) -> bool {
-        self.is_watched && watch::has_expired()
+        self.watching.is_some() && watch::has_expired()
     }
 
     /// Call a contract of the protocol; nothing happens where it is not deployed. Whether it may fail is the caller's
@@ -372,18 +368,23 @@ pub(super) fn settled(
     Ok((Effects { parent_root, state_root, receipts, blob_price, trie, flat, preimages, codes }, state))
 }
 
-/// Run a complete block.
+/// Run a complete block; with a deadline, one whose transactions take longer is refused.
 pub fn execute(
     parent: &StateData,
     env: &BlockEnv,
     body: &BodyData,
     rewards: &[(Address, U256)],
     keep_revert_data: bool,
+    deadline: Option<Instant>,
 ) -> Result<ExecutionData> {
     let known = body.known()?;
     let mut run = Run::start(parent, env, keep_revert_data)?;
+    if let Some(deadline) = deadline {
+        run.watch(deadline);
+    }
     for (index, (tx, Known { sender, .. })) in body.txs.iter().zip(known).enumerate() {
         run.transact(tx, *sender).map_err(|refusal| refusal.at(index))?;
     }
+    run.watching = None; // the end belongs to the protocol, and takes as long as it needs
     run.finish(body.withdrawals.as_deref(), rewards)
 }

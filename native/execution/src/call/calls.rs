@@ -45,7 +45,7 @@ pub fn call_each(
     let tx = request.transaction(env.fork);
     with_evm(state, env, request.cfg(env), &[], Instant::now() + limit, |evm| {
         let one = |data| {
-            watch::set_deadline(Instant::now() + limit);
+            watch::move_deadline(Instant::now() + limit);
             run_watched(evm, TxEnv { data, ..tx.clone() })
         };
         inputs.into_iter().map(one).collect()
@@ -120,7 +120,7 @@ fn with_database<T>(
     if let Some(moved) = moved {
         evm.precompiles = moved;
     }
-    watch::set_deadline(deadline);
+    let _watching = watch::until(deadline);
     let outcome = work(&mut evm);
     if is_moved {
         evm.precompiles = Precompiles::of(env.fork.spec);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use ophion_primitives::deadline::is_over;
 use revm::bytecode::opcode::{
     BALANCE, CALL, CALLCODE, CALLDATACOPY, CODECOPY, CREATE, CREATE2, DELEGATECALL, EXP, EXTCODECOPY, EXTCODEHASH,
-    EXTCODESIZE, JUMPDEST, KECCAK256, LOG0, LOG1, LOG2, LOG3, LOG4, MCOPY, RETURNDATACOPY, SLOAD, SSTORE, STATICCALL,
+    EXTCODESIZE, JUMPDEST, KECCAK256, LOG0, LOG1, LOG2, LOG3, LOG4, MCOPY, RETURNDATACOPY, SLOAD, STATICCALL,
 };
 use revm::handler::instructions::EthInstructions;
 use revm::interpreter::instructions::{arithmetic, contract, host, memory, system};
@@ -37,16 +37,28 @@ thread_local! {
     static EXPIRED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The calls of this thread must end by then.
-pub fn set_deadline(deadline: Instant) {
-    DEADLINE.set(Some(deadline));
-    SEEN.set(0);
-    EXPIRED.set(false);
+/// For as long as it lives, what this thread runs must end in time. Afterwards it may take as long as it needs: a block
+/// that is verified on this thread has to come to the same result whoever made a call here before.
+#[must_use]
+pub struct Watching(());
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        DEADLINE.set(None);
+        EXPIRED.set(false);
+    }
 }
 
-/// What this thread runs from now on may take as long as it needs.
-pub fn stop() {
-    DEADLINE.set(None);
+/// What this thread runs must end by then.
+pub fn until(deadline: Instant) -> Watching {
+    move_deadline(deadline);
+    Watching(())
+}
+
+/// While somebody watches: it must end by then instead, and has not been late so far.
+pub fn move_deadline(deadline: Instant) {
+    DEADLINE.set(Some(deadline));
+    SEEN.set(0);
     EXPIRED.set(false);
 }
 
@@ -99,7 +111,8 @@ fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> In
     tick(interpreter)
 }
 
-/// Put the clock before the instructions that every long run goes through. Their gas stays as it is.
+/// Put the clock before the instructions that every long run goes through. Their gas stays as it is; SSTORE, of which there
+/// are several (machine.rs), is dear enough in gas to do without.
 pub fn install(instructions: &mut EthInstructions<EthInterpreter, EvmContext>) {
     let table = instructions.instruction_table_mut();
     macro_rules! watched {
@@ -129,7 +142,6 @@ pub fn install(instructions: &mut EthInstructions<EthInterpreter, EvmContext>) {
         EXTCODEHASH => host::extcodehash,
         EXTCODECOPY => host::extcodecopy,
         SLOAD => host::sload,
-        SSTORE => host::sstore,
         LOG0 => host::log::<0, _>,
         LOG1 => host::log::<1, _>,
         LOG2 => host::log::<2, _>,

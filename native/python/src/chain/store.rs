@@ -56,9 +56,9 @@ impl NewBlock {
 type PyJson<'py> = Answer<Option<Bound<'py, PyBytes>>>;
 /// Key and value of a row.
 type PyRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-type PyTopics = Vec<Option<Vec<Hash>>>;
+pub type PyTopics = Vec<Option<Vec<Hash>>>;
 
-fn log_filter(addresses: Vec<Addr>, topics: PyTopics) -> LogFilter {
+pub fn log_filter(addresses: Vec<Addr>, topics: PyTopics) -> LogFilter {
     let any_of = |hashes: Vec<Hash>| hashes.into_iter().map(|hash| hash.0).collect();
     LogFilter {
         addresses: addresses.into_iter().map(|address| address.0).collect(),

@@ -103,7 +103,7 @@ pub fn rewards_of(rewards: Vec<(Addr, Wide)>) -> Vec<(Address, U256)> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (state, env, body, rewards, keep_revert_data, /))]
+#[pyo3(signature = (state, env, body, rewards, keep_revert_data, limit_s=None, /))]
 fn execute(
     py: Python<'_>,
     state: &Bound<'_, State>,
@@ -111,9 +111,11 @@ fn execute(
     body: &Bound<'_, Body>,
     rewards: Vec<(Addr, Wide)>,
     keep_revert_data: bool,
+    limit_s: Option<f64>,
 ) -> Answer<Execution> {
     let (state, env, body, rewards) = (&state.get().data, &env.get().env, &body.get().data, rewards_of(rewards));
-    let data = py.detach(|| run::execute(state, env, body, &rewards, keep_revert_data))?;
+    let data =
+        py.detach(|| run::execute(state, env, body, &rewards, keep_revert_data, limit_s.map(deadline::after)))?;
     Ok(Execution { data: Arc::new(data) })
 }
 

@@ -4,8 +4,11 @@ use alloy_primitives::{Bloom, Log};
 use ophion_storage::store::PrivateReceipt;
 use pyo3::prelude::*;
 
-/// Address, topics and data.
-type PyLog<'a> = (&'a [u8], Vec<&'a [u8]>, &'a [u8]);
+use crate::chain::store::{PyTopics, log_filter};
+use crate::values::convert::Addr;
+
+/// Position, address, topics and data.
+type PyLog<'a> = (usize, &'a [u8], Vec<&'a [u8]>, &'a [u8]);
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct PrivateReceiptRecord {
@@ -86,8 +89,16 @@ impl PrivateReceiptRecord {
     }
 
     #[getter]
-    fn logs(&self) -> Vec<PyLog<'_>> {
-        self.receipt.logs.iter().map(log_row).collect()
+    fn log_count(&self) -> usize {
+        self.receipt.logs.len()
+    }
+
+    /// Some of its logs, from a position on, each with its own.
+    #[pyo3(signature = (addresses, topics, start, most, /))]
+    fn matching(&self, addresses: Vec<Addr>, topics: PyTopics, start: usize, most: usize) -> Vec<PyLog<'_>> {
+        let filter = log_filter(addresses, topics);
+        let logs = self.receipt.logs.iter().enumerate().skip(start);
+        logs.filter(|(_, log)| filter.matches(log)).take(most).map(log_row).collect()
     }
 
     #[getter]
@@ -98,9 +109,9 @@ impl PrivateReceiptRecord {
     }
 }
 
-fn log_row(log: &Log) -> PyLog<'_> {
+fn log_row((position, log): (usize, &Log)) -> PyLog<'_> {
     let topics = log.data.topics().iter().map(|topic| topic.as_slice()).collect();
-    (log.address.as_slice(), topics, &log.data.data)
+    (position, log.address.as_slice(), topics, &log.data.data)
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,12 +6,15 @@ rest, so a validator that let it through would count votes that they do not coun
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, Protocol
 
 from ophion.native.crypto import recover_address
 from ophion.native.failures import NativeError
 from ophion.primitives.types import SIGNATURE_LENGTH, Address, Hash32, Signature
 
+_KEPT: Final = 8192
+"""Certificates repeat what came before, and hostile ones the same thing hundreds of times."""
 _HALF_ORDER: Final = bytes.fromhex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0")
 
 
@@ -37,6 +40,7 @@ def seal_author(digest: Hash32, signature: Signature) -> Address | None:
     return _recovered(digest, signature)
 
 
+@lru_cache(maxsize=_KEPT)
 def _recovered(digest: Hash32, signature: Signature) -> Address | None:
     try:
         return recover_address(digest, signature)

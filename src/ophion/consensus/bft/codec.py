@@ -38,8 +38,8 @@ from ophion.consensus.engine import Vote
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 
-_NEWCOMERS: Final = 10
-"""A message may be about a height so many blocks ahead, each of which may have added a validator."""
+_NEWCOMERS: Final = 3
+"""A message may be about a height some blocks ahead, each of which may have added a validator."""
 
 
 def signatures_expected(validators: int) -> int:

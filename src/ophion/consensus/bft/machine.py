@@ -12,6 +12,9 @@ rest.
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Final
+
 from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.dialect import Rules, Scribe
 from ophion.consensus.bft.events import (
@@ -44,6 +47,8 @@ from ophion.consensus.bft.waiting_out import WaitingOut
 from ophion.primitives.types import Address
 
 DEFAULT_LIMITS = InboxLimits()
+_MOST_RELAYS: Final = 64
+"""Messages of one validator at one height that are passed on: more than twenty rounds have."""
 
 
 class BftMachine:
@@ -87,6 +92,8 @@ class BftMachine:
         self._is_running = False
         self._seen = RecentlySeen(limits.duplicates)
         self._relayed = RecentlySeen(limits.gossiped_history)
+        self._relays: Counter[Address] = Counter()
+        """Messages of each author that were passed on at this height."""
         self._future = FutureMessages(limits.future_messages, limits.future_distance)
         self._effects: list[BftEffect] = []
 
@@ -162,6 +169,7 @@ class BftMachine:
 
     def _begin(self, committee: Committee, event: NewHead, memory: Memory | None, now: float) -> None:
         """Take part in the height of this committee."""
+        self._relays.clear()
         self.height = Height(
             self.rules,
             self._scribe,
@@ -258,7 +266,8 @@ class BftMachine:
         if author not in height.committee.members:
             self.counts.foreign += 1
             return
-        if self._relayed.add(message.fingerprint):
+        if self._relays[author] < _MOST_RELAYS and self._relayed.add(message.fingerprint):
+            self._relays[author] += 1
             self._effects.append(Relay(message, (event.peer, author)))
         height.on_message(message, now)
 

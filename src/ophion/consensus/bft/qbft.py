@@ -55,6 +55,8 @@ from ophion.primitives.types import HASH_LENGTH, Hash32
 
 _ROUND_LIMIT: Final = 2**32
 _HEIGHT_LIMIT: Final = 2**63
+_MOST_FORMS: Final = 64
+"""Rounds that are tried for what stands in a block that is proposed again."""
 
 _STYLE: Final = WireStyle(
     codes=(0x12, 0x13, 0x14, 0x15),
@@ -184,6 +186,9 @@ class Qbft(MessageCodec):
         check_proposer(proposal, committee)
         if block.height != committee.height:
             raise Unjustified("the block is of another height")
+        if block.round > number:
+            # once prepared it could never be proposed again: rounds that have been are tried then
+            raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:
             if changes or proposal.prepares:
@@ -203,7 +208,8 @@ class Qbft(MessageCodec):
             _check_builder(proposal)
             return
         latest = max(claims)
-        check_same_block(block, (latest, 0), claims[latest], forms)
+        # most clients write the round in which a block is proposed, some 0, and a liar any that has been
+        check_same_block(block, (latest, 0, *range(1, min(latest, _MOST_FORMS))), claims[latest], forms)
         check_prepares(proposal.prepares, committee.quorum, latest, claims[latest], committee)
 
 
@@ -211,3 +217,5 @@ def _check_builder(proposal: Proposal) -> None:
     """A new block is the proposer's own; a block proposed again keeps its first builder."""
     if proposal.block.builder != proposal.author:
         raise Unjustified("a new block that its proposer did not build")
+    if proposal.block.round not in (0, proposal.round):
+        raise Unjustified("a new block that names another round")

@@ -97,7 +97,14 @@ class HttpClient:
                     if answer is not None:
                         return answer
                 answer = await self._exchange(*await self._connect(), message)
-        except (OSError, TimeoutError, ValueError, EOFError, httptools.HttpParserError) as error:
+        except (
+            OSError,
+            TimeoutError,
+            ValueError,
+            EOFError,
+            httptools.HttpParserError,
+            httptools.HttpParserUpgrade,  # it wants to speak something else
+        ) as error:
             raise EnclaveAway(
                 f"the enclave at {self.url} does not answer: {str(error) or type(error).__name__}"
             ) from None

@@ -57,7 +57,9 @@ RawTransactionParam = Annotated[
     bytes | None, Wire("raw transaction", "signed transaction", {"type": "string"}, _raw_or_none)
 ]
 IgnoredParam = Annotated[object, Wire("ignored", "not looked at", {}, lambda value: value)]
-_MOST_ENTRIES: Final = 100_000
+_MOST_ENTRIES: Final = 8_192
+"""Of a range, in one answer; the next one goes on behind it."""
+_MOST_TRANSACTIONS: Final = 1_024
 
 StorageRangeResult = Annotated[
     dict[str, Any],
@@ -236,6 +238,8 @@ def _found(thing: T | None) -> T:
 @method("debug_batchSendRawTransaction", needs={"pool"})
 async def batch_send_raw_transaction(ctx: RpcContext, *transactions: RawTransactionParam) -> BatchResult:
     """Put signed transactions into the pool, each for itself, and say what became of each."""
+    if len(transactions) > _MOST_TRANSACTIONS:
+        raise invalid_params(f"at most {_MOST_TRANSACTIONS} transactions at a time")
     good = {index: raw for index, raw in enumerate(transactions) if raw is not None}
     admitted = dict(zip(good, await ctx.pool.submit(tuple(good.values()), Origin.LOCAL), strict=True))
     return [_status(index, admitted.get(index)) for index in range(len(transactions))]

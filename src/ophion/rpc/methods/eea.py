@@ -9,7 +9,7 @@ from ophion.enclave.texts import base64_text, group_object
 from ophion.errors import EnclaveError, OphionError, PrivacyRefused, RpcError
 from ophion.primitives.hexcodec import data
 from ophion.privacy.results import receipt_object, transaction_object
-from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, as_rpc_error
+from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, RESPONSE_TOO_LARGE, as_rpc_error
 from ophion.rpc.language.private_types import GroupIdParam, GroupWishParam, KeyParam, KeysParam, SignedPrivateParam
 from ophion.rpc.language.registry import method
 from ophion.rpc.language.wire_types import (
@@ -26,6 +26,7 @@ from ophion.rpc.language.wire_types import (
     object_result,
 )
 from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.private_logs import MOST_LOGS
 
 if TYPE_CHECKING:
     from ophion.privacy.service import Privacy  # a node without private transactions does not load it
@@ -88,7 +89,11 @@ async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateRe
     and 0x2 when it could not be run (a wrong private nonce, for example).
     """
     found = await private(ctx).receipt(hash)
-    return None if found is None else receipt_object(*found)
+    if found is None:
+        return None
+    if found[0].log_count > MOST_LOGS:
+        raise RESPONSE_TOO_LARGE()
+    return receipt_object(*found)
 
 
 @method("priv_getPrivateTransaction", needs={"privacy"}, without=PRIVACY_OFF)

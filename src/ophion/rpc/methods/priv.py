@@ -128,7 +128,7 @@ async def uninstall_filter(ctx: RpcContext, group: GroupIdParam, filter_id: Text
 async def get_filter_changes(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
     """Logs that a filter has found since it was last asked."""
     await private(ctx).enter(group)
-    return _filters(ctx).changes(group, filter_id)
+    return await _filters(ctx).changes(group, filter_id, ctx.lanes.read)
 
 
 @method("priv_getFilterLogs", needs={"privacy"}, without=PRIVACY_OFF)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ophion.errors import RpcError
 from ophion.native.privacy import PrivateLedger
 from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND
 from ophion.rpc.questions.filters import ChainChange, FilterKind, Filters, LogChanges
 from ophion.rpc.questions.log_query import LogQuery
 from ophion.rpc.questions.private_logs import PrivateQuery, block_logs, of_group
+from ophion.runtime.lanes import Lane
 
 if TYPE_CHECKING:
     from ophion.privacy.follower import Followed  # a node without private transactions does not load it
@@ -49,20 +51,28 @@ class PrivateFilters:
             raise LOGS_FILTER_NOT_FOUND()
         return query
 
-    def changes(self, group: bytes, filter_id: str) -> list[dict[str, Any]]:
+    async def changes(self, group: bytes, filter_id: str, lane: Lane) -> list[dict[str, Any]]:
         """Logs since it was last asked."""
         query = self._of(group, filter_id)
         if query is None:
             raise FILTER_NOT_FOUND()
         changes = self._filters.changes(filter_id)
         assert isinstance(changes, LogChanges)
-        found, delivered = [], 0
+        delivered = 0
         try:
-            for one in changes.wanted():
-                found += block_logs(self._ledger, query, one.hash, one.number, one.is_removed)
+            found = await lane.run(lambda: self._read(query, changes))
             delivered = len(changes.blocks)
+        except RpcError:
+            delivered = len(changes.blocks)  # too much for any answer: it would be too much again
+            raise
         finally:
             self._filters.delivered(changes, delivered)
+        return found
+
+    def _read(self, query: PrivateQuery, changes: LogChanges) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for one in changes.wanted():
+            found += block_logs(self._ledger, query, one.hash, one.number, one.is_removed)
         return found
 
     def _of(self, group: bytes, filter_id: str) -> PrivateQuery | None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ophion.privacy.payloads import MarkerPlace  # a node without private transactions does not load it
 
 _BLOCKS_AT_ONCE: Final = 1024
+MOST_LOGS: Final = 16_384
+"""In one answer: a private transaction has gas for two million of them, and each is an object here."""
 
 
 class PrivateQuery(LogQuery, frozen=True):
@@ -54,7 +56,7 @@ async def search(ctx: RpcContext, query: PrivateQuery) -> list[dict[str, Any]]:
         if header is None:
             raise BLOCK_NOT_FOUND()
         is_removed = not ctx.queries.is_canonical(header)
-        return block_logs(ledger, query, header.hash, header.number, is_removed)
+        return await ctx.lanes.read.run(lambda: block_logs(ledger, query, header.hash, header.number, is_removed))
     blocks = block_range(ctx, query.from_block, query.to_block)
     if not blocks:
         return []
@@ -69,7 +71,7 @@ def _range(ctx: RpcContext, ledger: PrivateLedger, query: PrivateQuery, first: i
             if number > last:
                 return found
             found += block_logs(ledger, query, block, number)
-            if len(found) > ctx.limits.max_logs:
+            if len(found) > min(ctx.limits.max_logs, MOST_LOGS):
                 raise RANGE_TOO_LARGE()
         if len(blocks) < _BLOCKS_AT_ONCE:
             return found
@@ -94,11 +96,9 @@ def marker_logs(
 ) -> list[dict[str, Any]]:
     """Logs of one private transaction."""
     record = ledger.receipt(place.block, place.hash)
-    if record is None or not record.logs:
+    if record is None:
         return []
-    objects = log_objects(record, replace(place, index=record.index), is_removed)
-    return [
-        shown
-        for (address, topics, _), shown in zip(record.logs, objects, strict=True)
-        if query.matches(address, topics)
-    ]
+    found = record.matching(query.addresses, query.topics, 0, MOST_LOGS + 1)
+    if len(found) > MOST_LOGS:
+        raise RANGE_TOO_LARGE()
+    return log_objects(found, replace(place, index=record.index), is_removed)

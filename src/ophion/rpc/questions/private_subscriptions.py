@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.enclave.texts import base64_text
 from ophion.errors import RpcError
 from ophion.native.privacy import PrivateLedger
+from ophion.privacy.results import log_objects
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.language.registry import Caller
 from ophion.rpc.questions.allowances import MEBIBYTE, Allowances
 from ophion.rpc.questions.log_query import query_of
-from ophion.rpc.questions.private_logs import PrivateQuery, marker_logs, of_group
+from ophion.rpc.questions.private_logs import PrivateQuery, of_group
 from ophion.rpc.questions.subscriptions import Subscriber, follow
+from ophion.runtime.lanes import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
@@ -31,8 +35,8 @@ _MOST: Final = 16_384
 _MOST_BYTES: Final = 8 * MEBIBYTE
 _SHARE: Final = 4
 _LOGS: Final = "logs"
-_AT_A_TIME: Final = 32
-"""Transactions whose logs are sent before others get their turn on the loop."""
+_AT_A_TIME: Final = 64
+"""Logs that are sent before others get their turn on the loop."""
 
 
 class _Subscription(Struct, frozen=True, eq=False):
@@ -53,8 +57,10 @@ class PrivateSubscriptions:
 
     name = "private subscriptions"
 
-    def __init__(self, ledger: PrivateLedger, events: Topic[Followed]) -> None:
+    def __init__(self, ledger: PrivateLedger, events: Topic[Followed], lane: Lane) -> None:
+        """`lane`: one of the node's own, since nobody may miss anything."""
         self._ledger = ledger
+        self._lane = lane
         self._events = events
         self._by_id: dict[int, _Subscription] = {}
         self._of_caller: dict[Subscriber, dict[int, _Subscription]] = {}
@@ -111,12 +117,22 @@ class PrivateSubscriptions:
         await follow(self._events, self, self._send)
 
     async def _send(self, event: Followed) -> None:
-        sent = 0
         for executed in event.executed:
-            for one in [one for one in self._by_id.values() if one.query.group == executed.group]:
-                sent += 1
-                if sent % _AT_A_TIME == 0:
+            subscribers = [one for one in self._by_id.values() if one.query.group == executed.group]
+            if not subscribers:
+                continue
+            place = executed.place
+            record = await self._lane.run(partial(self._ledger.receipt, place.block, place.hash))
+            if record is None or not record.log_count:
+                continue
+            place = replace(place, index=record.index)
+            for one in subscribers:
+                start = 0
+                while one.id in self._by_id:
+                    found = record.matching(one.query.addresses, one.query.topics, start, _AT_A_TIME)
+                    for log in log_objects(found, place, executed.is_removed):
+                        one.send(orjson.dumps(log))
                     await asyncio.sleep(0)
-                logs = marker_logs(self._ledger, one.query, executed.place, executed.is_removed)
-                for log in logs if one.id in self._by_id else ():
-                    one.send(orjson.dumps(log))
+                    if len(found) < _AT_A_TIME:
+                        break
+                    start = found[-1][0] + 1

@@ -81,6 +81,19 @@ def test_i_16_messages_up_to_ten_heights_ahead_are_replayed_and_all_of_them_trig
         assert replayed == ([height] if height <= 11 else [])
 
 
+def test_what_one_validator_says_at_a_height_is_passed_on_so_often_and_no_more() -> None:
+    """Others would run out of patience with whoever passes on a flood."""
+    stage = Stage(IBFT2, me=3)
+    stage.start_round_0()
+    for number in range(200):
+        vote = stage.hands[1].prepare(1, 0, bytes(32))
+        stage.hear(type(vote)(vote.height, vote.round, vote.digest, vote.author, number.to_bytes(4, "big")))
+    assert len(stage.done(Relay)) <= 64
+    vote = stage.hands[2].prepare(1, 0, bytes(32))
+    stage.hear(vote)
+    assert len(stage.done(Relay)) == 1, "others are heard as before"
+
+
 def test_future_messages_have_a_limit() -> None:
     stage = Stage(IBFT2, me=3, limits=InboxLimits(future_messages=5))
     stage.start_round_0()

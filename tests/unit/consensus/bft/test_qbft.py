@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
-from ophion.consensus.bft.messages import PreparedRound, Proposal, RawMessage, RoundChange
+from ophion.consensus.bft.messages import PreparedRound, Proposal, RawMessage, RoundChange, Unjustified
 from ophion.consensus.bft.profiles import Profile
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
@@ -249,3 +249,27 @@ def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int
         decoded = QBFT.decode(message.raw)
         assert isinstance(decoded, Proposal)
         QBFT.check_proposal(decoded, COMMITTEE, scribe(K1))
+
+
+def test_a_new_block_names_its_round_or_0() -> None:
+    """One that names another could be prepared, and never be proposed again: the chain would stand still for ever."""
+    proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(0))
+    block = message_block(QBFT, 7)
+    assert block.round == 7
+    message = QBFT.decode(scribe(proposer).proposal(1, 0, block, None).raw)
+    assert isinstance(message, Proposal)
+    with pytest.raises(Unjustified, match="names a later round"):
+        QBFT.check_proposal(message, COMMITTEE, scribe(K1))
+
+
+def test_a_block_that_was_proposed_again_as_it_was_can_be_proposed_once_more() -> None:
+    """In round 2 with round 1 still inside, which is what was prepared then; round 3 takes it, with its own inside."""
+    block = message_block(QBFT, 1)
+    prepared = PreparedRound(2, block, tuple(scribe(key).prepare(1, 2, block.digest) for key in (K4, K2, K3)), None)
+    changes = RoundChanges()
+    for key, proof in ((K1, None), (K2, prepared), (K3, None)):
+        changes.add(scribe(key).round_change(1, 3, proof))
+    proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(3))
+    message = QBFT.decode(scribe(proposer).proposal(1, 3, message_block(QBFT, 3), changes.certificate(3)).raw)
+    assert isinstance(message, Proposal)
+    QBFT.check_proposal(message, COMMITTEE, scribe(K1))

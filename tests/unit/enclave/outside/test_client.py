@@ -118,6 +118,7 @@ ANSWERS = [
     (_plain(200, '{"payload":"Y21GdWVRPT0=","privacyGroupId":"","senderKey":"AAAA"}'), None),
     (_plain(200, '{"payload":"%%%","privacyGroupId":"x"}'), None),
     (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", EnclaveAway),
+    (b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\nmore", EnclaveAway),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", EnclaveAway),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope", EnclaveAway),
     (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nnope", EnclaveAway),

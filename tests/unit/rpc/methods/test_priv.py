@@ -243,3 +243,15 @@ def test_tenants_see_what_is_theirs(tmp_path: Path) -> None:
         assert private.error("priv_getTransactionReceipt", marker) == nobody
         as_tenant(bytes(32))
         assert private.error("priv_call", text(GROUP), {"to": SHOWN}) == nobody
+
+
+def test_more_logs_than_an_answer_holds_are_refused(private: PrivateInterface, monkeypatch: pytest.MonkeyPatch) -> None:
+    private.send(LOGGER)
+    filter_id = private.ask("priv_newFilter", text(GROUP), {})
+    markers = [private.send(bytes.fromhex(word(nonce)[2:]), nonce=nonce, to=CONTRACT) for nonce in (1, 2)]
+    for place in ("ophion.rpc.questions.private_logs.MOST_LOGS", "ophion.rpc.methods.eea.MOST_LOGS"):
+        monkeypatch.setattr(place, 0)
+    assert private.error("priv_getLogs", text(GROUP), {})[0] == -32005
+    assert private.error("priv_getFilterChanges", text(GROUP), filter_id)[0] == -32005
+    assert private.ask("priv_getFilterChanges", text(GROUP), filter_id) == [], "nobody is stuck with it"
+    assert private.error("priv_getTransactionReceipt", markers[0])[1] == "Response exceeds maximum RPC response size"
