@@ -80,6 +80,13 @@ def test_members_come_and_go_and_those_who_are_there_agree(tmp_path: Path) -> No
         wait_for(lambda: b.node.rpc("eth_getTransactionReceipt", last) is not None, LIMIT_S, "the block at B")
         assert b.node.rpc("priv_getTransactionReceipt", last) is None
         assert found(a, a, c) == found(c, a, c) == [text(GROUP)]
+        # b is added again, and has what it missed
+        markers += [last, send(LOCK), send(add_members(b.enclave_key)), send(set_number(126), contract)]
+        assert state(a, markers[-1]) == state(b, markers[-1]) == state(c, markers[-1])
+        assert state(b, markers[-1])[1] == 126
+        # and removed for good
+        send(remove_member(b.enclave_key))
+        state(c, send(set_number(127), contract))
         # and all of it again from the payloads alone
         roots = [node.rpc("priv_debugGetStateRoot", text(GROUP), "latest") for node in network.nodes]
         assert roots[0] == roots[2] != roots[1]

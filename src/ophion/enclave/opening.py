@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +20,13 @@ log = logging.getLogger(__name__)
 DEFAULT_KEY_FILE: Final = Path("privacy") / "nodeKey.key"
 
 
-def open_keys(config: EnclaveConfig, data_path: Path, entropy: Entropy) -> list[KeyPair]:
-    """Every identity, the default one first; `ConfigError` or `KeyFileError` says which file is wrong."""
+def open_keys(
+    config: EnclaveConfig, data_path: Path, entropy: Entropy, has_payloads: Callable[[], bool] = lambda: False
+) -> list[KeyPair]:
+    """Every identity, the default one first; `ConfigError` or `KeyFileError` says which file is wrong.
+
+    `has_payloads`: whether somebody's payloads are here already, which no new key opens.
+    """
     files = config.key_files or (data_path / DEFAULT_KEY_FILE,)
     if len(files) > MOST_KEYS:
         raise ConfigError(f"--privacy-enclave-key-file: at most {MOST_KEYS} keys.")
@@ -29,6 +35,11 @@ def open_keys(config: EnclaveConfig, data_path: Path, entropy: Entropy) -> list[
     for index, file in enumerate(files):
         password = passwords[index] if index < len(passwords) else None
         if not config.key_files and not file.exists():
+            if has_payloads():
+                raise KeyFileError(
+                    f"{file} is missing, and this database holds private payloads that only its key opens. Put the file"
+                    " back; it is no part of a backup. Where it is lost, --privacy-enclave-key-file names another key."
+                )
             pairs.append(_made(file, entropy, password))
         else:
             pairs.append(read_pair(file, password))

@@ -10,6 +10,7 @@ from ophion.enclave.inside import EnclaveSettings, InnerEnclave
 from ophion.enclave.keyfile import read_public
 from ophion.enclave.opening import open_keys
 from ophion.enclave.options import EnclaveConfig
+from ophion.enclave.rows import PAYLOADS
 from ophion.errors import ConfigError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import Store
@@ -65,6 +66,7 @@ def known_fingerprint(file: Path, url: str) -> bytes:
 
 def _inside(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, entropy: Entropy) -> InnerEnclave:
     chosen = config.enclave
-    keyring = EnclaveKeyring([pair.secret for pair in open_keys(chosen, data_path, entropy)])
+    pairs = open_keys(chosen, data_path, entropy, lambda: bool(store.rows(PAYLOADS, b"", b"", 1)))
+    keyring = EnclaveKeyring([pair.secret for pair in pairs])
     settings = EnclaveSettings(chosen.delivery, chosen.always_send_to)
     return InnerEnclave(store, keyring, lanes, entropy, settings)

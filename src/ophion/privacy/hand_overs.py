@@ -3,7 +3,8 @@
 The second key of the marker points at a payload for the new members alone: an index of further payloads, each of which
 holds transactions of the group with the keys that their markers name. Stored here, they are late payloads like others:
 the follower runs the group from its beginning. That they are what the other members have run is the word of whoever
-adds; roots can be compared. Nobody changes the past of a group in which this node has taken part.
+adds; roots can be compared. Nobody changes the past of a group in which this node takes part, and whoever was removed
+from one and is added again takes what came after the last transaction that it has run.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from ophion.runtime.lanes import Lanes
 _CHUNK_BYTES: Final = MOST_PAYLOAD_BYTES // 2
 _ALL_BLOCKS: Final = 1 << 62
 _READ_AT_ONCE: Final = 256
+_NOWHERE: Final = (-1, -1)
+"""Before all markers."""
+_INVALID: Final = 2
+"""`PrivateReceiptRecord.status` of what could not be run."""
 
 
 class HandOvers:
@@ -47,12 +52,12 @@ class HandOvers:
             adding, index = await self._payloads.read(keys)
             if adding is None or index is None or adding.sender != index.sender or adding.version is None:
                 continue
-            # what could not be run here, for want of what is handed over, is no part in a group
-            if self._ledger.root(adding.group, _ALL_BLOCKS) != EMPTY_TRIE_ROOT:
+            after = self._last_run(adding.group)
+            if after != _NOWHERE and self._is_member(adding.group):
                 continue
             for chunk in await self._payloads.read(keys_of(index.payload)):
                 if chunk is not None and chunk.sender == adding.sender:
-                    rows += await self._new_rows(adding.group, chunk.payload)
+                    rows += await self._new_rows(adding.group, chunk.payload, after)
         if rows:
             await self._lanes.write.run(lambda: self._write(rows))
         return bool(rows)
@@ -67,9 +72,31 @@ class HandOvers:
         keys = [(place, handed.get((place.block, place.payload_key))) for place in markers]
         return [replace(place, payload_key=key) for place, key in keys if key is not None]
 
-    async def _new_rows(self, group: bytes, chunk: bytes) -> list[tuple[str, bytes, bytes]]:
-        """What a chunk holds of a group, as far as it is not here."""
-        items = [(key, row) for key, row, payload in items_of(chunk) if _group_of(payload) == group]
+    def _last_run(self, group: bytes) -> tuple[int, int]:
+        """Block and index of the last marker of a group that has been run here; what could not be, for want of what is
+        handed over, is no part in a group."""
+        if self._ledger.root(group, _ALL_BLOCKS) == EMPTY_TRIE_ROOT:
+            return _NOWHERE
+        for number, block in reversed(self._ledger.blocks(group, 0, _ALL_BLOCKS)):
+            for marker, _ in reversed(self._ledger.roots(group, number, block)):
+                record = self._ledger.receipt(block, marker)
+                if record is not None and record.status != _INVALID:
+                    return number, record.index
+        return _NOWHERE
+
+    def _is_member(self, group: bytes) -> bool:
+        """Whether this node takes part, by the last state that it has."""
+        found = self._ledger.membership(group, _ALL_BLOCKS)
+        return found is None or not self._payloads.own_keys.isdisjoint(found[2])
+
+    async def _new_rows(self, group: bytes, chunk: bytes, after: tuple[int, int]) -> list[tuple[str, bytes, bytes]]:
+        """What a chunk holds of a group behind this place, as far as it is not here."""
+        items = [
+            (key, row)
+            for key, row, payload in items_of(chunk)
+            if _group_of(payload) == group
+            and all((number, index) > after for _, number, index, _, _ in self._ledger.markers_of(key))
+        ]
         known = await self._payloads.read([key for key, _ in items])
         return [(HANDED, key, row) for (key, row), one in zip(items, known, strict=True) if one is None]
 

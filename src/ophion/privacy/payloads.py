@@ -78,6 +78,11 @@ class Payloads:
         self._enclave = enclave
         self._members: dict[bytes, tuple[bytes, ...]] = {}
 
+    @property
+    def own_keys(self) -> frozenset[bytes]:
+        """Those of the enclave of this node."""
+        return frozenset(self._enclave.keys)
+
     async def read(self, keys: Sequence[bytes]) -> list[Read | None]:
         """Payloads by their keys; None where this node is no participant, as far as the enclave knows now."""
         received = await self._answer(lambda: self._enclave.receive_many(keys)) if keys else []

@@ -96,6 +96,10 @@ def test_the_first_start_makes_a_key_and_the_next_one_uses_it(tmp_path: Path) ->
     [made] = open_keys(EnclaveConfig(), tmp_path, ENTROPY)
     assert (tmp_path / "privacy" / "nodeKey.pub").read_text() == b64encode(made.public).decode()
     assert open_keys(EnclaveConfig(), tmp_path, ENTROPY) == [made]
+    assert open_keys(EnclaveConfig(), tmp_path, ENTROPY, lambda: True) == [made]
+    with pytest.raises(KeyFileError, match="is missing, and this database holds private payloads"):
+        open_keys(EnclaveConfig(), tmp_path / "restored", ENTROPY, lambda: True)
+    assert not (tmp_path / "restored").exists()
 
 
 def test_the_public_key_file_chooses_the_default_among_the_tenants(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from ophion.rpc.language.wire_types import (
 )
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.private_logs import MOST_LOGS
+from ophion.runtime.subject import TENANT
 
 if TYPE_CHECKING:
     from ophion.privacy.service import Privacy  # a node without private transactions does not load it
@@ -201,6 +202,6 @@ async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quanti
 def status(ctx: RpcContext) -> StatusJson:
     """Keys, peers, groups and outbox of the enclave, and how far private states have followed the chain."""
     privacy = private(ctx)
-    if privacy.tenants.is_shared:
+    if privacy.tenants.is_shared and TENANT.get():
         raise PrivacyRefused("Not for tenants: ask the operator")
     return privacy.status()
