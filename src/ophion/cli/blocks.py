@@ -71,7 +71,7 @@ def import_blocks(options: ImportOptions, session: Session) -> int:
         if not file.exists():
             raise CommandError(f"Could not find file to import: {file}")
         if not file.is_file():
-            raise CommandError(f"Could not read file to import: {file} is a directory, a pipe or a device")
+            raise CommandError(f"Could not find file to import: {file} (it is a directory, a pipe or a device)")
     genesis = load_genesis(network)
     for warning in genesis.warnings:
         print(f"Warning: {warning}", file=sys.stderr)

@@ -67,7 +67,11 @@ class AuthConfig(Options):
             return
         from ophion.rpc.auth.credentials import doubts, read_users
 
-        for doubt in doubts(read_users(self.credentials_file)):
+        try:
+            found = doubts(read_users(self.credentials_file))
+        except OphionError:
+            return  # a problem, and told as one
+        for doubt in found:
             yield f"{self.credentials_file}: {doubt}."
 
     def settings(self) -> AuthSettings | None:

@@ -223,7 +223,7 @@ def test_an_interrupt_has_its_own_exit_code(
         (["bench", "--rpc=http://[a"], "'--rpc': expected http://HOST:PORT"),
         (["permissions", "list", "--rpc=http://127.0.0.1:99999"], "'--rpc': expected http://HOST:PORT"),
         (["password", "hash", "--password=\udcff"], "'--password': it is not UTF-8"),
-        (["blocks", "import", "--from=."], "is a directory, a pipe or a device"),
+        (["blocks", "import", "--from=."], "Could not find file to import: . (it is a directory, a pipe or a device)"),
         (["--logging-config-file=absent"], "logging configuration absent: No such file or directory"),
     ],
 )
