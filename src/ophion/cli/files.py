@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ophion.errors import CommandError
+from ophion.runtime.options import read_text
 
 _MOST_DIGITS = 100
 
@@ -41,10 +42,9 @@ def read_password() -> str:
 
 def _as_text(password: str) -> str:
     try:
-        password.encode()
-    except UnicodeEncodeError:
+        return read_text(password)
+    except ValueError:
         raise CommandError("The password is not UTF-8.") from None
-    return password
 
 
 def write_output(path: Path | None, text: str, failure: str) -> None:

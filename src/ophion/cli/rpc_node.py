@@ -10,14 +10,13 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from ophion.cli.files import read_input
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.primitives.types import Address
-from ophion.runtime.options import Options, option
+from ophion.runtime.options import Options, is_url, option
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
@@ -29,12 +28,7 @@ def read_url(*schemes: str) -> Callable[[str], str]:
     """A reader of the address of a JSON-RPC service, for options."""
 
     def read(text: str) -> str:
-        try:
-            parts = urlsplit(text)
-            is_one = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # a port that is none, a bracket that is open
-            is_one = False
-        if not is_one or not text.isascii():
+        if not is_url(text, *schemes) or not text.isascii():
             raise ValueError(f"expected {schemes[0]}://HOST:PORT but was '{text}'")
         return text
 
@@ -50,11 +44,9 @@ class NoAnswer(CommandError):
 
 
 class RpcNode:
-    """A node that is asked over HTTP."""
+    """A node that is asked over HTTP, at a URL that `read_url` has taken."""
 
     def __init__(self, url: str, token: str | None = None, limit_s: float = _TIMEOUT_S) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise CommandError(f"{url} is not the address of a JSON-RPC service: http:// or https:// is expected")
         self._url = url
         self._limit_s = limit_s
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})

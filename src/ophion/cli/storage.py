@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ophion.cli.command import Command, Nothing, Session
 from ophion.cli.progress import Progress
-from ophion.enclave.opening import DEFAULT_KEY_FILE
 from ophion.native.failures import translated
 from ophion.node.database_copy import OnProgress, Step, back_up, compact
 from ophion.node.datadir import DataConfig, DataDirectory
@@ -82,6 +81,8 @@ def backup(options: BackupOptions, session: Session) -> int:
     print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
     print(f"The node's key is not part of it: keep {data.key_file} in a safe place of its own.")
+    from ophion.enclave.opening import DEFAULT_KEY_FILE  # not for the other commands: few nodes have an enclave
+
     enclave_key = data.data_path / DEFAULT_KEY_FILE
     if enclave_key.exists():
         print(f"Nor is the key of the enclave, without which no private payload can be opened: {enclave_key}")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from ophion.enclave.contract import DeliveryMode
 from ophion.native.enclave import is_sound_enclave_key
-from ophion.runtime.options import Options, option, read_host
+from ophion.runtime.options import Options, is_url, option, read_host
 from ophion.runtime.options import port as valid_port
 
 _SWITCH = "--privacy-enabled"
@@ -16,12 +15,7 @@ _SESSIONS = "devp2p"
 
 
 def _url(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_valid = False
-    if not is_valid:
+    if not is_url(text, "http", "https"):
         raise ValueError(f"expected a URL with http or https but was '{text}'")
     return text.rstrip("/")
 

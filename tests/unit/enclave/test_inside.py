@@ -10,7 +10,8 @@ import pytest
 
 from ophion.enclave.contract import MOST_PAYLOAD_BYTES, DeliveryMode, GroupType, Received
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.parcels import Label, Listing, Parcel
+from ophion.enclave.parcels import Kind, Label, Listing, Parcel
+from ophion.enclave.serving import served
 from ophion.errors import EnclaveError
 from ophion.testing.enclaves import Member, at_work
 from ophion.testing.waiting import until
@@ -165,3 +166,12 @@ def test_no_line_waits_for_another_that_takes_its_time(tmp_path: Path, monkeypat
             assert slow.asked == 1, "it is not asked twice at a time"
 
     asyncio.run(story())
+
+
+def test_a_parcel_is_served_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    member = Member(tmp_path, 1)
+    key = asyncio.run(member.enclave.send(SECRET, member.key, []))
+    label = Label(Kind.PAYLOAD, key)
+    assert [parcel.label for parcel in served(member.enclave, [label] * 1000, frozenset({member.key}))] == [label]
+    assert served(member.enclave, [label] * 1000, frozenset({b"x" * 32})) == []
+    member.close()

@@ -70,7 +70,7 @@ def encode_keys(keys: Sequence[bytes]) -> bytes:
 
 def read_keys(payload: bytes) -> list[bytes]:
     """The keys of an announcement, each once."""
-    keys = [_bytes(item, KEY_SIZE) for item in _list(rlp.decode(payload, _MOST_ITEMS), MOST_KEYS)]
+    keys = [_bytes(item, KEY_SIZE) for item in _list(_decoded(payload), MOST_KEYS)]
     if len(set(keys)) != len(keys):
         raise DecodeError("a key is there twice", "priv")
     return keys
@@ -87,9 +87,7 @@ def read_challenges(payload: bytes) -> list[Challenge]:
         Challenge(
             _bytes(key, KEY_SIZE), _bytes(ephemeral, KEY_SIZE), _bytes(nonce, NONCE_SIZE), _some(box, _MOST_BOX_BYTES)
         )
-        for key, ephemeral, nonce, box in (
-            _tuple(item, 4) for item in _list(rlp.decode(payload, _MOST_ITEMS), MOST_KEYS)
-        )
+        for key, ephemeral, nonce, box in (_tuple(item, 4) for item in _list(_decoded(payload), MOST_KEYS))
     ]
 
 
@@ -100,7 +98,7 @@ def encode_proofs(proofs: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 def read_proofs(payload: bytes) -> list[tuple[bytes, bytes]]:
     """Answers to challenges."""
-    items = (_tuple(item, 2) for item in _list(rlp.decode(payload, _MOST_ITEMS), MOST_KEYS))
+    items = (_tuple(item, 2) for item in _list(_decoded(payload), MOST_KEYS))
     return [(_bytes(key, KEY_SIZE), _bytes(secret, SECRET_SIZE)) for key, secret in items]
 
 
@@ -126,7 +124,7 @@ def encode_acks(acks: Sequence[Ack]) -> bytes:
 
 def read_acks(payload: bytes) -> list[Ack]:
     """What became of what we pushed."""
-    items = (_tuple(item, 2) for item in _list(rlp.decode(payload, _MOST_ITEMS), MOST_PARCELS))
+    items = (_tuple(item, 2) for item in _list(_decoded(payload), MOST_PARCELS))
     return [Ack(_label(label), _text(reason)) for label, reason in items]
 
 
@@ -137,7 +135,7 @@ def encode_request(request_id: int, labels: Sequence[Label]) -> bytes:
 
 def read_request(payload: bytes) -> tuple[int, list[Label]]:
     """A request for parcels."""
-    request_id, labels = _tuple(rlp.decode(payload, _MOST_ITEMS), 2)
+    request_id, labels = _tuple(_decoded(payload), 2)
     return _number(request_id), [_label(item) for item in _list(labels, MOST_LABELS)]
 
 
@@ -148,7 +146,7 @@ def encode_parcels(request_id: int, parcels: Sequence[Parcel]) -> bytes:
 
 def read_parcels(payload: bytes) -> tuple[int, list[Parcel]]:
     """An answer with parcels."""
-    request_id, parcels = _tuple(rlp.decode(payload, _MOST_ITEMS), 2)
+    request_id, parcels = _tuple(_decoded(payload), 2)
     items = (_tuple(item, 2) for item in _list(parcels, MOST_PARCELS))
     return _number(request_id), [Parcel(_label(label), _any(body)) for label, body in items]
 
@@ -160,7 +158,7 @@ def encode_list(request: ListRequest) -> bytes:
 
 def read_list(payload: bytes) -> ListRequest:
     """A request for a list."""
-    request_id, key, after = _tuple(rlp.decode(payload, _MOST_ITEMS), 3)
+    request_id, key, after = _tuple(_decoded(payload), 3)
     return ListRequest(_number(request_id), _bytes(key, KEY_SIZE), _number(after))
 
 
@@ -171,7 +169,7 @@ def encode_listing(request_id: int, listing: Listing) -> bytes:
 
 def read_listing(payload: bytes) -> tuple[int, Listing]:
     """A page of a list."""
-    request_id, labels, last, more = _tuple(rlp.decode(payload, _MOST_ITEMS), 4)
+    request_id, labels, last, more = _tuple(_decoded(payload), 4)
     found = [_label(item) for item in _list(labels, MOST_LABELS)]
     return _number(request_id), Listing(found, _number(last), _number(more) != 0)
 
@@ -179,8 +177,12 @@ def read_listing(payload: bytes) -> tuple[int, Listing]:
 # --- pieces -------------------------------------------------------------------------------------
 
 
+def _decoded(payload: bytes) -> rlp.Item:
+    return rlp.decode(payload, _MOST_ITEMS)
+
+
 def _bodies(payload: bytes) -> list[bytes]:
-    return [_any(item) for item in _list(rlp.decode(payload, _MOST_ITEMS), MOST_PARCELS)]
+    return [_any(item) for item in _list(_decoded(payload), MOST_PARCELS)]
 
 
 def _key_of(record: bytes) -> bytes:

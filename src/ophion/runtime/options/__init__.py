@@ -21,7 +21,7 @@ A class may have a method `problems()` that yields sentences about values that d
 from ophion.runtime.options.declare import Options, OptionSpec, option, specs_of
 from ophion.runtime.options.load import Loaded, load, part_of, problems_of, warnings_of
 from ophion.runtime.options.sources import Given, Source, misspelt_variables, read_environment, read_file, read_flag
-from ophion.runtime.options.values import at_least, between, hex_bytes, port, read_address, read_host
+from ophion.runtime.options.values import at_least, between, hex_bytes, is_url, port, read_address, read_host, read_text
 
 __all__ = [
     "Given",
@@ -32,6 +32,7 @@ __all__ = [
     "at_least",
     "between",
     "hex_bytes",
+    "is_url",
     "load",
     "misspelt_variables",
     "option",
@@ -43,6 +44,7 @@ __all__ = [
     "read_file",
     "read_flag",
     "read_host",
+    "read_text",
     "specs_of",
     "warnings_of",
 ]

@@ -12,6 +12,7 @@ import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -87,6 +88,15 @@ def read_host(text: str) -> str:
     if not text.strip():
         raise ValueError("it is empty; 0.0.0.0 is every address of this machine")
     return read_text(text)
+
+
+def is_url(text: str, *schemes: str) -> bool:
+    """Whether it names a service at a host, by one of these schemes."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, a bracket that is open
+        return False
 
 
 def read_bool(text: str) -> bool:
