@@ -766,6 +766,12 @@ class Store:
     def transaction_position(self, hash: bytes, /) -> tuple[bytes, int, int] | None:
         """(block hash, block number, index) on the canonical chain."""
 
+    def raw_transaction_at(self, block: bytes, index: int, /) -> bytes | None:
+        """The EIP-2718 form of one transaction of a block."""
+
+    def counts(self, block: bytes, /) -> tuple[int, int] | None:
+        """(transactions, ommers) of a block."""
+
     def raw_receipts(self, hash: bytes, /) -> list[bytes] | None:
         """EIP-2718 receipts of a block."""
 
@@ -779,7 +785,12 @@ class Store:
     def block_json(self, hash: bytes, full: bool, with_total_difficulty: bool, /) -> bytes | None: ...
     def transaction_json(self, hash: bytes, /) -> bytes | None: ...
     def transaction_at_json(self, block: bytes, index: int, /) -> bytes | None: ...
-    def receipt_json(self, hash: bytes, with_revert_reason: bool, /) -> bytes | None: ...
+    def receipt_json(
+        self, hash: bytes, with_revert_reason: bool, most_bytes: int | None = None, /
+    ) -> bytes | None:
+        """StorageError where it takes more than `most_bytes` in the database."""
+
+    def receipt_at_json(self, block: bytes, index: int, with_revert_reason: bool, /) -> bytes | None: ...
     def block_receipts_json(self, block: bytes, with_revert_reason: bool, /) -> bytes | None: ...
     def logs_json(
         self,

@@ -272,11 +272,11 @@ class Queries:
         position = self.store.transaction_position(hash)
         return None if position is None or position[1] > self.head_number else position
 
-    def receipt_json(self, hash: Hash32, with_revert_reason: bool) -> bytes | None:
-        """The receipt object of a mined transaction."""
+    def receipt_json(self, hash: Hash32, with_revert_reason: bool, most_bytes: int | None = None) -> bytes | None:
+        """The receipt object of a mined transaction; an error where it takes more than `most_bytes` in the database."""
         if self.transaction_position(hash) is None:
             return None
-        return self.store.receipt_json(hash, with_revert_reason)
+        return self.store.receipt_json(hash, with_revert_reason, most_bytes)
 
     def transaction_json(self, hash: Hash32) -> bytes | None:
         """The transaction object of a mined transaction."""

@@ -160,7 +160,7 @@ _LIMIT: Final = "limit: "
 """How the extension begins to say that a search hit one of its limits."""
 
 
-def is_limit(error: StorageError) -> bool:
+def is_limit(error: OphionError) -> bool:
     """Whether there was too much to find; everything else is trouble with the database."""
     return error.message.startswith(_LIMIT)
 

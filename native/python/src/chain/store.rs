@@ -9,7 +9,7 @@ use ophion_primitives::deadline;
 use ophion_primitives::errors::{Error, Result};
 use ophion_rendering::chain::blocks;
 use ophion_rendering::chain::logs::{self, Limits, LogFilter};
-use ophion_storage::chain::body::encode_block;
+use ophion_storage::chain::body::{decode_transaction_at, encode_block};
 use ophion_storage::chain::receipts::ReceiptData;
 use ophion_storage::state::StateData;
 use ophion_storage::store::{self, BlockRecord, Database, Snapshot};
@@ -238,6 +238,25 @@ impl Store {
         Ok(snapshot.canonical_hash(number)?.map(|block| (to_bytes(py, block), number, index)))
     }
 
+    #[pyo3(signature = (block, index, /))]
+    fn raw_transaction_at<'py>(
+        &self,
+        py: Python<'py>,
+        block: Hash,
+        index: usize,
+    ) -> Answer<Option<Bound<'py, PyBytes>>> {
+        let found = self.read(py, |snapshot| {
+            let Some((_, payload)) = snapshot.stored_transaction(&block.0, index)? else { return Ok(None) };
+            Ok(decode_transaction_at(payload, index)?.map(|tx| tx.raw))
+        })?;
+        Ok(found.map(|raw| to_bytes(py, raw)))
+    }
+
+    #[pyo3(signature = (block, /))]
+    fn counts(&self, block: Hash) -> Answer<Option<(usize, usize)>> {
+        Ok(self.inner()?.snapshot()?.counts(&block.0)?)
+    }
+
     #[pyo3(signature = (hash, /))]
     fn raw_receipts<'py>(&self, py: Python<'py>, hash: Hash) -> Answer<Option<Vec<Bound<'py, PyBytes>>>> {
         let found = self.read(py, |snapshot| {
@@ -271,9 +290,27 @@ impl Store {
         self.json(py, |snapshot| blocks::transaction_at_json(snapshot, &block.0, index))
     }
 
-    #[pyo3(signature = (hash, with_revert_reason, /))]
-    fn receipt_json<'py>(&self, py: Python<'py>, hash: Hash, with_revert_reason: bool) -> PyJson<'py> {
-        self.json(py, |snapshot| blocks::receipt_json(snapshot, &hash.0, with_revert_reason))
+    #[pyo3(signature = (hash, with_revert_reason, most_bytes=None, /))]
+    fn receipt_json<'py>(
+        &self,
+        py: Python<'py>,
+        hash: Hash,
+        with_revert_reason: bool,
+        most_bytes: Option<usize>,
+    ) -> PyJson<'py> {
+        let most_bytes = most_bytes.unwrap_or(usize::MAX);
+        self.json(py, |snapshot| blocks::receipt_json(snapshot, &hash.0, with_revert_reason, most_bytes))
+    }
+
+    #[pyo3(signature = (block, index, with_revert_reason, /))]
+    fn receipt_at_json<'py>(
+        &self,
+        py: Python<'py>,
+        block: Hash,
+        index: usize,
+        with_revert_reason: bool,
+    ) -> PyJson<'py> {
+        self.json(py, |snapshot| blocks::receipt_at_json(snapshot, &block.0, index, with_revert_reason))
     }
 
     #[pyo3(signature = (block, with_revert_reason, /))]

@@ -3,7 +3,7 @@
 use alloy_consensus::Header;
 use alloy_primitives::{B256, keccak256};
 use ophion_primitives::errors::{Error, Result};
-use ophion_storage::chain::body::{self, BodyData, Known};
+use ophion_storage::chain::body::{self, BodyData, Known, Tx};
 use ophion_storage::store::{Snapshot, decode_header};
 
 use crate::objects::{self, BlockParts, BlockReceipts, Place, ReceiptParts, Transactions};
@@ -21,6 +21,14 @@ fn stored<'t>(snapshot: &'t Snapshot, hash: &B256) -> Result<Option<Stored<'t>>>
     let body = snapshot.stored_body(hash)?;
     let (known, payload) = body.ok_or_else(|| Error::damaged(format!("block {hash} has no body")))?;
     Ok(Some(Stored { header: decode_header(rlp)?, header_length: rlp.len(), known, payload }))
+}
+
+/// One transaction of a stored block, and the block's header; the other transactions are passed over.
+fn stored_transaction(snapshot: &Snapshot, block: &B256, index: usize) -> Result<Option<(Header, Known, Tx)>> {
+    let Some((_, _, rlp)) = snapshot.header(block)? else { return Ok(None) };
+    let Some((known, payload)) = snapshot.stored_transaction(block, index)? else { return Ok(None) };
+    let Some(tx) = body::decode_transaction_at(payload, index)? else { return Ok(None) };
+    Ok(Some((decode_header(rlp)?, known, tx)))
 }
 
 pub fn block_json(
@@ -61,31 +69,53 @@ pub fn transaction_json(snapshot: &Snapshot, transaction: &B256) -> Result<Optio
 }
 
 pub fn transaction_at_json(snapshot: &Snapshot, block: &B256, index: usize) -> Result<Option<Vec<u8>>> {
-    let Some(stored) = stored(snapshot, block)? else { return Ok(None) };
-    let Some(tx) = body::decode_transaction_at(stored.payload, index)? else { return Ok(None) };
+    let Some((header, known, tx)) = stored_transaction(snapshot, block, index)? else { return Ok(None) };
     let mut out = Vec::new();
-    let place = Place::new(*block, &stored.header, index);
-    objects::write_transaction(&mut out, &tx.envelope, &stored.known[index], Some(&place));
+    objects::write_transaction(&mut out, &tx.envelope, &known, Some(&Place::new(*block, &header, index)));
     Ok(Some(out))
 }
 
-pub fn receipt_json(snapshot: &Snapshot, transaction: &B256, with_revert_reason: bool) -> Result<Option<Vec<u8>>> {
+/// The receipt of a transaction; one that takes more than `most_bytes` in the database is refused.
+pub fn receipt_json(
+    snapshot: &Snapshot,
+    transaction: &B256,
+    with_revert_reason: bool,
+    most_bytes: usize,
+) -> Result<Option<Vec<u8>>> {
     let Some((block, index)) = whereabouts(snapshot, transaction)? else { return Ok(None) };
-    let incomplete = || Error::damaged(format!("block {block} is incomplete"));
-    let stored = stored(snapshot, &block)?.ok_or_else(incomplete)?;
-    let receipts = snapshot.receipts(&block)?.ok_or_else(incomplete)?;
-    let tx = body::decode_transaction_at(stored.payload, index)?.ok_or_else(incomplete)?;
-    let before = &receipts[..index.min(receipts.len())];
+    let receipt = receipt_of(snapshot, &block, index, with_revert_reason, most_bytes)?;
+    receipt.ok_or_else(|| incomplete(&block)).map(Some)
+}
+
+pub fn receipt_at_json(
+    snapshot: &Snapshot,
+    block: &B256,
+    index: usize,
+    with_revert_reason: bool,
+) -> Result<Option<Vec<u8>>> {
+    receipt_of(snapshot, block, index, with_revert_reason, usize::MAX)
+}
+
+fn receipt_of(
+    snapshot: &Snapshot,
+    block: &B256,
+    index: usize,
+    with_revert_reason: bool,
+    most_bytes: usize,
+) -> Result<Option<Vec<u8>>> {
+    let Some(found) = snapshot.receipt(block, index, most_bytes)? else { return Ok(None) };
+    let stored = stored_transaction(snapshot, block, index)?;
+    let (header, known, tx) = stored.ok_or_else(|| incomplete(block))?;
     let parts = ReceiptParts {
         tx: &tx.envelope,
-        known: &stored.known[index],
-        receipt: receipts.get(index).ok_or_else(incomplete)?,
-        gas_before: before.last().map_or(0, |receipt| receipt.cumulative_gas),
-        logs_before: before.iter().map(|receipt| receipt.logs.len() as u64).sum(),
-        blob_price: snapshot.blob_price(&block)?,
+        known: &known,
+        receipt: &found.receipt,
+        gas_before: found.gas_before,
+        logs_before: found.logs_before,
+        blob_price: snapshot.blob_price(block)?,
     };
     let mut out = Vec::new();
-    objects::write_receipt(&mut out, &parts, &Place::new(block, &stored.header, index), with_revert_reason);
+    objects::write_receipt(&mut out, &parts, &Place::new(*block, &header, index), with_revert_reason);
     Ok(Some(out))
 }
 
@@ -105,6 +135,10 @@ pub fn block_receipts_json(snapshot: &Snapshot, block: &B256, with_revert_reason
     };
     all.write(&mut out, with_revert_reason);
     Ok(Some(out))
+}
+
+fn incomplete(block: &B256) -> Error {
+    Error::damaged(format!("block {block} is incomplete"))
 }
 
 /// Block and index of a transaction on the canonical chain.

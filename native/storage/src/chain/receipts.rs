@@ -143,26 +143,139 @@ pub fn restore(bytes: &[u8]) -> Result<Vec<ReceiptData>> {
     let mut reader = Reader(bytes);
     let mut receipts = Vec::new();
     while !reader.0.is_empty() {
-        let tx_type = reader.byte()?;
-        let outcome = match reader.byte()? {
-            0 => Outcome::Failed,
-            1 => Outcome::Succeeded,
-            2 => Outcome::Root(B256::from_slice(reader.take(32)?)),
-            other => return Err(Error::damaged(format!("unknown outcome {other} of a receipt"))),
-        };
-        let cumulative_gas = reader.varint()?;
-        let revert_data = Bytes::copy_from_slice(reader.bytes()?);
-        let count = reader.varint()?;
-        let mut logs = Vec::with_capacity(count.min(4096) as usize);
-        for _ in 0..count {
-            let address = Address::from_slice(reader.take(20)?);
-            let topics =
-                (0..reader.byte()?).map(|_| Ok(B256::from_slice(reader.take(32)?))).collect::<Result<Vec<_>>>()?;
-            let data = Bytes::copy_from_slice(reader.bytes()?);
-            let data = LogData::new(topics, data).ok_or_else(|| Error::damaged("a log has too many topics"))?;
-            logs.push(Log { address, data });
-        }
-        receipts.push(ReceiptData { tx_type, outcome, cumulative_gas, logs, revert_data });
+        receipts.push(read(&mut reader)?);
     }
     Ok(receipts)
+}
+
+/// One receipt of a block, and what those before it came to.
+pub struct Placed {
+    pub receipt: ReceiptData,
+    pub gas_before: u64,
+    pub logs_before: u64,
+}
+
+/// One receipt of a record, the others passed over; None where it has no such receipt. One that takes more than
+/// `most_bytes` is refused before anything is made of it.
+pub fn restore_at(bytes: &[u8], index: usize, most_bytes: usize) -> Result<Option<Placed>> {
+    let mut reader = Reader(bytes);
+    let (mut gas_before, mut logs_before) = (0, 0);
+    for _ in 0..index {
+        if reader.0.is_empty() {
+            return Ok(None);
+        }
+        let (cumulative_gas, logs) = pass(&mut reader)?;
+        gas_before = cumulative_gas;
+        logs_before += logs;
+    }
+    if reader.0.is_empty() {
+        return Ok(None);
+    }
+    let mut after = Reader(reader.0);
+    pass(&mut after)?;
+    if reader.0.len() - after.0.len() > most_bytes {
+        return Err(Error::Storage(format!("limit: the receipt takes more than {most_bytes} bytes")));
+    }
+    Ok(Some(Placed { receipt: read(&mut reader)?, gas_before, logs_before }))
+}
+
+fn read(reader: &mut Reader<'_>) -> Result<ReceiptData> {
+    let tx_type = reader.byte()?;
+    let outcome = match reader.byte()? {
+        0 => Outcome::Failed,
+        1 => Outcome::Succeeded,
+        2 => Outcome::Root(B256::from_slice(reader.take(32)?)),
+        other => return Err(unknown_outcome(other)),
+    };
+    let cumulative_gas = reader.varint()?;
+    let revert_data = Bytes::copy_from_slice(reader.bytes()?);
+    let count = reader.varint()?;
+    let mut logs = Vec::with_capacity(count.min(4096) as usize);
+    for _ in 0..count {
+        let address = Address::from_slice(reader.take(20)?);
+        let topics = (0..reader.byte()?).map(|_| Ok(B256::from_slice(reader.take(32)?))).collect::<Result<Vec<_>>>()?;
+        let data = Bytes::copy_from_slice(reader.bytes()?);
+        let data = LogData::new(topics, data).ok_or_else(|| Error::damaged("a log has too many topics"))?;
+        logs.push(Log { address, data });
+    }
+    Ok(ReceiptData { tx_type, outcome, cumulative_gas, logs, revert_data })
+}
+
+/// Cumulative gas and number of logs of a receipt that nobody wants to see.
+fn pass(reader: &mut Reader<'_>) -> Result<(u64, u64)> {
+    match reader.take(2)?[1] {
+        0 | 1 => {}
+        2 => drop(reader.take(32)?),
+        other => return Err(unknown_outcome(other)),
+    }
+    let cumulative_gas = reader.varint()?;
+    reader.bytes()?;
+    let logs = reader.varint()?;
+    for _ in 0..logs {
+        let topics = usize::from(reader.take(20 + 1)?[20]);
+        reader.take(topics * 32)?;
+        reader.bytes()?;
+    }
+    Ok((cumulative_gas, logs))
+}
+
+fn unknown_outcome(byte: u8) -> Error {
+    Error::damaged(format!("unknown outcome {byte} of a receipt"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receipt(number: u64) -> ReceiptData {
+        let log = |topics: u64| Log {
+            address: Address::left_padding_from(&number.to_be_bytes()),
+            data: LogData::new_unchecked(
+                (0..topics).map(|topic| B256::left_padding_from(&topic.to_be_bytes())).collect(),
+                vec![7; number as usize].into(),
+            ),
+        };
+        ReceiptData {
+            tx_type: (number % 3) as u8,
+            outcome: match number % 3 {
+                0 => Outcome::Failed,
+                1 => Outcome::Succeeded,
+                _ => Outcome::Root(B256::repeat_byte(number as u8)),
+            },
+            cumulative_gas: (number + 1) * 21_000,
+            logs: (0..number % 5).map(log).collect(),
+            revert_data: vec![1; (number % 4) as usize].into(),
+        }
+    }
+
+    #[test]
+    fn one_receipt_is_what_it_is_among_all() {
+        let all: Vec<ReceiptData> = (0..40).map(receipt).collect();
+        let record = store(&all);
+        let restored = restore(&record).unwrap();
+        let (mut gas, mut logs) = (0, 0);
+        for (index, one) in restored.iter().enumerate() {
+            let found = restore_at(&record, index, usize::MAX).unwrap().unwrap();
+            assert_eq!((found.gas_before, found.logs_before), (gas, logs));
+            assert_eq!(store(&[found.receipt]), store(std::slice::from_ref(one)));
+            assert_eq!(store(std::slice::from_ref(one)), store(&all[index..=index]));
+            gas = one.cumulative_gas;
+            logs += one.logs.len() as u64;
+        }
+        assert!(restore_at(&record, 40, usize::MAX).unwrap().is_none());
+        assert!(restore_at(&record, 1000, usize::MAX).unwrap().is_none());
+        assert!(restore_at(&[], 0, usize::MAX).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_receipt_that_is_too_long_or_cut_off_is_refused() {
+        let record = store(&[receipt(3), receipt(4)]);
+        let length = store(&[receipt(4)]).len();
+        assert!(restore_at(&record, 1, length).unwrap().is_some());
+        let refused = restore_at(&record, 1, length - 1).err().expect("it is too long");
+        assert!(refused.to_string().starts_with("limit: "), "{refused}");
+        for cut in 0..record.len() {
+            assert!(!matches!(restore_at(&record[..cut], 1, usize::MAX), Ok(Some(_))));
+        }
+    }
 }

@@ -156,6 +156,31 @@ pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
     }
 }
 
+/// Hash and sender of one transaction of a stored body, and the body's RLP; None where it has no such transaction.
+pub fn known_at<'t>(record: &'t [u8], index: usize) -> Result<Option<(Known, &'t [u8])>> {
+    let Some(hash) = stored_hash(record, index) else { return Ok(None) };
+    let mut reader = Reader(record);
+    let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));
+    let sender = if count & SENDERS_ONCE == 0 {
+        Some(&reader.take(count as usize * (20 + 32))?[index * (20 + 32)..][..20])
+    } else {
+        let count = (count & !SENDERS_ONCE) as usize;
+        reader.take(count * 32)?;
+        let number = reader.varint()? as usize;
+        let senders = reader.take(number.saturating_mul(20))?;
+        let mut whose = 0;
+        for place in 0..if number == 1 { 0 } else { count } {
+            let sender = reader.varint()? as usize;
+            if place == index {
+                whose = sender;
+            }
+        }
+        senders.chunks_exact(20).nth(whose)
+    };
+    let sender = sender.ok_or_else(|| Error::damaged("a transaction has no sender"))?;
+    Ok(Some((Known { hash: B256::from_slice(hash), sender: Address::from_slice(sender) }, reader.rest())))
+}
+
 /// Hash of one transaction of a stored body; None where it has no such.
 pub fn stored_hash(record: &[u8], index: usize) -> Option<&[u8]> {
     let count = u32::from_be_bytes(*record.first_chunk()?);
@@ -205,10 +230,14 @@ mod tests {
                 assert_eq!((pairs(&found), rest), (pairs(&expected), &b"rlp"[..]));
                 for (index, one) in expected.iter().enumerate() {
                     assert_eq!(stored_hash(&record, index), Some(one.hash.as_slice()));
+                    let (found, rest) = known_at(&record, index).unwrap().unwrap();
+                    assert_eq!((found.hash, found.sender, rest), (one.hash, one.sender, &b"rlp"[..]));
                 }
                 assert_eq!(stored_hash(&record, expected.len()), None);
+                assert!(known_at(&record, expected.len()).unwrap().is_none());
                 for cut in 0..length {
                     assert!(split_body(&record[..cut], &B256::ZERO).is_err());
+                    assert!(!matches!(known_at(&record[..cut], 0), Ok(Some(_))));
                 }
             }
         }

@@ -8,11 +8,11 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::database::{Database, missing};
 use super::positions;
-use super::records::{HEADER_AT, Nodes, number, read_body, read_header, read_receipts, split_body};
+use super::records::{HEADER_AT, Nodes, known_at, number, read_body, read_header, read_receipts, split_body};
 use super::roots::root_id;
 use super::tables::{Tables, meta};
-use crate::chain::body::{BodyData, Known};
-use crate::chain::receipts::ReceiptData;
+use crate::chain::body::{BodyData, Known, decode_rest};
+use crate::chain::receipts::{self, Placed, ReceiptData};
 use crate::trie::{Account, EMPTY_ROOT, Trie};
 
 /// A consistent view of the database for as long as it lives; keep it short.
@@ -76,6 +76,12 @@ impl Snapshot {
         read_receipts(self.tables(), &self.txn, hash)
     }
 
+    /// One of them; one that takes more than `most_bytes` in the database is refused.
+    pub fn receipt(&self, hash: &B256, index: usize, most_bytes: usize) -> Result<Option<Placed>> {
+        let record = self.tables().receipts.get(&self.txn, hash.as_slice())?;
+        Ok(record.map(|record| receipts::restore_at(record, index, most_bytes)).transpose()?.flatten())
+    }
+
     /// Number of the block and index in it of a transaction on the canonical chain.
     pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
         positions::find(self.tables(), &self.txn, transaction)
@@ -85,6 +91,18 @@ impl Snapshot {
     pub fn stored_body(&self, hash: &B256) -> Result<Option<(Vec<Known>, &[u8])>> {
         let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
         record.map(|record| split_body(record, hash)).transpose()
+    }
+
+    /// Hash and sender of one transaction of a block, and the RLP of its body, undecoded.
+    pub fn stored_transaction(&self, hash: &B256, index: usize) -> Result<Option<(Known, &[u8])>> {
+        let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
+        Ok(record.map(|record| known_at(record, index)).transpose()?.flatten())
+    }
+
+    /// How many transactions and ommers a block has.
+    pub fn counts(&self, hash: &B256) -> Result<Option<(usize, usize)>> {
+        let Some((known, payload)) = self.stored_body(hash)? else { return Ok(None) };
+        Ok(Some((known.len(), decode_rest(payload)?.0.len())))
     }
 
     /// The trie of a state root: the one in memory when it is the head's.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Annotated, Any, Final, TypeVar
 
 from ophion.chain.bad_blocks import BadBlock
@@ -35,7 +36,7 @@ from ophion.rpc.language.wire_types import (
     decode_data,
     object_result,
 )
-from ophion.rpc.questions.blocks import header_at
+from ophion.rpc.questions.blocks import header_at, is_long
 from ophion.rpc.questions.context import RpcContext
 
 T = TypeVar("T")
@@ -220,9 +221,14 @@ def get_raw_block(ctx: RpcContext, block: BlockParam) -> Data:
 
 
 @method("debug_getRawReceipts", needs={"chain"})
-def get_raw_receipts(ctx: RpcContext, block: BlockParam) -> RawList:
+def get_raw_receipts(ctx: RpcContext, block: BlockParam) -> RawList | Awaitable[RawList]:
     """The receipts of a block, each in its EIP-2718 form."""
-    return [data(receipt) for receipt in _found(ctx.queries.store.raw_receipts(_known(ctx, block).hash))]
+    header = _known(ctx, block)
+
+    def read() -> list[str]:
+        return [data(receipt) for receipt in _found(ctx.queries.store.raw_receipts(header.hash))]
+
+    return ctx.lanes.read.run(read) if is_long(header.header) else read()
 
 
 def _known(ctx: RpcContext, block: BlockId) -> HashedHeader:

@@ -21,8 +21,9 @@ from ophion.rpc.language.wire_types import (
     Quantity,
     QuantityParam,
 )
-from ophion.rpc.questions.blocks import header_at
+from ophion.rpc.questions.blocks import header_at, is_long
 from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.questions.receipts import awaited, mined_receipt
 
 
 @method("eth_getBlockByNumber", needs={"chain"})
@@ -36,26 +37,35 @@ def get_block_by_number(
     if block is BlockTag.PENDING:
         return _pending_block(ctx, full)
     header = header_at(ctx, block)
-    return None if header is None else _block(ctx, header.hash, full)
+    return None if header is None else _block(ctx, header, full)
 
 
 @method("eth_getBlockByHash", needs={"chain"}, examples=[Example(["0x" + "00" * 32, False], None)])
-def get_block_by_hash(ctx: RpcContext, block_hash: HashParam, full: BooleanParam = False) -> BlockJson | None:
+def get_block_by_hash(
+    ctx: RpcContext, block_hash: HashParam, full: BooleanParam = False
+) -> BlockJson | Awaitable[BlockJson | None] | None:
     """A block by its hash, also one that is not on the canonical chain; null when it is not known."""
     header = ctx.queries.header(block_hash)
-    return None if header is None else _block(ctx, header.hash, full)
+    return None if header is None else _block(ctx, header, full)
 
 
-def _block(ctx: RpcContext, block_hash: Hash32, full: bool) -> bytes | None:
-    return ctx.rendered.block(block_hash, full)
+def _block(ctx: RpcContext, header: HashedHeader, full: bool) -> bytes | Awaitable[bytes | None] | None:
+    if full and is_long(header.header):
+        text = ctx.rendered.kept(header.hash, full)
+        return ctx.lanes.read.run(lambda: ctx.rendered.block(header.hash, full)) if text is None else text
+    return ctx.rendered.block(header.hash, full)
 
 
 async def _pending_block(ctx: RpcContext, full: bool) -> bytes | None:
     view = await ctx.queries.pending()
-    if view.hash is not None:
-        return _block(ctx, view.hash, full)
-    total = ctx.queries.total_difficulty(view.header.parent_hash) if ctx.queries.with_total_difficulty else None
-    return render.pending_block(view, full, total)
+
+    def read() -> bytes | None:
+        if view.hash is not None:
+            return ctx.rendered.block(view.hash, full)
+        total = ctx.queries.total_difficulty(view.header.parent_hash) if ctx.queries.with_total_difficulty else None
+        return render.pending_block(view, full, total)
+
+    return await ctx.lanes.read.run(read) if is_long(view.header) else read()
 
 
 @method(
@@ -83,8 +93,8 @@ def get_block_transaction_count_by_hash(ctx: RpcContext, block_hash: HashParam) 
 
 
 def _count(ctx: RpcContext, header: HashedHeader | None) -> int | None:
-    body = None if header is None else ctx.queries.store.body(header.hash)
-    return None if body is None else body.transaction_count
+    counts = None if header is None else ctx.queries.store.counts(header.hash)
+    return None if counts is None else counts[0]
 
 
 async def _pending_count(ctx: RpcContext) -> int:
@@ -121,8 +131,8 @@ def get_uncle_by_block_hash_and_index(ctx: RpcContext, block_hash: HashParam, in
 
 
 def _uncle_count(ctx: RpcContext, header: HashedHeader | None) -> int | None:
-    body = None if header is None else ctx.queries.store.body(header.hash)
-    return None if body is None else len(body.ommers)
+    counts = None if header is None else ctx.queries.store.counts(header.hash)
+    return None if counts is None else counts[1]
 
 
 def _uncle(ctx: RpcContext, header: HashedHeader | None, index: int) -> bytes | None:
@@ -236,7 +246,7 @@ def get_raw_transaction(ctx: RpcContext, transaction_hash: HashParam) -> Data | 
     if pooled is not None:
         return pooled.transaction.raw
     position = ctx.queries.transaction_position(transaction_hash)
-    return None if position is None else _raw_transaction(ctx, position[0], position[2])
+    return None if position is None else ctx.queries.store.raw_transaction_at(position[0], position[2])
 
 
 @method("eth_getRawTransactionByBlockNumberAndIndex", needs={"chain"}, examples=[Example(["0x2", "0xb"], None)])
@@ -245,7 +255,7 @@ def get_raw_transaction_by_block_number_and_index(
 ) -> Data | None:
     """A mined transaction by its place, in its EIP-2718 form; null when there is no such block or place."""
     header = header_at(ctx, block)
-    return None if header is None else _raw_transaction(ctx, header.hash, index)
+    return None if header is None else ctx.queries.store.raw_transaction_at(header.hash, index)
 
 
 @method("eth_getRawTransactionByBlockHashAndIndex", needs={"chain"})
@@ -254,12 +264,7 @@ def get_raw_transaction_by_block_hash_and_index(
 ) -> Data | None:
     """A mined transaction by its place, in its EIP-2718 form; null when there is no such block or place."""
     header = ctx.queries.header(block_hash)
-    return None if header is None else _raw_transaction(ctx, header.hash, index)
-
-
-def _raw_transaction(ctx: RpcContext, block_hash: Hash32, index: int) -> bytes | None:
-    body = ctx.queries.store.body(block_hash)
-    return None if body is None or index >= body.transaction_count else body.transactions[index].raw
+    return None if header is None else ctx.queries.store.raw_transaction_at(header.hash, index)
 
 
 async def _pending_transaction(ctx: RpcContext, index: int) -> bytes | None:
@@ -276,7 +281,7 @@ def get_transaction_receipt(
     Where blocks are made at once, a transaction that has just been sent is waited for: clients that ask again only with
     the next block would wait for ever on a chain that makes none without transactions.
     """
-    receipt = _receipt(ctx, transaction_hash)
+    receipt = mined_receipt(ctx, transaction_hash)
     if receipt is None and ctx.pool.get(transaction_hash) is not None:
         soon = ctx.mining.mined(transaction_hash)
         if soon is not None:
@@ -284,21 +289,21 @@ def get_transaction_receipt(
     return receipt
 
 
-def _receipt(ctx: RpcContext, transaction_hash: Hash32) -> bytes | None:
-    return ctx.queries.receipt_json(transaction_hash, ctx.limits.shows_revert_reason)
-
-
 async def _receipt_after(ctx: RpcContext, transaction_hash: Hash32, soon: Awaitable[None]) -> bytes | None:
     await soon
-    return _receipt(ctx, transaction_hash)
+    return await awaited(mined_receipt(ctx, transaction_hash))
 
 
 @method("eth_getBlockReceipts", needs={"chain"}, examples=[Example(["0x0"], [])])
-def get_block_receipts(ctx: RpcContext, block: BlockParam) -> ReceiptsJson | None:
+def get_block_receipts(ctx: RpcContext, block: BlockParam) -> ReceiptsJson | Awaitable[ReceiptsJson | None] | None:
     """All receipts of a block in order; null when there is no such block. `pending` has none yet and gives null."""
     if block is BlockTag.PENDING:
         return None
     header = header_at(ctx, block)
     if header is None:
         return None
-    return ctx.queries.store.block_receipts_json(header.hash, ctx.limits.shows_revert_reason)
+
+    def read() -> bytes | None:
+        return ctx.queries.store.block_receipts_json(header.hash, ctx.limits.shows_revert_reason)
+
+    return ctx.lanes.read.run(read) if is_long(header.header) else read()

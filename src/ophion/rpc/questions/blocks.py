@@ -8,18 +8,21 @@ other block needs no wait, so the result is a plain value there and an awaitable
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError
 from ophion.native.failures import MissingState
-from ophion.primitives.block import HashedHeader
+from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import INVALID_INPUT, invalid_params
 from ophion.rpc.language.wire_types import BlockId, CanonicalHash
 from ophion.rpc.questions.context import RpcContext
 
 T = TypeVar("T")
+
+_SHORT_GAS: Final = 2_000_000
+"""What so much gas can pay for is put into words in a few milliseconds at worst (a block of nothing but logs)."""
 
 
 def header_at(ctx: RpcContext, block: BlockId) -> HashedHeader | None:
@@ -38,6 +41,11 @@ def view_at(ctx: RpcContext, block: BlockId) -> BlockView | None:
         header = header_at(ctx, block)
         return None if header is None else ctx.queries.view(header.hash)
     return ctx.queries.view(block)
+
+
+def is_long(header: Header) -> bool:
+    """Whether it may take too long for the loop to tell everything that happened in a block."""
+    return header.gas_used > _SHORT_GAS
 
 
 def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | Awaitable[T | None] | None:

@@ -1,7 +1,7 @@
 """Log searches: the limits of a query, and where it runs.
 
-One block is searched at once; a range goes to the read lane with the deadline of the request. The result is JSON text
-from the extension and is spliced into the answer as it is.
+One block is searched at once, unless much has happened in it; a range goes to the read lane with the deadline of the
+request. The result is JSON text from the extension and is spliced into the answer as it is.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from itertools import pairwise
 
 from ophion.errors import StorageError
 from ophion.native.failures import translated
+from ophion.primitives.block import HashedHeader
 from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE, is_limit
-from ophion.rpc.questions.blocks import block_range
+from ophion.rpc.questions.blocks import block_range, is_long
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.filters import ChainChange, LogChanges
 from ophion.rpc.questions.log_query import LogQuery
@@ -22,7 +23,7 @@ NOTHING = b"[]"
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
     """Logs of a range, as far as the chain has come, or of one block (json-rpc.md 5.6)."""
     if query.block_hash is not None:
-        return _in_block(ctx, query)
+        return await _in_block(ctx, query)
     blocks = block_range(ctx, query.from_block, query.to_block)
     if not blocks:
         return NOTHING
@@ -32,13 +33,20 @@ async def search(ctx: RpcContext, query: LogQuery) -> bytes:
     return await _range(ctx, query, blocks[0], blocks[-1])
 
 
-def _in_block(ctx: RpcContext, query: LogQuery) -> bytes:
+async def _in_block(ctx: RpcContext, query: LogQuery) -> bytes:
     assert query.block_hash is not None
     header = ctx.queries.header(query.block_hash)
     if header is None:
         raise BLOCK_NOT_FOUND()
-    is_removed = not ctx.queries.is_canonical(header)
-    return ctx.queries.store.block_logs_json(header.hash, query.addresses, query.topics, is_removed) or NOTHING
+    return await _of_block(ctx, query, header, is_removed=not ctx.queries.is_canonical(header))
+
+
+async def _of_block(ctx: RpcContext, query: LogQuery, header: HashedHeader, is_removed: bool) -> bytes:
+    def read() -> bytes:
+        found = ctx.queries.store.block_logs_json(header.hash, query.addresses, query.topics, is_removed)
+        return found or NOTHING
+
+    return await ctx.lanes.read.run(read) if is_long(header.header) else read()
 
 
 async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> bytes:
@@ -56,7 +64,9 @@ async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> byt
                 limits.timeout_s,
             )
 
-    return read() if first == last else await ctx.lanes.read.run(read)
+    header = ctx.queries.header(first) if first == last else None
+    is_short = header is not None and not is_long(header.header)
+    return read() if is_short else await ctx.lanes.read.run(read)
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
@@ -87,8 +97,8 @@ async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, .
         if not newest.is_removed and header is not None and header.hash == newest.hash:
             parts.append(await _range(ctx, query, run[0].number, newest.number))
         else:
-            read = ctx.queries.store.block_logs_json
-            parts += [read(one.hash, query.addresses, query.topics, one.is_removed) or NOTHING for one in run]
+            headers = [(ctx.queries.header(one.hash), one.is_removed) for one in run]
+            parts += [await _of_block(ctx, query, header, gone) for header, gone in headers if header is not None]
     inner = [part[1:-1] for part in parts if part != NOTHING]
     return b"[" + b",".join(inner) + b"]"
 

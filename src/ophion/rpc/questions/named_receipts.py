@@ -6,12 +6,10 @@ they are told is put together when it is sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
-import orjson
-
-from ophion.primitives.hexcodec import data
+from ophion.primitives.types import Hash32
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.language.wire_types import decode_hash
 
@@ -21,31 +19,31 @@ _MOST_HASHES: Final = 200
 T = TypeVar("T")
 
 
-def named_hashes(options: object) -> frozenset[str] | None:
+def named_hashes(options: object) -> frozenset[Hash32] | None:
     """`{"transactionHashes": [...]}`, or nothing for all transactions."""
     hashes = options.get("transactionHashes") if isinstance(options, Mapping) else options
     if hashes is None or hashes == []:
         return None
     if not isinstance(hashes, list) or len(hashes) > _MOST_HASHES:
         raise invalid_params(f"transactionHashes: an array of at most {_MOST_HASHES} hashes is expected")
-    return frozenset(data(decode_hash(hash)) for hash in hashes)
+    return frozenset(map(decode_hash, hashes))
 
 
 class NamedReceipts(Generic[T]):
     """What of the receipts of a block somebody has named."""
 
-    def __init__(self, receipts: bytes, named: Iterable[tuple[T, frozenset[str]]]) -> None:
-        """`receipts`: those of a block, a list in JSON; `named`: who has named which."""
-        found = {receipt["transactionHash"]: receipt for receipt in orjson.loads(receipts)}
-        place = {hash: number for number, hash in enumerate(found)}
-        self.wanted: dict[tuple[str, ...], list[T]] = {}
-        """Who wants the same ones, in the order of the block."""
-        for one, hashes in named:
-            if chosen := sorted((hash for hash in hashes if hash in place), key=place.__getitem__):
+    def __init__(
+        self, hashes: Iterable[Hash32], named: Iterable[tuple[T, frozenset[Hash32]]], read: Callable[[int], bytes]
+    ) -> None:
+        """`hashes`: the transactions of a block; `named`: who has named which; `read`: the receipt at a place."""
+        places = {hash: place for place, hash in enumerate(hashes)}
+        self.wanted: dict[tuple[int, ...], list[T]] = {}
+        """Who wants the same ones, by their places in the block."""
+        for one, names in named:
+            if chosen := sorted(places[name] for name in names if name in places):
                 self.wanted.setdefault(tuple(chosen), []).append(one)
-        used = {hash for chosen in self.wanted for hash in chosen}
-        self._texts = {hash: orjson.dumps(found[hash]) for hash in used}
+        self._texts = {place: read(place) for place in {place for chosen in self.wanted for place in chosen}}
 
-    def text(self, hashes: Sequence[str]) -> bytes:
+    def text(self, places: Sequence[int]) -> bytes:
         """Some of them, a list in JSON."""
-        return b"[%b]" % b",".join([self._texts[hash] for hash in hashes])
+        return b"[%b]" % b",".join([self._texts[place] for place in places])

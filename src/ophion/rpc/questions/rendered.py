@@ -7,6 +7,7 @@ indexer at about the same time. A block never changes, so its text can be kept b
 from __future__ import annotations
 
 from collections import OrderedDict
+from threading import Lock
 from typing import Final
 
 from ophion.native.store import Store
@@ -17,7 +18,7 @@ _MOST_BYTES: Final = 16 * 1024 * 1024
 
 
 class RenderedBlocks:
-    """Block objects by hash."""
+    """Block objects by hash; for the loop and for lanes."""
 
     def __init__(self, store: Store, with_total_difficulty: bool, most_bytes: int = _MOST_BYTES) -> None:
         self._store = store
@@ -25,18 +26,29 @@ class RenderedBlocks:
         self._texts: OrderedDict[tuple[Hash32, bool], bytes] = OrderedDict()
         self._bytes = 0
         self._most_bytes = most_bytes
+        self._lock = Lock()
+
+    def kept(self, block_hash: Hash32, in_full: bool) -> bytes | None:
+        """A block object that somebody has asked for before."""
+        with self._lock:
+            text = self._texts.get((block_hash, in_full))
+            if text is not None:
+                self._texts.move_to_end((block_hash, in_full))
+            return text
 
     def block(self, block_hash: Hash32, in_full: bool) -> bytes | None:
         """A block object; None when the block is not known."""
-        key = (block_hash, in_full)
-        text = self._texts.get(key)
-        if text is not None:
-            self._texts.move_to_end(key)
-            return text
-        text = self._store.block_json(block_hash, in_full, self._with_total_difficulty)
-        if text is not None and _WORTH_KEEPING <= len(text) <= self._most_bytes // 2:
+        text = self.kept(block_hash, in_full)
+        if text is None:
+            text = self._store.block_json(block_hash, in_full, self._with_total_difficulty)
+            if text is not None and _WORTH_KEEPING <= len(text) <= self._most_bytes // 2:
+                self._keep((block_hash, in_full), text)
+        return text
+
+    def _keep(self, key: tuple[Hash32, bool], text: bytes) -> None:
+        with self._lock:
+            if key not in self._texts:  # two may have rendered it at the same time
+                self._bytes += len(text)
             self._texts[key] = text
-            self._bytes += len(text)
             while self._bytes > self._most_bytes:
                 self._bytes -= len(self._texts.popitem(last=False)[1])
-        return text

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import partial
 from typing import Annotated, Any, Final, Protocol, TypeVar
@@ -23,7 +23,7 @@ from ophion.native.failures import NativeError
 from ophion.native.store import Store
 from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.hexcodec import HexError, parse_number
-from ophion.primitives.types import EMPTY_BLOOM
+from ophion.primitives.types import EMPTY_BLOOM, Hash32
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.language.registry import Caller, Listener
 from ophion.rpc.language.wire_types import Wire, decode_boolean, encode_data
@@ -74,7 +74,7 @@ class _Subscription(Struct, frozen=True, eq=False):
     caller: Subscriber
     in_full: bool
     query: LogQuery
-    hashes: frozenset[str] | None
+    hashes: frozenset[Hash32] | None
     """Transactions whose receipts are wanted; None for those of all."""
     client: str
 
@@ -286,12 +286,11 @@ class Subscriptions:
         if any(one.in_full for one in heads):
             return
         try:
-            told = list(self._heads(event.blocks[0], heads))
+            text = self._head(event.blocks[0], False)
         except NativeError:
             return  # whose turn it is will say it
-        for chosen, text in told:
-            for one in chosen:
-                one.send(text)
+        for one in heads:
+            one.send(text)
         self._told = event
 
     async def _on_chain_event(self, event: ChainEvent) -> None:
@@ -300,24 +299,26 @@ class Subscriptions:
             await self._send_logs(block, True)
         for block in added:
             if event is not self._told:
-                for chosen, text in self._heads(block, self._of(Kind.NEW_HEADS)):
-                    await self._send(chosen, partial(bytes, text))
+                await self._send_heads(block)
             await self._send_logs(block, False)
             await self._send_receipts(block)
         await self._send(self._of(Kind.SYNCING), self._sync_status)
         if self._unfinished is event:
             self._unfinished = None
 
-    def _heads(
-        self, block: ChainBlock, subscriptions: Sequence[_Subscription]
-    ) -> Iterator[tuple[Sequence[_Subscription], bytes]]:
-        """What those who want heads are told of a block."""
-        for in_full in (False, True):
-            chosen = [one for one in subscriptions if one.in_full is in_full]
-            if chosen:
-                text = self._store.block_json(block.header.hash, in_full, self._with_total_difficulty)
-                if text is not None:
-                    yield chosen, bytes(text)
+    async def _send_heads(self, block: ChainBlock) -> None:
+        """The block, to each with as much of its transactions as it wants."""
+        heads = self._of(Kind.NEW_HEADS)
+        await self._send([one for one in heads if not one.in_full], lambda: self._head(block, False))
+        of_objects = [one for one in heads if one.in_full]
+        if of_objects:
+            text = await self._read(lambda: self._head(block, True))
+            await self._send(of_objects, lambda: text)
+
+    def _head(self, block: ChainBlock, in_full: bool) -> bytes:
+        text = self._store.block_json(block.header.hash, in_full, self._with_total_difficulty)
+        assert text is not None, "the block was just committed"
+        return text
 
     async def _send_logs(self, block: ChainBlock, is_removed: bool) -> None:
         if block.header.header.logs_bloom == EMPTY_BLOOM:
@@ -336,17 +337,21 @@ class Subscriptions:
         subscriptions = self._of(Kind.RECEIPTS)
         if not subscriptions or not block.body.transaction_count:
             return
-        text = await self._read(
-            lambda: self._store.block_receipts_json(block.header.hash, self._shows_revert_reason) or b"[]"
-        )
-        await self._send([one for one in subscriptions if one.hashes is None], partial(bytes, text))
-        choosing = [one for one in subscriptions if one.hashes is not None]
+        store, hash, with_reason = self._store, block.header.hash, self._shows_revert_reason
+        of_all = [one for one in subscriptions if one.hashes is None]
+        if of_all:
+            text = await self._read(lambda: store.block_receipts_json(hash, with_reason) or b"[]")
+            await self._send(of_all, lambda: text)
+        choosing = [(one, one.hashes) for one in subscriptions if one.hashes is not None]
         if not choosing:
             return
 
-        named = await self._read(lambda: NamedReceipts(text, ((one, one.hashes or frozenset()) for one in choosing)))
-        for hashes, some in named.wanted.items():
-            await self._send(some, partial(named.text, hashes))
+        def read(place: int) -> bytes:
+            return store.receipt_at_json(hash, place, with_reason) or b"null"
+
+        named = await self._read(lambda: NamedReceipts(block.body.parties()[0], choosing, read))
+        for places, some in named.wanted.items():
+            await self._send(some, partial(named.text, places))
 
     async def _read(self, read: Callable[[], T]) -> T:
         """Read in the lane; on the loop where it is full, because nobody may miss anything."""

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from msgspec.structs import replace
 
 from ophion.errors import RpcError
 from ophion.primitives.types import BlockTag
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.endpoints.services import method_table
+from ophion.rpc.language.registry import HTTP
 from ophion.rpc.language.wire_types import CanonicalHash
-from ophion.rpc.questions.blocks import header_at, read_at, view_at
+from ophion.rpc.questions.blocks import header_at, is_long, read_at, view_at
+from ophion.runtime.lanes import InlineLanes, ThreadLane
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.rpc.contracts import many_logs
 from tests.unit.rpc.interface import Interface
 
 
@@ -41,3 +50,33 @@ def test_reading_waits_only_for_a_pending_block_that_is_not_built(dev: Interface
     assert not isinstance(waiting, int | None)
     assert dev.run(waiting) == 1  # type: ignore[arg-type]
     assert read_at(dev.context, BlockTag.PENDING, lambda view: view.header.number) == 1
+
+
+def test_a_block_in_which_much_happened_is_told_from_a_lane(dev: Interface) -> None:
+    """A block of nothing but logs took three hundred milliseconds of the loop at a hundred million gas."""
+    lanes = InlineLanes()
+    lanes.read = ThreadLane("read", 1, 0)  # type: ignore[assignment]
+    without = Dispatcher(method_table(replace(dev.context, lanes=lanes), ("eth", "debug"), HTTP), dev.loop)
+    for nonce, count in enumerate((10, 5500)):
+        raw = legacy_transaction(DEV_KEYS[1], nonce, to=None, gas=3_000_000, data=many_logs(count))
+        header, _ = dev.run(dev.node.mine(raw))
+        assert is_long(header.header) == (count > 10)
+        number, hash = hex(header.number), "0x" + header.hash.hex()
+        (transaction,) = dev.ask("eth_getBlockByHash", hash)["transactions"]
+        questions: list[tuple[str, object]] = [
+            ("eth_getBlockByNumber", [number, True]),
+            ("eth_getBlockByHash", [hash, True]),
+            ("eth_getBlockReceipts", [number]),
+            ("eth_getTransactionReceipt", [transaction]),
+            ("eth_getLogs", [{"blockHash": hash}]),
+            ("eth_getLogs", [{"fromBlock": number, "toBlock": number}]),
+            ("debug_getRawReceipts", [number]),
+        ]
+        for name, params in questions:
+            request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode()
+            found, refused = dev.message(request), dev.message(request, without)
+            assert found["result"], name
+            if is_long(header.header):
+                assert refused["error"]["code"] == -32005, name
+            else:
+                assert refused == found, name

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from ophion.errors import RpcError
 from ophion.rpc.questions.named_receipts import NamedReceipts, named_hashes
 
-RECEIPTS = [{"transactionHash": f"0x{number:064x}", "status": "0x1", "logs": [{}, {}]} for number in range(5)]
-NAMES = [str(receipt["transactionHash"]) for receipt in RECEIPTS]
+HASHES = [number.to_bytes(32, "big") for number in range(5)]
+NAMES = ["0x" + hash.hex() for hash in HASHES]
+STRANGER = b"\xff" * 32
 
 
-def test_who_wants_the_same_is_found_together() -> None:
+def receipt(place: int) -> bytes:
+    return b'{"transactionIndex":"%#x"}' % place
+
+
+def test_who_wants_the_same_is_found_together_and_nothing_else_is_read() -> None:
     asked = {
-        "first": [NAMES[0]],
-        "also": [NAMES[0], "0x" + "ff" * 32],
-        "some": [NAMES[4], NAMES[2]],
-        "stranger": ["0x" + "ff" * 32],
+        "first": [HASHES[0]],
+        "also": [HASHES[0], STRANGER],
+        "some": [HASHES[4], HASHES[2]],
+        "stranger": [STRANGER],
     }
-    found = NamedReceipts(json.dumps(RECEIPTS).encode(), [(who, frozenset(hashes)) for who, hashes in asked.items()])
-    assert found.wanted == {(NAMES[0],): ["first", "also"], (NAMES[2], NAMES[4]): ["some"]}
-    assert json.loads(found.text((NAMES[2], NAMES[4]))) == [RECEIPTS[2], RECEIPTS[4]]
+    read = []
+
+    def reading(place: int) -> bytes:
+        read.append(place)
+        return receipt(place)
+
+    found = NamedReceipts(HASHES, [(who, frozenset(hashes)) for who, hashes in asked.items()], reading)
+    assert found.wanted == {(0,): ["first", "also"], (2, 4): ["some"]}
+    assert found.text((2, 4)) == b"[%b,%b]" % (receipt(2), receipt(4))
+    assert sorted(read) == [0, 2, 4]
 
 
 def test_a_block_without_any() -> None:
-    assert NamedReceipts(b"[]", [("one", frozenset(NAMES))]).wanted == {}
+    assert NamedReceipts([], [("one", frozenset(HASHES))], receipt).wanted == {}
 
 
 @pytest.mark.parametrize("options", [None, {}, [], {"transactionHashes": []}, {"transactionHashes": None}])
@@ -35,8 +45,8 @@ def test_nothing_named_is_all(options: object) -> None:
 
 
 def test_names_are_hashes_and_not_too_many() -> None:
-    assert named_hashes({"transactionHashes": NAMES}) == frozenset(NAMES)
-    assert named_hashes(NAMES) == frozenset(NAMES)
+    assert named_hashes({"transactionHashes": NAMES}) == frozenset(HASHES)
+    assert named_hashes(NAMES) == frozenset(HASHES)
     for wrong in ("0x1", {"transactionHashes": "0x1"}, ["0x12"], NAMES * 41):
         with pytest.raises(RpcError):
             named_hashes(wrong)
