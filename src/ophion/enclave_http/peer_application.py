@@ -97,11 +97,17 @@ class PeerApplication:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 envelope = await self._beside(len(request.body), partial(Envelope.decode, request.body))
-                await self._pay(envelope.sender, len(request.body) + _COST_BYTES)
+                is_known, cost = envelope.sender in self._enclave.directory.known(), len(request.body) + _COST_BYTES
+                if not is_known:
+                    await self._pay(envelope.sender, cost)
                 opening = partial(open_request, self._enclave.keyring, request.path, envelope)
                 asked = await self._beside(len(request.body), opening)
                 if asked is None:
                     return Response(403, (b"it does not open",), TEXT)
+                if is_known:
+                    # Not before it is known to be its own: anybody can write the key of a member on an envelope. With
+                    # a known key, finding out takes no longer than reading the envelope did.
+                    await self._pay(envelope.sender, cost)
                 text = await self._posts[request.path](envelope.sender, asked)
         except TimeoutError:
             return Response(503)

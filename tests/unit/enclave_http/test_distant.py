@@ -202,3 +202,26 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
 
     asyncio.run(story())
     assert len(a.store.rows("payloads", b"", b"", 10)) == 1
+
+
+def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_path: Path) -> None:
+    """Anybody knows the key of a member; a dozen forged requests made its own wait until they were given up."""
+    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+
+    async def story() -> None:
+        async with at_work(a, b), reached(a) as url_a, reached(b) as url_b, looking(a, url_b), looking(b, url_a):
+            await until(lambda: knows(a, b) and knows(b, a))
+            forged = Envelope(b.key, a.key, bytes(24), bytes(MOST_PAYLOAD_BYTES)).encode()
+            count = 100 * 1024 * 1024 // len(forged)  # its share lets through a quarter of that in fifteen seconds
+
+            async def send_forged() -> int:
+                client = HttpClient(url_a)
+                try:
+                    return (await client.post("/push", forged, "application/json")).status
+                finally:
+                    client.close()
+
+            assert set(await asyncio.gather(*(send_forged() for _ in range(count)))) == {403}
+            await b.enclave.send(SECRET, b.key, [a.key])
+
+    asyncio.run(story())
