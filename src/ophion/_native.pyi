@@ -507,14 +507,19 @@ def call_each(
     """Run a call with one input after the other, each as `call` would and each within the limit."""
 
 @final
-class HeavyCalls:
-    """Functions of contracts that are not to be tried on the loop: contracts, and the beginnings of inputs."""
+class TriedCalls:
+    """Which functions of contracts may be tried on the loop: those that returned soon when they were last run, not those
+    that are heavy, and any other while tries in vain have not taken too much of the time."""
 
-    def __new__(cls) -> HeavyCalls: ...
-    def __len__(self) -> int: ...
-    def knows(self, to: bytes, input: bytes, /) -> bool: ...
-    def note(self, to: bytes, input: bytes, is_heavy: bool, /) -> None: ...
-    def clear(self) -> None: ...
+    def __new__(cls) -> TriedCalls: ...
+    def is_light(self, to: bytes, input: bytes, /) -> bool: ...
+    def is_heavy(self, to: bytes, input: bytes, /) -> bool: ...
+    def may_try(self, to: bytes, input: bytes, /) -> bool: ...
+    def note(self, to: bytes, input: bytes, is_heavy: bool, /) -> None:
+        """What a call turned out to be."""
+
+    def wasted(self, to: bytes, input: bytes, took_s: float, /) -> None:
+        """It was tried, took so long, and was not done."""
 
 @final
 class NewestBlock:
@@ -527,7 +532,7 @@ class NewestBlock:
 
     has_terms: bool
     def set_terms(
-        self, env: BlockEnv, gas: int, most_gas: int, limit_s: float, heavy: HeavyCalls, /
+        self, env: BlockEnv, gas: int, most_gas: int, limit_s: float, tried: TriedCalls, /
     ) -> None:
         """What calls at this block run with: gas where they name none, and for how long; without terms none is run."""
 

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 
-from tests.abuse.target import Target, answer, ask, call, expect, make_blocks, opened, post, request, send, wait_in_pool
+from tests.abuse.target import (
+    Target,
+    answer,
+    ask,
+    call,
+    expect,
+    make_blocks,
+    make_contract,
+    opened,
+    post,
+    request,
+    send,
+    wait_in_pool,
+)
 
 ENDLESS = "0x5b600056"
 """Code that jumps to its own beginning."""
@@ -29,6 +43,25 @@ async def endless_calls(target: Target) -> None:
     calls = [asyncio.create_task(post(target.http, call("eth_call", {"data": ENDLESS}, "latest"))) for _ in range(8)]
     for status, body in await asyncio.gather(*calls):
         expect(status in (200, 408) and "error" in json.loads(body), f"status {status}: {body[:100]!r}")
+
+
+async def unknown_functions(target: Target) -> None:
+    """1,500 connections that call endless functions, each time another one."""
+    contract = await make_contract(target, bytes.fromhex(ENDLESS[2:]))
+    if contract is None:
+        return
+    numbers = itertools.count()
+
+    async def one() -> None:
+        with contextlib.suppress(OSError):
+            async with opened(target.http) as (reader, writer):
+                for name in ("eth_call", "eth_estimateGas") * target.count(4, 1):
+                    wanted = {"to": contract, "data": f"0x{next(numbers):08x}", "gas": hex(5_000_000)}
+                    await send(writer, request(call(name, wanted, "latest"), path=target.http.path))
+                    status, text = await answer(reader)
+                    expect(status in (200, 408, 503, 0), f"status {status}: {text[:100]!r}")
+
+    await asyncio.gather(*(one() for _ in range(target.count(1500, 8))))
 
 
 async def abandoned_calls(target: Target) -> None:
@@ -126,6 +159,7 @@ async def dear_documents(target: Target) -> None:
 
 ATTACKS = (
     endless_calls,
+    unknown_functions,
     abandoned_calls,
     endless_ranges,
     batches_of_blocks,

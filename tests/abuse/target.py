@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from ophion.native.crypto import PrivateKey
+from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives.enode import Enode
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.abuse.attacker import delivered
@@ -227,6 +227,26 @@ async def make_logs(target: Target, count: int) -> None:
     """A block with so many logs on a development chain; elsewhere nothing happens."""
     async for key, nonce in _signers(target, 2, 1):
         await _enter(target, legacy_transaction(key, nonce, to=None, gas=100_000 + 500 * count, data=many_logs(count)))
+
+
+async def make_contract(target: Target, code: bytes) -> str | None:
+    """A contract with this code on a development chain; None elsewhere, or where its receipt does not come."""
+    init = (
+        bytes.fromhex("60")
+        + bytes((len(code),))
+        + bytes.fromhex("600c60003960")
+        + bytes((len(code),))
+        + b"\x60\x00\xf3"
+    )
+    async for key, nonce in _signers(target, 2, 1):
+        raw = legacy_transaction(key, nonce, to=None, gas=200_000, data=init + code)
+        await _enter(target, raw)
+        for _ in range(50):
+            receipt = (await ask(target, "eth_getTransactionReceipt", "0x" + keccak256(raw).hex()) or {}).get("result")
+            if receipt is not None:
+                return str(receipt["contractAddress"])
+            await asyncio.sleep(0.1)
+    return None
 
 
 async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000), gwei: int = 1) -> None:

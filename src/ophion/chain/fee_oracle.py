@@ -15,6 +15,9 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.lanes import Lanes
 
 _KEPT_REWARDS = 4096
+_FEW_BLOCKS = 32
+_SHORT_GAS = 2_000_000
+"""So few blocks with so little to look through are no work for a thread."""
 _RLP_LONG_LIST = 0xF7
 _RLP_LONG_STRING = 0xA0
 _RLP_STRING = 0x80
@@ -69,7 +72,12 @@ class FeeOracle:
         """Prices of `count` blocks (fewer near genesis) up to `newest`, which lies on the canonical chain."""
         after = self._after(newest)
         wanted = None if percentiles is None else tuple(percentiles)
-        return await self._lanes.read.run(lambda: self._collect(count, newest, after, wanted))
+        if count <= _FEW_BLOCKS:
+            headers = self._headers(count, newest)
+            unknown = () if wanted is None else (one for one in headers if (one.hash, wanted) not in self._rewards)
+            if sum(one.header.gas_used for one in unknown) <= _SHORT_GAS:
+                return self._collect(headers, after, wanted)
+        return await self._lanes.read.run(lambda: self._collect(self._headers(count, newest), after, wanted))
 
     def _after(self, newest: HashedHeader) -> Header:
         """The block after the newest one: the real one, or the one that would come next."""
@@ -77,17 +85,21 @@ class FeeOracle:
         following = None if newest.hash == queries.head_hash else queries.header(newest.number + 1)
         return queries.next_block().header if following is None else following.header
 
-    def _collect(
-        self, count: int, newest: HashedHeader, after: Header, percentiles: tuple[float, ...] | None
-    ) -> FeeHistory:
-        queries = self._queries
+    def _headers(self, count: int, newest: HashedHeader) -> list[HashedHeader]:
+        """So many up to the newest, oldest first; fewer where there are no more."""
         headers = [newest]
         while len(headers) < count and headers[-1].number > 0:
-            parent = queries.chain.header(headers[-1].parent_hash)
+            parent = self._queries.chain.header(headers[-1].parent_hash)
             if parent is None:
                 break
             headers.append(parent)
         headers.reverse()
+        return headers
+
+    def _collect(
+        self, headers: Sequence[HashedHeader], after: Header, percentiles: tuple[float, ...] | None
+    ) -> FeeHistory:
+        queries = self._queries
         blocks = [header.header for header in headers]
         maxima = [queries.max_blob_gas(block) for block in blocks]
         return FeeHistory(

@@ -103,6 +103,24 @@ def test_history_has_one_entry_per_block_and_one_more_base_fee(tmp_path: Path) -
     told(tmp_path, story)
 
 
+def test_a_long_history_is_the_same_as_its_short_ones(tmp_path: Path) -> None:
+    """Few blocks are looked at on the loop, many in a lane; what is known of a block serves both."""
+
+    async def story(core: TestCore) -> None:
+        for nonce in range(40):
+            header, _ = await core.mine(legacy_transaction(B, nonce, gas_price=5000 + nonce))
+        fees = core.core.fees
+        long = await fees.fee_history(40, header, [50.0])
+        short = await fees.fee_history(5, header, [50.0])
+        assert (long.oldest, short.oldest) == (1, 36)
+        assert long.rewards is not None
+        assert short.rewards == long.rewards[-5:]
+        assert short.rewards[-1] == [5039 - 7]
+        assert (short.base_fees, short.gas_used_ratios) == (long.base_fees[-6:], long.gas_used_ratios[-5:])
+
+    told(tmp_path, story)
+
+
 def test_before_london_base_fees_are_zero(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         header, _ = await core.mine(legacy_transaction(B, 0, gas_price=5000))

@@ -15,9 +15,9 @@ from ophion.native.executor import (
     BlockEnv,
     CallRequest,
     ChainRules,
-    HeavyCalls,
     NewestBlock,
     OpenBlock,
+    TriedCalls,
     call,
     call_each,
     create_access_list,
@@ -267,7 +267,7 @@ def test_a_beacon_root_contract_that_reverts_does_not_spoil_the_block(tmp_path: 
 def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
 
-    heavy, newest = HeavyCalls(), NewestBlock(0, state)
+    tried, newest = TriedCalls(), NewestBlock(0, state)
 
     def quick(**members: object) -> bytes | None:
         return newest.call(members)
@@ -275,7 +275,7 @@ def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
     counter, sender = "0x" + COUNTER.hex(), "0x" + ADDRESSES[0].hex()
     assert not newest.has_terms
     assert quick(to=counter) is None, "nobody has said with how much gas"
-    newest.set_terms(env, 30_000_000, 50_000_000, 1.0, heavy)
+    newest.set_terms(env, 30_000_000, 50_000_000, 1.0, tried)
     assert newest.has_terms
     assert quick(to=counter) == b""
     assert quick(to=counter, data="0x1234", gas="0x30d40", **{"from": sender}) == b""
@@ -293,7 +293,7 @@ def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
         {"to": counter, "from": None},
     ):
         assert quick(**unusual) is None, unusual
-    heavy.note(COUNTER, b"\x12\x34", True)
+    tried.note(COUNTER, b"\x12\x34", True)
     assert quick(to=counter, data="0x1234") is None
     assert quick(to=counter, data="0x1235") == b""
     newest.set(1, state)
@@ -349,7 +349,8 @@ def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(t
 HASHES = bytes.fromhex("620fffff5f2050" * 200)
 """Hashes nearly a megabyte 200 times without a single jump."""
 SLOTS = bytes.fromhex("".join(f"61{slot:04x}5450" for slot in range(4000)))
-POWERS = bytes.fromhex("5f196003" + "5f1981900a50" * 4000)
+POWERS = bytes.fromhex("6003" + "5f19810a50" * 4000)
+"""Raises three to the highest power there is."""
 MODEXP = b"".join(size.to_bytes(32, "big") for size in (400, 400, 400)) + bytes([255]) * 1200
 
 

@@ -50,16 +50,15 @@ fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
     let (mut low, mut high) = (with_most.gas_spent - 1, cap);
     // A 64th may be held back at each call, so a little above what was used is mostly enough.
     let likely = (with_most.gas_spent + 2300).saturating_mul(64) / 63;
-    if likely < high {
-        if try_with(likely)?.has_returned() { high = likely } else { low = likely }
-    }
-    while high - low > 1 && (high - low) as f64 / high as f64 >= 0.015 {
-        let middle = low + (high - low) / 2;
-        let outcome = try_with(middle)?;
+    let mut likely = Some(likely).filter(|gas| *gas < high);
+    let is_wide = |low: u64, high: u64| high - low > 1 && (high - low) as f64 / high as f64 >= 0.015;
+    while likely.is_some() || is_wide(low, high) {
+        let gas = likely.take().unwrap_or(low + (high - low) / 2);
+        let outcome = try_with(gas)?;
         match outcome.kind {
             "timeout" => return Ok((0, outcome)),
-            "returned" => high = middle,
-            _ => low = middle,
+            "returned" => high = gas,
+            _ => low = gas,
         }
     }
     Ok((high, with_most))

@@ -7,4 +7,5 @@ pub mod newest;
 pub mod outcome;
 pub mod request;
 pub mod simulate;
+pub mod trying;
 pub mod usual;

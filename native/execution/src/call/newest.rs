@@ -4,8 +4,8 @@
 //! another way to write an address, a call that does not return or not in time, a state that cannot be read. Whoever
 //! asks then goes the long way, which says why.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Instant;
 
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_primitives::{deadline, json};
@@ -14,6 +14,7 @@ use revm::context::TxEnv;
 use revm::state::AccountInfo;
 
 use super::calls;
+use super::trying::TriedCalls;
 use super::usual::UsualCall;
 use crate::evm::database::{Ancestors, ExecDb};
 use crate::evm::env::BlockEnv;
@@ -23,54 +24,6 @@ const MOST_READS: usize = 4096;
 /// Bytes of the input of a call that is remembered.
 const MOST_DECLINED: usize = 4096;
 
-/// The part of a call's input that names a function of its contract; a shorter input is filled up.
-type Selector = [u8; 4];
-
-fn selector(input: &[u8]) -> Selector {
-    let mut name = Selector::default();
-    let size = input.len().min(name.len());
-    name[..size].copy_from_slice(&input[..size]);
-    name
-}
-
-/// Functions that are not to be tried where others wait.
-#[derive(Default)]
-pub struct HeavyCalls {
-    functions: Mutex<HashSet<(Address, Selector)>>,
-}
-
-impl HeavyCalls {
-    fn functions(&self) -> MutexGuard<'_, HashSet<(Address, Selector)>> {
-        self.functions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn len(&self) -> usize {
-        self.functions().len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub fn knows(&self, to: &Address, input: &[u8]) -> bool {
-        let functions = self.functions();
-        !functions.is_empty() && functions.contains(&(*to, selector(input)))
-    }
-
-    pub fn note(&self, to: Address, input: &[u8], is_heavy: bool) {
-        let function = (to, selector(input));
-        if is_heavy {
-            self.functions().insert(function);
-        } else {
-            self.functions().remove(&function);
-        }
-    }
-
-    pub fn clear(&self) {
-        self.functions().clear();
-    }
-}
-
 /// What calls at a block run with.
 pub struct Terms {
     pub env: BlockEnv,
@@ -78,7 +31,7 @@ pub struct Terms {
     pub gas: u64,
     pub most_gas: u64,
     pub limit_s: f64,
-    pub heavy: Arc<HeavyCalls>,
+    pub tried: Arc<TriedCalls>,
 }
 
 /// The newest block.
@@ -117,20 +70,22 @@ impl Newest {
     pub fn call(&mut self, usual: UsualCall) -> Option<Bytes> {
         let terms = self.terms.as_ref()?;
         let tx = usual.finish(terms.gas, terms.most_gas)?;
-        if terms.heavy.knows(tx.kind.to()?, &tx.data) {
-            return None;
-        }
-        if self.declined.take().is_some_and(|declined| declined == tx) {
+        let to = *tx.kind.to()?;
+        if self.declined.take().is_some_and(|declined| declined == tx) || !terms.tried.may_try(&to, &tx.data) {
             return None;
         }
         let mut db = self.db.take().map_or_else(|| opened(&self.state), Some)?;
         db.ancestors = terms.env.ancestors();
+        let began = Instant::now();
         let (db, returned) = calls::returned(db, &terms.env, tx.clone(), deadline::after(terms.limit_s));
-        self.keep(db);
         let returned = returned.ok().flatten();
-        if returned.is_none() && tx.data.len() <= MOST_DECLINED {
-            self.declined = Some(tx);
+        if returned.is_some() {
+            terms.tried.returned(&to, &tx.data);
+        } else {
+            terms.tried.wasted(&to, &tx.data, began.elapsed().as_secs_f64());
+            self.declined = (tx.data.len() <= MOST_DECLINED).then_some(tx);
         }
+        self.keep(db);
         returned
     }
 
@@ -149,24 +104,4 @@ impl Newest {
 
 fn opened(state: &StateData) -> Option<ExecDb> {
     Some(ExecDb::new(state.open().ok()?, Ancestors::Canonical))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_function_is_heavy_until_it_is_seen_to_be_light() {
-        let (heavy, contract) = (HeavyCalls::default(), Address::with_last_byte(1));
-        assert!(heavy.is_empty() && !heavy.knows(&contract, &[1, 2, 3, 4]));
-        heavy.note(contract, &[1, 2, 3, 4, 5], true);
-        heavy.note(contract, &[9], true);
-        assert_eq!(heavy.len(), 2);
-        assert!(heavy.knows(&contract, &[1, 2, 3, 4, 6]) && heavy.knows(&contract, &[9]));
-        assert!(!heavy.knows(&contract, &[1, 2, 3, 5]) && !heavy.knows(&Address::ZERO, &[1, 2, 3, 4]));
-        heavy.note(contract, &[1, 2, 3, 4], false);
-        assert!(!heavy.knows(&contract, &[1, 2, 3, 4]));
-        heavy.clear();
-        assert!(heavy.is_empty());
-    }
 }

@@ -4,7 +4,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ophion_execution::call::newest::{self, Newest, Terms};
+use ophion_execution::call::newest::{Newest, Terms};
+use ophion_execution::call::trying;
 use ophion_execution::call::usual::UsualCall;
 use ophion_messages::usual::Param;
 use ophion_primitives::json;
@@ -20,33 +21,40 @@ use crate::values::convert::{Addr, to_bytes};
 const LONG: usize = 16 << 10;
 
 #[pyclass(frozen, module = "ophion._native")]
-pub struct HeavyCalls {
-    calls: Arc<newest::HeavyCalls>,
+pub struct TriedCalls {
+    calls: Arc<trying::TriedCalls>,
 }
 
 #[pymethods]
-impl HeavyCalls {
+impl TriedCalls {
     #[new]
     fn new() -> Self {
-        HeavyCalls { calls: Arc::default() }
-    }
-
-    fn __len__(&self) -> usize {
-        self.calls.len()
+        TriedCalls { calls: Arc::default() }
     }
 
     #[pyo3(signature = (to, input, /))]
-    fn knows(&self, to: Addr, input: &[u8]) -> bool {
-        self.calls.knows(&to.0, input)
+    fn is_light(&self, to: Addr, input: &[u8]) -> bool {
+        self.calls.is_light(&to.0, input)
+    }
+
+    #[pyo3(signature = (to, input, /))]
+    fn is_heavy(&self, to: Addr, input: &[u8]) -> bool {
+        self.calls.is_heavy(&to.0, input)
+    }
+
+    #[pyo3(signature = (to, input, /))]
+    fn may_try(&self, to: Addr, input: &[u8]) -> bool {
+        self.calls.may_try(&to.0, input)
     }
 
     #[pyo3(signature = (to, input, is_heavy, /))]
     fn note(&self, to: Addr, input: &[u8], is_heavy: bool) {
-        self.calls.note(to.0, input, is_heavy);
+        self.calls.note(&to.0, input, is_heavy);
     }
 
-    fn clear(&self) {
-        self.calls.clear();
+    #[pyo3(signature = (to, input, took_s, /))]
+    fn wasted(&self, to: Addr, input: &[u8], took_s: f64) {
+        self.calls.wasted(&to.0, input, took_s);
     }
 }
 
@@ -79,17 +87,17 @@ impl NewestBlock {
         self.newest().terms.is_some()
     }
 
-    #[pyo3(signature = (env, gas, most_gas, limit_s, heavy, /))]
+    #[pyo3(signature = (env, gas, most_gas, limit_s, tried, /))]
     fn set_terms(
         &self,
         env: &Bound<'_, BlockEnv>,
         gas: u64,
         most_gas: u64,
         limit_s: f64,
-        heavy: &Bound<'_, HeavyCalls>,
+        tried: &Bound<'_, TriedCalls>,
     ) {
-        let (env, heavy) = (env.get().env.clone(), heavy.get().calls.clone());
-        self.newest().terms = Some(Terms { env, gas, most_gas, limit_s, heavy });
+        let (env, tried) = (env.get().env.clone(), tried.get().calls.clone());
+        self.newest().terms = Some(Terms { env, gas, most_gas, limit_s, tried });
     }
 
     #[pyo3(signature = (call, /))]
@@ -178,7 +186,7 @@ fn word(text: &[u8]) -> Option<&str> {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<HeavyCalls>()?;
+    module.add_class::<TriedCalls>()?;
     module.add_class::<NewestBlock>()?;
     module.add_class::<NewestRead>()
 }

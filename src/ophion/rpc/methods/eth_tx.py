@@ -87,8 +87,8 @@ def eth_call(
         if state_overrides is None:
             newest = queries.newest
             if not newest.has_terms:
-                cap, heavy = ctx.limits.gas_cap or gas_limit, ctx.light_calls.heavy
-                newest.set_terms(queries.latest.free_env, gas_limit, cap, INLINE_S, heavy)
+                cap, tried = ctx.limits.gas_cap or gas_limit, ctx.light_calls.tried
+                newest.set_terms(queries.latest.free_env, gas_limit, cap, INLINE_S, tried)
             # it leaves alone whatever names a price or a chain
             output = newest.call(call)
             if output is not None:

@@ -21,7 +21,7 @@ from ophion.rpc.questions.context import RpcContext
 
 T = TypeVar("T")
 
-_SHORT_GAS: Final = 2_000_000
+SHORT_GAS: Final = 2_000_000
 """What so much gas can pay for is put into words in a few milliseconds at worst (a block of nothing but logs)."""
 
 
@@ -45,7 +45,7 @@ def view_at(ctx: RpcContext, block: BlockId) -> BlockView | None:
 
 def is_long(header: Header) -> bool:
     """Whether it may take too long for the loop to tell everything that happened in a block."""
-    return header.gas_used > _SHORT_GAS
+    return header.gas_used > SHORT_GAS
 
 
 def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | Awaitable[T | None] | None:

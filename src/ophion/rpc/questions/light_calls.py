@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ophion.native.executor import HeavyCalls
+from ophion.native.executor import TriedCalls
 from ophion.primitives.types import Address
 
 _MOST_GAS: Final = 1_000_000
-_MOST: Final = 4096
 
 
 class LightCalls:
@@ -16,27 +15,21 @@ class LightCalls:
 
     A usual call is tried on the loop with a deadline of two milliseconds unless it is known to be heavy. One with
     members out of the usual goes to a lane until it is known to be light. So nothing holds the loop for long, and
-    neither a call that is heavy every time nor its other clients pay for trying.
+    neither a call that is heavy every time nor its other clients pay for trying; whoever calls what nobody knows, again
+    and again, has used up the time for tries in vain after a moment (`TriedCalls`). The making of a contract has no
+    function by which to know it, and goes to a lane.
     """
 
     def __init__(self) -> None:
-        self._light: set[tuple[Address | None, bytes]] = set()
-        self.heavy = HeavyCalls()
-        """Those that are not to be tried."""
+        self.tried = TriedCalls()
+        self.repeated = TriedCalls()
+        """What runs a call several times in a row, as an estimate does."""
 
     def knows(self, to: Address | None, call_data: bytes) -> bool:
         """Whether this function of this contract may be expected to be quick."""
-        return (to, call_data[:4]) in self._light
+        return to is not None and self.tried.is_light(to, call_data)
 
     def note(self, to: Address | None, call_data: bytes, gas_used: int) -> None:
         """What a call turned out to use."""
-        key, is_heavy = (to, call_data[:4]), gas_used > _MOST_GAS
-        if len(self._light) >= _MOST or len(self.heavy) >= _MOST:
-            self._light.clear()
-            self.heavy.clear()
-        if is_heavy:
-            self._light.discard(key)
-        else:
-            self._light.add(key)
         if to is not None:
-            self.heavy.note(to, call_data, is_heavy)
+            self.tried.note(to, call_data, gas_used > _MOST_GAS)

@@ -1,23 +1,25 @@
 """Log searches: the limits of a query, and where it runs.
 
-One block is searched at once, unless much has happened in it; a range goes to the read lane with the deadline of the
+A few blocks are searched at once, unless much has happened in them; others go to the read lane with the deadline of the
 request. The result is JSON text from the extension and is spliced into the answer as it is.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Final
 
 from ophion.errors import StorageError
 from ophion.native.failures import translated
 from ophion.primitives.block import HashedHeader
 from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE, is_limit
-from ophion.rpc.questions.blocks import block_range, is_long
+from ophion.rpc.questions.blocks import SHORT_GAS, block_range, is_long
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.filters import ChainChange, LogChanges
 from ophion.rpc.questions.log_query import LogQuery
 
 NOTHING = b"[]"
+_FEW_BLOCKS: Final = 16
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
@@ -64,9 +66,15 @@ async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> byt
                 limits.timeout_s,
             )
 
-    header = ctx.queries.header(first) if first == last else None
-    is_short = header is not None and not is_long(header.header)
-    return read() if is_short else await ctx.lanes.read.run(read)
+    return read() if _is_short(ctx, first, last) else await ctx.lanes.read.run(read)
+
+
+def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
+    """Whether a range is searched sooner than a thread could begin with it."""
+    if last - first >= _FEW_BLOCKS:
+        return False
+    headers = [ctx.queries.header(number) for number in range(first, last + 1)]
+    return sum(0 if header is None else header.header.gas_used for header in headers) <= SHORT_GAS
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:

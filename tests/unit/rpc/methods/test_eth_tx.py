@@ -240,10 +240,10 @@ def test_a_call_that_was_heavy_is_not_tried_on_the_loop_again(dev: Interface) ->
     _, (sent,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0, to=None, gas=200_000, data=endless)))
     contract = dev.ask("eth_getTransactionReceipt", "0x" + sent.hex())["contractAddress"]
     call = {"to": contract, "gas": hex(30_000_000)}
-    heavy, to = dev.context.light_calls.heavy, bytes.fromhex(contract[2:])
-    assert not heavy.knows(to, b"")
+    tried, to = dev.context.light_calls.tried, bytes.fromhex(contract[2:])
+    assert not tried.is_heavy(to, b"")
     assert dev.error("eth_call", call) == (-32000, "out of gas")
-    assert heavy.knows(to, b"")
+    assert tried.is_heavy(to, b"")
 
 
 # --- estimates and access lists ------------------------------------------------------------------

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ophion.errors import RpcError
 from ophion.native.executor import AccountOverride
 from ophion.rpc.questions.call_object import Call
-from ophion.rpc.questions.calls import gas_for, run_call
+from ophion.rpc.questions.calls import gas_for, run_call, run_estimate
 from ophion.rpc.questions.context import RpcContext
 from ophion.runtime.lanes import InlineLanes
 from tests.unit.rpc.contracts import CALLER, HEAVY
@@ -82,3 +82,24 @@ def test_gas_is_what_was_asked_for_below_the_cap_of_the_node(context: RpcContext
     uncapped = replace(context, limits=replace(context.limits, gas_cap=0))
     assert gas_for(uncapped, Call(), 10**12) == 10**12
     assert gas_for(uncapped, Call(gas=2**80), 10**12) == 10**12
+
+
+def estimate(context: RpcContext, code: bytes, gas: int | None = None) -> int:
+    queries = context.queries
+    overrides = [AccountOverride(address=CONTRACT, code=code)]
+    wanted = Call(to=CONTRACT, gas=gas, input=b"\x11\x22\x33\x44")
+    return asyncio.run(run_estimate(context, queries.head_state, queries.head_env, 2**40, wanted, overrides))
+
+
+def test_a_short_estimate_runs_at_once(context: RpcContext, lane: CountingLane) -> None:
+    assert 21_000 < estimate(context, CALLER) < 30_000
+    assert lane.jobs == 0
+
+
+def test_a_long_estimate_is_tried_once_and_then_runs_in_the_lane(context: RpcContext, lane: CountingLane) -> None:
+    in_lane = []
+    for _ in range(3):
+        with pytest.raises(RpcError, match="do not suffice"):
+            estimate(context, HEAVY, 30_000_000)
+        in_lane.append((lane.jobs, context.light_calls.repeated.may_try(CONTRACT, b"\x11\x22\x33\x44")))
+    assert in_lane == [(1, False), (2, False), (3, False)]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+from msgspec.structs import replace
+
 from ophion.rpc.questions.filters import ChainChange
 from ophion.rpc.questions.log_query import LogQuery
-from ophion.rpc.questions.log_search import changed
+from ophion.rpc.questions.log_search import changed, search
+from ophion.runtime.lanes import InlineLanes, LaneFull, ThreadLane
 from tests.unit.rpc.interface import Interface
 
 
@@ -45,3 +49,13 @@ def test_blocks_that_left_come_first_and_are_marked(sample: Interface) -> None:
 def test_a_block_that_is_not_canonical_any_more_is_read_by_its_hash(sample: Interface) -> None:
     stranger = ChainChange(change(sample, 0x17).hash, 0x16, False)
     assert logs(sample, stranger) == [(0x17, False)]
+
+
+def test_a_few_blocks_are_searched_at_once_and_many_in_the_lane(sample: Interface) -> None:
+    lanes = InlineLanes()
+    lanes.read = ThreadLane("read", 1, 0)  # type: ignore[assignment]
+    context = replace(sample.context, lanes=lanes)
+    few = sample.run(search(context, LogQuery(from_block=3, to_block=18)))
+    assert few == sample.run(search(sample.context, LogQuery(from_block=3, to_block=18)))
+    with pytest.raises(LaneFull):
+        sample.run(search(context, LogQuery(from_block=3, to_block=19)))
