@@ -32,7 +32,7 @@ class MissingState(NativeError):
     """The state of this root is not in the database."""
 
 class TimedOut(NativeError):
-    """A trace was stopped: its time was up, or nobody read it."""
+    """A block, a trace or a simulation was stopped: its time was up, or nobody read it."""
 
 class CallRefused(NativeError):
     """A simulated transaction breaks a rule; the message is that of an invalid `CallOutcome.reason`."""

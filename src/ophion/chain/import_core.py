@@ -31,7 +31,7 @@ from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidBlock, StateDropped, UnknownParent
 from ophion.native.crypto import keccak256
 from ophion.native.executor import Execution, State, execute
-from ophion.native.failures import InvalidBody, MissingState, NativeError, as_ophion_error, translated
+from ophion.native.failures import InvalidBody, MissingState, NativeError, TimedOut, as_ophion_error, translated
 from ophion.native.store import NewBlock
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header
@@ -230,8 +230,9 @@ class ImportCore:
             rewards = chain.engine.rewards(header, ommers)
             return execute(state, env, body, rewards, self._keeps_revert_data, limit_s)
         except InvalidBody as error:
-            # too long is this machine and this limit, not the block
-            raise InvalidBlock(str(error), transient=str(error).endswith("took too long")) from error
+            raise InvalidBlock(str(error)) from error
+        except TimedOut as error:
+            raise InvalidBlock(str(error), transient=True) from error  # by this machine and this limit
         except NativeError as error:
             raise as_ophion_error(error) from error
 

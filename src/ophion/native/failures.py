@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ophion import errors
-from ophion._native import DecodeError, InvalidBody, MissingState, NativeError, StorageError, WireError
+from ophion._native import DecodeError, InvalidBody, MissingState, NativeError, StorageError, TimedOut, WireError
 
 __all__ = [
     "DecodeError",
@@ -14,6 +14,7 @@ __all__ = [
     "MissingState",
     "NativeError",
     "StorageError",
+    "TimedOut",
     "WireError",
     "as_ophion_error",
     "translated",

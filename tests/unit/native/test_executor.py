@@ -25,7 +25,7 @@ from ophion.native.executor import (
     execute,
     genesis_state,
 )
-from ophion.native.failures import InvalidBody, NativeError
+from ophion.native.failures import InvalidBody, NativeError, TimedOut
 from ophion.native.store import open_store
 from ophion.native.transactions import Body, decode_transactions
 from ophion.testing.process import environment
@@ -395,7 +395,7 @@ def test_what_a_call_was_given_does_not_bound_a_block_that_is_run_later(world: W
 def test_a_block_may_be_given_a_time(world: World) -> None:
     env = world.env(1, world.genesis.hash)
     body = Body.of([signed(KEYS[0], 0, None, data=ENDLESS, gas=20_000_000)], [], None)
-    with pytest.raises(InvalidBody, match="transaction 0: it took too long"):
+    with pytest.raises(TimedOut, match="transaction 0: it took too long"):
         execute(world.genesis.execution.state, env, body, [], True, 0.0)
     assert execute(world.genesis.execution.state, env, body, [], True, 60.0).gas_used == 20_000_000
 

@@ -97,10 +97,10 @@ impl Refusal {
     pub fn into_error(self) -> Error {
         Error::InvalidBody(match self {
             Refusal::Fatal(cause) => return cause,
+            Refusal::TooLong => return Error::Timeout("it took too long".into()),
             Refusal::Invalid(reason) => reason,
             Refusal::NonceTooHigh => "its nonce is too high".into(),
             Refusal::NoRoom => "it needs more gas or blobs than the block has left".into(),
-            Refusal::TooLong => "it took too long".into(),
         })
     }
 
@@ -108,6 +108,7 @@ impl Refusal {
     pub fn at(self, index: usize) -> Error {
         match self.into_error() {
             Error::InvalidBody(reason) => Error::InvalidBody(format!("transaction {index}: {reason}")),
+            Error::Timeout(reason) => Error::Timeout(format!("transaction {index}: {reason}")),
             fatal => fatal,
         }
     }

@@ -10,7 +10,12 @@ create_exception!(_native, StorageError, NativeError, "The database cannot be op
 create_exception!(_native, DecodeError, NativeError, "Bytes that are not what they should be.");
 create_exception!(_native, InvalidBody, NativeError, "A transaction of a block breaks a rule.");
 create_exception!(_native, MissingState, NativeError, "The state of this root is not in the database.");
-create_exception!(_native, TimedOut, NativeError, "A trace was stopped: its time was up, or nobody read it.");
+create_exception!(
+    _native,
+    TimedOut,
+    NativeError,
+    "A block, a trace or a simulation was stopped: its time was up, or nobody read it."
+);
 create_exception!(
     _native,
     CallRefused,
