@@ -14,6 +14,7 @@ from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.header_cache import HeaderCache
 from ophion.chainspec.genesis import Genesis, check_stored
+from ophion.chainspec.lasting import RULES_KEY, check_rules, encode_rules, lasting_rules
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine, Tip
 from ophion.errors import MissingStateError, StorageError
@@ -46,7 +47,8 @@ class Chain:
     def open(cls, store: Store, genesis: Genesis, engine: Engine) -> Chain:
         """The chain in this database, begun with `genesis` when it is empty.
 
-        `GenesisError` when it was begun with another one, with both hashes in the message.
+        `GenesisError` when it was begun with another one, with both hashes in the message, or when blocks that it holds
+        were made with other rules.
         """
         accounts = [(a.address, a.nonce, a.balance, a.code, a.storage) for a in genesis.accounts]
         with translated():
@@ -64,10 +66,12 @@ class Chain:
                     execution=execution,
                     total_difficulty=header.difficulty,
                 )
-                store.commit([block], [], [hashed.hash])
+                store.commit([block], [], [hashed.hash], [(RULES_KEY, encode_rules(lasting_rules(genesis.spec)))])
             else:
                 check_stored(hashed.hash, stored)
-            return cls(store, genesis.spec, engine, hashed)
+            chain = cls(store, genesis.spec, engine, hashed)
+            chain._keep_rules()
+            return chain
 
     @property
     def head(self) -> HashedHeader:
@@ -151,6 +155,15 @@ class Chain:
         if body is None:
             raise StorageError(f"The body of block {header} is missing from the database; run `ophion storage check`.")
         return ChainBlock(header, body)
+
+    def _keep_rules(self) -> None:
+        """Refuse rules that the stored blocks were not made with; from now on these hold for later ones."""
+        rules = lasting_rules(self.spec)
+        stored, given = self.store.meta(RULES_KEY), encode_rules(rules)
+        if stored:
+            check_rules(stored, rules, self.head.header)
+        if stored != given:
+            self.store.put_meta(RULES_KEY, given)
 
     def _stored_tip(self) -> Tip:
         found = self.store.head()

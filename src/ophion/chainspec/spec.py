@@ -29,7 +29,7 @@ from ophion.primitives.types import WEI_PER_GWEI, Address
 DEFAULT_BASE_FEE: Final = WEI_PER_GWEI
 _STACK_SIZE: Final = 1024
 
-_BLOCK_FORKS: Final = (
+BLOCK_FORKS: Final = (
     ("homesteadBlock", Milestone.HOMESTEAD),
     ("daoForkBlock", None),
     ("eip150Block", Milestone.TANGERINE),
@@ -45,7 +45,7 @@ _BLOCK_FORKS: Final = (
     ("grayGlacierBlock", Milestone.GRAY_GLACIER),
     ("mergeNetSplitBlock", None),
 )
-_TIME_FORKS: Final = (
+TIME_FORKS: Final = (
     ("shanghaiTime", Milestone.SHANGHAI),
     ("cancunTime", Milestone.CANCUN),
     ("pragueTime", Milestone.PRAGUE),
@@ -172,7 +172,7 @@ def _schedule(config: Members) -> tuple[ForkSchedule, int | None, tuple[int, ...
     times: dict[Milestone, int] = {}
     dao_fork_block = None
     numbers: list[tuple[str, int]] = []
-    for key, milestone in _BLOCK_FORKS:
+    for key, milestone in BLOCK_FORKS:
         name = "constantinopleFixBlock" if key == "petersburgBlock" and not config.has(key) else key
         # only the DAO fork may be written as a negative number, which means that there is none
         number = config.plain_number(name, minimum=-(2**63) if key == "daoForkBlock" else 0)
@@ -184,7 +184,7 @@ def _schedule(config: Members) -> tuple[ForkSchedule, int | None, tuple[int, ...
         elif key == "daoForkBlock":
             dao_fork_block = number
     seconds: list[tuple[str, int]] = []
-    for key, milestone in _TIME_FORKS:
+    for key, milestone in TIME_FORKS:
         time = config.plain_number(key)
         if time is not None:
             seconds.append((key, time))
@@ -261,7 +261,7 @@ def _refuse_what_cannot_be(config: Members, spec: ChainSpec) -> None:
         raise config.invalid("fixedBaseFee", True, "zeroBaseFee is set too")
     if spec.engine is EngineKind.CLIQUE and spec.forks.times and spec.terminal_total_difficulty is None:
         # a Clique header has no place for withdrawals and what came after (consensus.md 1.3)
-        first = next(key for key, milestone in _TIME_FORKS if milestone in spec.forks.times)
+        first = next(key for key, milestone in TIME_FORKS if milestone in spec.forks.times)
         raise config.invalid(first, config.get(first), "Clique networks end with London")
 
 

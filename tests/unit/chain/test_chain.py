@@ -11,6 +11,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged
 from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
+from ophion.chainspec.lasting import RULES_KEY
 from ophion.consensus.registry import engine_for
 from ophion.errors import GenesisError
 from ophion.native.store import open_store
@@ -46,6 +47,38 @@ def test_a_database_remembers_its_head_and_takes_no_other_genesis(tmp_path: Path
     ):
         pass
     assert stored.hex() in str(caught.value)
+
+
+def test_a_database_keeps_the_rules_its_blocks_were_made_with(tmp_path: Path) -> None:
+    with workshop(tmp_path, dev_genesis("berlin")) as shop:
+        for block in shop.branch(3):
+            shop.put(block)
+        kept = shop.chain.store.meta(RULES_KEY)
+    with (
+        pytest.raises(GenesisError, match="up to block 3.*chainId was 2018 and is 5"),
+        workshop(tmp_path, dev_genesis("berlin", [("chainId", 5)])),
+    ):
+        pass
+    with workshop(tmp_path, dev_genesis("berlin", [("londonBlock", 4)])) as shop:
+        assert shop.chain.store.meta(RULES_KEY) != kept
+        for block in shop.branch(1):
+            shop.put(block)
+    with (
+        pytest.raises(GenesisError, match="londonBlock was 4 and is not set"),
+        workshop(tmp_path, dev_genesis("berlin")),
+    ):
+        pass
+
+
+def test_a_database_of_an_older_version_takes_the_rules_it_is_given(tmp_path: Path) -> None:
+    with workshop(tmp_path, dev_genesis("berlin")) as shop:
+        for block in shop.branch(3):
+            shop.put(block)
+        shop.chain.store.put_meta(RULES_KEY, b"")
+    with workshop(tmp_path, dev_genesis("berlin", [("chainId", 5)])) as shop:
+        assert shop.chain.head.number == 3
+    with pytest.raises(GenesisError, match="chainId was 5 and is 2018"), workshop(tmp_path, dev_genesis("berlin")):
+        pass
 
 
 def test_a_genesis_the_engine_cannot_use_is_refused_before_anything_is_written(tmp_path: Path) -> None:
