@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -12,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from ophion.native.privacy import PrivateLedger
+from ophion.node.datadir import DataDirectory
+from ophion.testing.private import NUMBER_CONTRACT, PrivateClient
 from ophion.testing.process import MINING, NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import wait_for
@@ -119,3 +123,40 @@ def test_killing_an_import_that_drops_states_damages_nothing(tmp_path: Path) -> 
 
 def test_too_short_a_history_is_refused(tmp_path: Path) -> None:
     ophion("--state-history=15", f"--data-path={tmp_path / 'data'}").failed("15 is less than 16")
+
+
+def test_private_states_are_not_begun_nor_forgotten_where_states_were_dropped(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    private = (*MINING, "--dev-fork=berlin", "--min-gas-price=0", "--privacy-enabled", "--rpc-http-api=ETH,EEA,PRIV")
+    with NodeProcess(data, *private) as node:
+        client = PrivateClient(node, DEV_KEYS[0], 2018)
+        marker = client.send(NUMBER_CONTRACT)
+        assert client.receipt(marker)["status"] == "0x1"
+        grow(node, 0, 39)
+        assert node.stop() == 0
+    with NodeProcess(data, *MINING, "--dev-fork=berlin", HISTORY) as node:
+        grow(node, 39, 1)
+        wait_for(lambda: "old states dropped states=24" in node.output())
+        assert node.stop() == 0
+    # what cannot be made again is kept
+    ophion("privacy", "rebuild", f"--data-path={data}").failed("Nothing was changed", "--state-history")
+    refused = ophion(*private, f"--data-path={data}", "--p2p-enabled=false")
+    refused.failed("--privacy-enabled needs the state of every block", "--state-history", "ophion blocks export")
+    assert "Traceback" not in refused.err
+    # the chain itself can be used as before, and the private states are there for whoever reads them
+    with NodeProcess(data, *MINING, "--dev-fork=berlin") as node:
+        assert node.height == 41
+        assert node.stop() == 0
+    with DataDirectory.open_existing(data) as directory:
+        followed = PrivateLedger(directory.store(read_only=True)).followed()
+    assert followed is not None
+    # the way that the message names
+    ophion("blocks", "export", f"--to={tmp_path / 'chain.rlp'}", f"--data-path={data}").succeeded()
+    new = tmp_path / "new"
+    arguments = ("--network=dev", "--dev-fork=berlin", f"--data-path={new}")
+    ophion("blocks", "import", f"--from={tmp_path / 'chain.rlp'}", *arguments).succeeded()
+    shutil.copytree(data / "privacy", new / "privacy")
+    with NodeProcess(new, *private) as node:
+        assert node.height == 41
+        assert PrivateClient(node, DEV_KEYS[0], 2018).enclave_key == client.enclave_key
+        assert node.stop() == 0

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from ophion.chain.chain import Chain
-from ophion.native.failures import NativeError
+from ophion.errors import StorageError
+from ophion.native.failures import MissingState, NativeError
 from ophion.native.store import Pruning, Store
+from ophion.primitives.block import Header
+from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.topic import WhenFull
@@ -33,6 +37,8 @@ _STATES_A_STEP: Final = 1_000
 _READ_A_STEP: Final = 1_000
 _SWEPT_A_STEP: Final = 1_500
 """Each step takes a millisecond or two, for which a block may have to wait."""
+_LOOKED_FOR: Final = 64
+"""States, all along the chain, of which one would be missing if some had been dropped."""
 _REST: Final = 4
 """How many times as long as a step the pause after it is: four fifths of a core, and of the writer, are for others."""
 
@@ -121,6 +127,33 @@ class PruningRounds:
         if self.is_due(head):
             for step in self.steps(head):
                 step.take()
+
+
+def has_dropped_states(store: Store) -> bool:
+    """Whether this database, however it is used now, was once told to keep some states only.
+
+    Roots are forgotten in no order of blocks, and an interrupted round has forgotten a part of them: some are looked
+    for all along the chain, from the first one on that is not the genesis' (a state never comes again).
+    """
+    head = store.head()
+    if head is None:
+        return False
+    blocks = range(head[1] + 1)
+    first = bisect_left(blocks, True, key=lambda number: _state_root(store, number) != _state_root(store, 0))
+    for number in blocks[first :: max(1, (len(blocks) - first) // _LOOKED_FOR)]:
+        try:
+            store.state(_state_root(store, number))
+        except MissingState:
+            return True
+    return False
+
+
+def _state_root(store: Store, number: int) -> Hash32:
+    block_hash = store.canonical_hash(number)
+    header = None if block_hash is None else store.header(block_hash)
+    if header is None:
+        raise StorageError(f"Block {number} is missing from the database; run `ophion storage check`.")
+    return Header.decode(header).state_root
 
 
 class StatePruner:

@@ -145,11 +145,21 @@ def call(options: CallOptions, session: Session) -> int:
 
 def rebuild(options: Nothing, session: Session) -> int:
     """Forget private states; the node makes them anew from chain and payloads when it starts."""
+    # not for the other commands, which ask a node and open nothing
+    from ophion.chain.pruning import has_dropped_states
+    from ophion.node.privacy import ANOTHER_DATABASE
+
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store()
-        PrivateLedger(store).clear()
+        if has_dropped_states(store):
+            raise CommandError(
+                "Nothing was changed: private states could not be made again, because states that they are built on"
+                f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
+            )
+        # first, because a node that asks the others for what it has loses nothing
         store.clear_rows(["cursors"])
+        PrivateLedger(store).clear()
     print("Private states are forgotten. The node executes all private transactions again when it starts, and asks")
     print("the other members for payloads that it misses.")
     return 0

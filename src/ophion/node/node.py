@@ -119,7 +119,9 @@ def _enclave(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, en
     if not config.privacy.enabled:
         return None
     from ophion.node.enclave import build_enclave
+    from ophion.node.privacy import check_states
 
+    check_states(store)
     return build_enclave(config, store, data_path, lanes, entropy)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from ophion.chain.pruning import has_dropped_states
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.spec import ChainSpec
 from ophion.enclave.contract import Enclave
-from ophion.errors import ConfigError
+from ophion.errors import ConfigError, StorageError
 from ophion.native.crypto import PrivateKey
+from ophion.native.store import Store
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.node.keyfile import load_key
@@ -18,6 +22,11 @@ from ophion.privacy.service import Privacy
 from ophion.privacy.submission import Submission
 from ophion.runtime.clock import Entropy
 from ophion.runtime.lanes import Lanes
+
+ANOTHER_DATABASE: Final = (
+    "Make another one of its blocks: `ophion blocks export`, then `ophion blocks import` with a new --data-path and"
+    " without --state-history, and copy the key files; the other members hand over the payloads."
+)
 
 
 def check_forks(spec: ChainSpec) -> None:
@@ -39,6 +48,15 @@ def unpayable_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
         " will be refused. Give the key of an account with funds (--privacy-marker-transaction-signing-key-file), or"
         " use a genesis with zeroBaseFee (--network=dev: --dev-fork=berlin)."
     )
+
+
+def check_states(store: Store) -> None:
+    """`StorageError` where states are missing, which private transactions of any block may need, also of old ones."""
+    if has_dropped_states(store):
+        raise StorageError(
+            "--privacy-enabled needs the state of every block, and in this database some have been dropped"
+            f" (--state-history). {ANOTHER_DATABASE} Without --privacy-enabled it can be used as before."
+        )
 
 
 def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct, structs
 
 from ophion.chain import pruning
-from ophion.chain.pruning import PruningRounds, StatePruner
+from ophion.chain.pruning import PruningRounds, StatePruner, has_dropped_states
 from ophion.errors import MissingStateError
 from ophion.native.crypto import keccak256
 from ophion.native.failures import MissingState
@@ -400,3 +400,34 @@ def _has_state(chain: object, number: int) -> bool:
     except MissingStateError:
         return False
     return True
+
+
+def test_a_database_shows_whether_states_were_dropped(tmp_path: Path, make: Make) -> None:
+    world = make(tmp_path)
+    assert not has_dropped_states(world.store)
+    # blocks that change nothing have the state of the genesis, which is always kept
+    still = [world.block(world.genesis, [])]
+    for _ in range(4):
+        still.append(world.block(still[-1], []))
+    world.extend(*still)
+    assert not has_dropped_states(world.store)
+    moving = still[-1:]
+    for nonce in range(30):
+        moving.append(world.block(moving[-1], [signed(KEYS[0], nonce, account(nonce + 1), 1)]))
+    world.extend(*moving[1:])
+    assert not has_dropped_states(world.store)
+    rounds = PruningRounds(world.store, 16)
+    rounds.catch_up(35)
+    assert rounds.dropped.states
+    assert has_dropped_states(world.store)
+    world.store.close()
+
+
+def test_a_round_that_was_interrupted_shows_too(tmp_path: Path, make: Make) -> None:
+    world = make(tmp_path)
+    world.extend(*grown(world, 300))
+    round = world.store.begin_pruning(290)
+    assert round.forget(40)
+    assert 0 < round.forgotten < 280
+    assert has_dropped_states(world.store)
+    world.store.close()
