@@ -140,6 +140,20 @@ def test_lines_of_json_go_to_a_file_that_is_rotated(tmp_path: Path) -> None:
     assert node.output() == ""
 
 
+def test_a_log_file_says_why_a_node_has_ended(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", tmp_path / "node.log"
+    with NodeProcess(data, *MINING) as node:
+        node.receipt(node.send(legacy_transaction(B, 0)))
+        node.stop()
+    options = (f"--data-path={data}", *MINING, "--p2p-enabled=false", "--override-genesis-config=chainId=7")
+    refused = ophion(*options, f"--logging-file={file}")
+    assert refused.returncode == 1
+    assert "chainId was 2018 and is 7" in refused.stderr
+    assert file.read_text().splitlines()[-1].endswith(f"The node ends: {refused.stderr.splitlines()[-1]}")
+    # on a terminal once is enough
+    assert "chainId" not in ophion(*options).stdout
+
+
 def test_mining_can_be_started_and_stopped(tmp_path: Path) -> None:
     with NodeProcess(tmp_path / "data", "--network=dev", "--rpc-http-api=ETH,MINER,TXPOOL") as node:
         hash = node.send(fee_transaction(B, 0))

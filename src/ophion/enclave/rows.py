@@ -7,12 +7,16 @@ next one, so a thousand payloads a second cost as many commits as the disk has t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
+from ophion.errors import StorageError
 from ophion.native.failures import translated
 from ophion.native.store import Store
 from ophion.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
 
 Change: TypeAlias = tuple[str, bytes, bytes | None]
 """Table, key, value; None deletes."""
@@ -41,6 +45,7 @@ class RowWriter:
         self._changes: list[Change] = []
         self._waiting: list[_Waiter] = []
         self._is_busy = False
+        self._is_failing = False
 
     async def write(self, changes: Iterable[Change], settled: Callable[[bool], None] | None = None) -> None:
         """Returns when the changes, and all given before, are durable. `StorageError`.
@@ -82,8 +87,15 @@ class RowWriter:
             # whoever wrote since took it that this would be durable: none of that is acknowledged without it
             waiting = [*waiting, *self._waiting]
             self._changes, self._waiting = [], []
+        self._note(error)
         self._commit()
         _tell(waiting, error)
+
+    def _note(self, error: BaseException | None) -> None:
+        """Tell the operator when it begins: clients and peers only hear that it did not work."""
+        if isinstance(error, StorageError) and not self._is_failing:
+            log.error("private payloads cannot be written: %s", error)
+        self._is_failing = error is not None
 
 
 def _tell(waiting: Iterable[_Waiter], error: BaseException | None) -> None:

@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.registry import engine_for
-from ophion.errors import ConfigError
+from ophion.errors import ConfigError, OphionError
 from ophion.native.crypto import PrivateKey
+from ophion.native.failures import NativeError
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory, refuse_in_use
 from ophion.node.network import load_genesis
@@ -49,6 +50,13 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
     _configure_logs(config)
     log.info("Setting logging level to %s", config.logs.level.name)
     log.info("Starting %s", client_version())
+    with _last_words(config):
+        _launch(loaded)
+    return 0
+
+
+def _launch(loaded: Loaded[NodeConfig]) -> None:
+    config = loaded.config
     genesis = _checked_genesis(config)
     _check_ports(loaded)
     with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
@@ -65,7 +73,18 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
         else:
             log.info("Loaded key 0x%s from %s", key.public_key.hex(), config.data.key_file)
         run(config, genesis, directory, key)
-    return 0
+
+
+@contextmanager
+def _last_words(config: NodeConfig) -> Iterator[None]:
+    """Why a node ended stands on standard error; whoever has its log in a file looks there."""
+    try:
+        yield
+    except Exception as error:
+        if config.logs.file is not None or config.logs.config_file is not None:
+            why = str(error) if isinstance(error, OphionError | NativeError) else repr(error)
+            log.critical("The node ends: %s", " ".join(why.splitlines()))
+        raise
 
 
 def _checked_genesis(config: NodeConfig) -> Genesis:

@@ -13,6 +13,7 @@ any line that makes no sense, is skipped when a file is read.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -21,6 +22,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ophion.errors import StorageError
+
+log = logging.getLogger(__name__)
 
 _SLACK_BYTES = 1 << 20
 """Dead lines are tolerated up to this size."""
@@ -77,8 +80,11 @@ class Journal:
         try:
             _write(self._file, data)
         except OSError as error:
+            failure = self._failed(error)
+            if not self._is_torn:  # once: clients are told each time, and the operator is not among them
+                log.error("local transactions are refused: %s", failure)
             self._is_torn = True
-            raise self._failed(error) from error
+            raise failure from error
         self._size += len(data)
         self._is_dirty, self._is_torn = True, False
 

@@ -70,3 +70,19 @@ def test_what_fails_is_told_to_all_who_relied_upon_it(tmp_path: Path) -> None:
     asyncio.run(story())
     lanes.close()
     store.close()
+
+
+def test_an_operator_hears_when_writing_begins_to_fail(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store, lanes = open_store(tmp_path / "database"), ThreadLanes()
+
+    async def story() -> None:
+        writer = RowWriter(store, lanes)
+        for is_good in (False, False, True, False):
+            change = (PAYLOADS if is_good else "nowhere", b"\x01" * 32, b"x")
+            await asyncio.gather(writer.write([change]), return_exceptions=True)
+
+    asyncio.run(story())
+    said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert said == ["private payloads cannot be written: there is no table 'nowhere'"] * 2
+    lanes.close()
+    store.close()

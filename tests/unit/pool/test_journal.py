@@ -162,7 +162,9 @@ def test_an_empty_journal_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.
     assert len(forced) == 2
 
 
-def test_a_line_that_did_not_fit_on_the_disk_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_did_not_fit_on_the_disk_spoils_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "journal"
     journal, _ = opened(path)
     write = os.write
@@ -173,8 +175,12 @@ def test_a_line_that_did_not_fit_on_the_disk_spoils_no_other(tmp_path: Path, mon
         return write(file, data[:8])
 
     monkeypatch.setattr("ophion.pool.journal.os.write", full)
-    with pytest.raises(StorageError, match="Cannot write .*: No space left on device"):
-        journal.append(lines([Entry(b"\x01" * 4, 1.0)]))
+    for _ in range(3):
+        with pytest.raises(StorageError, match="Cannot write .*: No space left on device"):
+            journal.append(lines([Entry(b"\x01" * 4, 1.0)]))
+    # the operator is told once
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "No space left on device" in caplog.text
     monkeypatch.undo()
     for number in (2, 3):
         journal.append(lines([Entry(bytes([number]), float(number))]))

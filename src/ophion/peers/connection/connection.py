@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 
 from msgspec import Struct, field
 
-from ophion.errors import DecodeError
+from ophion.errors import DecodeError, StorageError
 from ophion.native.wire import WireError
 from ophion.peers.connection.outbox import HARD_LIMIT, SOFT_LIMIT, Outbox
 from ophion.peers.connection.timing import Timing
@@ -459,6 +459,9 @@ class Connection(asyncio.Protocol):
                 self._end(DisconnectReason.BREACH, str(error), by_us=True, can_speak=False)
             case DecodeError():
                 self._end(DisconnectReason.BREACH, str(error), by_us=True)
+            case StorageError():
+                log.error("a message could not be handled peer=%s error=%s", self.peer or self.remote, error)
+                self._end(DisconnectReason.SUBPROTOCOL, "internal error", by_us=True)
             case _:
                 log.exception("a message could not be handled peer=%s", self.peer or self.remote, exc_info=error)
                 self._end(DisconnectReason.SUBPROTOCOL, "internal error", by_us=True)

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from ophion.errors import DecodeError
+from ophion.errors import DecodeError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.peers.connection.connection import MAX_TASKS
 from ophion.peers.connection.outbox import HARD_LIMIT, SOFT_LIMIT
@@ -172,6 +172,7 @@ def test_the_one_who_leaves_tells_why_and_the_other_knows() -> None:
         (PeerMisbehaved(DisconnectReason.USELESS, "cannot serve its head"), DisconnectReason.USELESS),
         (DecodeError("not a list"), DisconnectReason.BREACH),
         (RuntimeError("a bug"), DisconnectReason.SUBPROTOCOL),
+        (StorageError("the disk is full"), DisconnectReason.SUBPROTOCOL),
     ],
 )
 @pytest.mark.parametrize("place", ["handler", "task"])
@@ -203,6 +204,23 @@ def test_a_failure_ends_its_connection_and_no_other(
         assert not other.tasks[1].done()
 
     play(story)
+
+
+def test_trouble_with_the_disk_is_one_line_and_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(scene: Scene) -> None:
+        seen_by_a, _ = await scene.begin()
+
+        def fail(code: int, payload: bytes) -> None:
+            raise StorageError("the disk is full")
+
+        scene.echo_b.on_message = fail
+        seen_by_a.send("eth", 1, b"boom")
+        await scene.meeting.over()
+
+    play(story)
+    [record] = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.getMessage().endswith("error=the disk is full")
+    assert record.exc_info is None
 
 
 def test_a_sub_protocol_that_fails_while_closing_does_not_stop_the_rest(caplog: pytest.LogCaptureFixture) -> None:
