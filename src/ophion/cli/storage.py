@@ -80,7 +80,9 @@ def backup(options: BackupOptions, session: Session) -> int:
     seconds = time.monotonic() - began
     print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
-    print(f"The node's key is not part of it: keep {data.key_file} in a safe place of its own.")
+    # which may lie elsewhere: options of the node are none of this command
+    key = data.key_file if data.key_file.exists() else "it"
+    print(f"The node's key is not part of it: keep {key} in a safe place of its own.")
     from ophion.enclave.opening import DEFAULT_KEY_FILE  # not for the other commands: few nodes have an enclave
 
     enclave_key = data.data_path / DEFAULT_KEY_FILE

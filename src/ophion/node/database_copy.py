@@ -68,6 +68,8 @@ class Copied(Struct, frozen=True):
 def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> Copied:
     """Copy the database of a data path, also of one that a node uses now, to a data path of its own.
 
+    All of it is there except for what a validator has promised to others.
+
     `bytes_a_second` is 0 for no limit. `StorageError` says what is in the way; `target` does not exist then.
     """
     source = DataDirectory.beside_a_node(data_path)
@@ -79,6 +81,7 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
             _clear(copy.database)
             try:
                 copied = _copy(source.store(read_only=True), copy.database, bytes_a_second, checks, on_progress)
+                _forget_promises(copy.database)
                 mark_layout(copy.database)
                 force_directory(copy.database)
                 force_directory(partial)
@@ -126,6 +129,21 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
     if head is None:
         raise StorageError("There is no chain in the database yet.")
     return Copied(head[1], head[0], (folder / DATA_FILE).stat().st_size)
+
+
+def _forget_promises(folder: Path) -> None:
+    """What a validator has promised goes: until the copy is used it will have promised more.
+
+    One without memory waits until it cannot contradict itself; one with an old memory would not.
+    """
+    from ophion.producer.promises import MEMORY_KEY  # not for the other commands: it stands on all of consensus
+
+    with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
+        has_promised = bool(copy.meta(MEMORY_KEY))
+    if has_promised:
+        with closing(open_store(folder, create=False)) as copy, translated():
+            copy.put_meta(MEMORY_KEY, b"")
+    (folder / LOCK_FILE).unlink(missing_ok=True)
 
 
 def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[int], None]) -> None:

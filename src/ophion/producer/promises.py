@@ -15,7 +15,7 @@ from ophion.native.store import Store
 from ophion.runtime.lanes import Lanes
 
 MEMORY_KEY: Final = "bft-memory"
-"""Under which the database keeps it: name of the dialect, a zero byte, the record."""
+"""Under which the database keeps it: name of the dialect, a zero byte, the record. Empty in a backup."""
 
 
 class Promises:
@@ -27,8 +27,8 @@ class Promises:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was ever promised here: a new validator, or one that lost its disk."""
-        return self._store.meta(MEMORY_KEY) is None
+        """Whether nothing was ever promised here: a new validator, one that lost its disk, or a restored backup."""
+        return not self._store.meta(MEMORY_KEY)
 
     async def remember(self, dialect: Dialect, memory: Memory) -> None:
         """Returns when it is on disk."""
@@ -43,7 +43,7 @@ class Promises:
     def recall(self, dialect: Dialect) -> Memory | None:
         """What an earlier run has promised; nothing of another dialect, which was another height."""
         record = self._store.meta(MEMORY_KEY)
-        if record is None:
+        if not record:
             return None
         name, _, stored = record.partition(b"\0")
         if name != dialect.name.encode():

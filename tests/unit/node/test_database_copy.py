@@ -14,6 +14,7 @@ from ophion.errors import StorageError
 from ophion.node import database_copy
 from ophion.node.database_copy import Step, back_up, compact
 from ophion.node.datadir import DataDirectory
+from ophion.producer.promises import MEMORY_KEY
 from tests.unit.native.worlds import KEYS, World, signed
 
 
@@ -43,6 +44,23 @@ def head(path: Path) -> int:
         found = store.head()
         assert found is not None
         return found[1]
+
+
+def test_a_backup_does_not_know_what_a_validator_has_promised(data: Path, tmp_path: Path) -> None:
+    with DataDirectory.open(data) as directory:
+        directory.store().put_meta(MEMORY_KEY, b"qbft\0something")
+        directory.store().put_meta("another", b"kept")
+    back_up(data, tmp_path / "copy", 0, True, nothing)
+    assert not (tmp_path / "copy" / "database" / "lock.mdb").exists()
+    assert head(tmp_path / "copy") == 5
+    for path, promised in ((data, b"qbft\0something"), (tmp_path / "copy", b"")):
+        with DataDirectory.open_existing(path) as directory:
+            store = directory.store(read_only=True)
+            assert (store.meta(MEMORY_KEY), store.meta("another")) == (promised, b"kept")
+    # what is only written anew goes on as it was
+    with DataDirectory.open_existing(data) as directory:
+        compact(directory, nothing)
+        assert directory.store(read_only=True).meta(MEMORY_KEY) == b"qbft\0something"
 
 
 def test_a_backup_is_a_data_path_of_its_own(data: Path, tmp_path: Path) -> None:

@@ -40,3 +40,10 @@ def test_promises_that_cannot_be_read_stop_the_node(store: Store) -> None:
     promises = Promises(store, InlineLanes())
     with pytest.raises(StorageError, match="has promised to others cannot be read"):
         promises.recall(Qbft())
+
+
+def test_who_was_restored_has_no_memory(store: Store) -> None:
+    store.put_meta(MEMORY_KEY, b"")
+    promises = Promises(store, InlineLanes())
+    assert promises.is_blank
+    assert promises.recall(Qbft()) is None
