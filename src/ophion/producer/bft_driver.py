@@ -133,7 +133,7 @@ class BftDriver:
         self._tasks: asyncio.TaskGroup | None = None
         self._kept = KeptBlocks()
         self._haste = lanes.haste
-        self._promises = Promises(self._chain.store, lanes)
+        self._promises = Promises(self._chain.store, lanes, signer.address)
         self._problem: str | None = None
         self._was_validator: bool | None = None
         self._timing: Timing | None = None

@@ -12,27 +12,31 @@ from ophion.consensus.bft.scribe import Dialect
 from ophion.errors import DecodeError, StorageError
 from ophion.native.failures import translated
 from ophion.native.store import Store
+from ophion.primitives.types import Address
 from ophion.runtime.lanes import Lanes
 
 MEMORY_KEY: Final = "bft-memory"
-"""Under which the database keeps it: name of the dialect, a zero byte, the record. Empty in a backup."""
+"""Under which the database keeps it: name of the dialect, address of the validator, a zero byte, the record.
+
+Empty in a backup; without an address where an earlier version has written it."""
 
 
 class Promises:
-    """The record of one validator."""
+    """The record of one validator. A database that was copied from another one holds the promises of that one."""
 
-    def __init__(self, store: Store, lanes: Lanes) -> None:
+    def __init__(self, store: Store, lanes: Lanes, validator: Address) -> None:
         self._store = store
         self._lanes = lanes
+        self._validator = validator.hex().encode()
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was ever promised here: a new validator, one that lost its disk, or a restored backup."""
-        return not self._store.meta(MEMORY_KEY)
+        """Whether nothing of it is known here: a new validator, one that lost its disk, or another one's database."""
+        return self._record() is None
 
     async def remember(self, dialect: Dialect, memory: Memory) -> None:
         """Returns when it is on disk."""
-        record = dialect.name.encode() + b"\0" + memory.encode()
+        record = b" ".join((dialect.name.encode(), self._validator)) + b"\0" + memory.encode()
 
         def write() -> None:
             with translated():
@@ -42,10 +46,10 @@ class Promises:
 
     def recall(self, dialect: Dialect) -> Memory | None:
         """What an earlier run has promised; nothing of another dialect, which was another height."""
-        record = self._store.meta(MEMORY_KEY)
-        if not record:
+        record = self._record()
+        if record is None:
             return None
-        name, _, stored = record.partition(b"\0")
+        name, stored = record
         if name != dialect.name.encode():
             return None
         try:
@@ -54,3 +58,9 @@ class Promises:
             raise StorageError(
                 f"What this validator has promised to others cannot be read ({error}); run `ophion storage check`."
             ) from error
+
+    def _record(self) -> tuple[bytes, bytes] | None:
+        """Name of the dialect, and the memory."""
+        place, _, stored = (self._store.meta(MEMORY_KEY) or b"").partition(b"\0")
+        name, _, validator = place.partition(b" ")
+        return (name, stored) if name and validator in (b"", self._validator) else None

@@ -16,6 +16,8 @@ from ophion.native.store import Store, open_store
 from ophion.producer.promises import MEMORY_KEY, Promises
 from ophion.runtime.lanes import InlineLanes
 
+VALIDATOR, OTHER = b"\x0a" * 20, b"\x0b" * 20
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
@@ -25,11 +27,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_what_was_promised_is_known_after_a_restart(store: Store) -> None:
-    promises = Promises(store, InlineLanes())
+    promises = Promises(store, InlineLanes(), VALIDATOR)
     assert promises.is_blank
     assert promises.recall(Qbft()) is None
     asyncio.run(promises.remember(Qbft(), Memory(5)))
-    later = Promises(store, InlineLanes())
+    later = Promises(store, InlineLanes(), VALIDATOR)
     assert not later.is_blank
     assert later.recall(Qbft()) == Memory(5)
     assert later.recall(Ibft2()) is None, "a height of another dialect is another height"
@@ -37,13 +39,27 @@ def test_what_was_promised_is_known_after_a_restart(store: Store) -> None:
 
 def test_promises_that_cannot_be_read_stop_the_node(store: Store) -> None:
     store.put_meta(MEMORY_KEY, b"qbft\0junk")
-    promises = Promises(store, InlineLanes())
+    promises = Promises(store, InlineLanes(), VALIDATOR)
     with pytest.raises(StorageError, match="has promised to others cannot be read"):
         promises.recall(Qbft())
 
 
 def test_who_was_restored_has_no_memory(store: Store) -> None:
     store.put_meta(MEMORY_KEY, b"")
-    promises = Promises(store, InlineLanes())
+    promises = Promises(store, InlineLanes(), VALIDATOR)
     assert promises.is_blank
     assert promises.recall(Qbft()) is None
+
+
+def test_a_database_that_was_copied_holds_the_promises_of_another(store: Store) -> None:
+    asyncio.run(Promises(store, InlineLanes(), OTHER).remember(Qbft(), Memory(5)))
+    promises = Promises(store, InlineLanes(), VALIDATOR)
+    assert promises.is_blank
+    assert promises.recall(Qbft()) is None
+
+
+def test_a_record_of_an_earlier_version_has_no_address(store: Store) -> None:
+    store.put_meta(MEMORY_KEY, b"qbft\0" + Memory(5).encode())
+    promises = Promises(store, InlineLanes(), VALIDATOR)
+    assert not promises.is_blank
+    assert promises.recall(Qbft()) == Memory(5)
