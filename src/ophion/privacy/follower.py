@@ -20,7 +20,8 @@ from msgspec import Struct
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.queries import BlockView
-from ophion.enclave.contract import Enclave
+from ophion.enclave.contract import KEY_SIZE, Enclave
+from ophion.enclave.texts import base64_text
 from ophion.native.privacy import PrivateBatch, PrivateLedger
 from ophion.native.tracing import TraceStream
 from ophion.primitives.block import HashedHeader
@@ -37,6 +38,8 @@ _BLOCKS_AT_ONCE: Final = 128
 _MARKERS_AT_ONCE: Final = 4096
 _LATE_AT_ONCE: Final = 1024
 _ALL_BLOCKS: Final = 1 << 62
+_KEYS_KEY: Final = "enclave-keys"
+"""Under which the database keeps the keys of the enclave that has read the markers so far, one behind the other."""
 
 
 class Executed(Struct, frozen=True):
@@ -146,6 +149,7 @@ class Follower:
         """Follow until cancelled."""
         ready()
         if self._enclave.tells_late:
+            await self._look_with_new_keys()
             await self._follow()
             return
         # those of before this start are among what is asked for again
@@ -154,6 +158,21 @@ class Follower:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._retries.run(), name="late payloads")
             tasks.create_task(self._follow(), name="private transactions")
+
+    async def _look_with_new_keys(self) -> None:
+        """Markers that were passed while the enclave had other keys may be for those that it has now."""
+        store, keys = self._chain.store, self._enclave.keys
+        known = store.meta(_KEYS_KEY) or b""
+        before = {known[at : at + KEY_SIZE] for at in range(0, len(known), KEY_SIZE)}
+        if before == set(keys):
+            return
+        gone = [base64_text(key) for key in sorted(before.difference(keys))]
+        if gone:
+            log.warning(
+                "private transactions are not executed for keys that the enclave had before: %s", ", ".join(gone)
+            )
+        await self.look_again()
+        await self._lanes.write.run(partial(store.put_meta, _KEYS_KEY, b"".join(keys)))
 
     async def _follow(self) -> None:
         while True:

@@ -106,6 +106,24 @@ def test_a_rebuilt_node_has_the_same_state(tmp_path: Path) -> None:
         assert private.ask("priv_getTransactionReceipt", marker) == receipt
 
 
+def test_what_was_passed_with_other_keys_is_executed_when_the_right_one_is_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_private(tmp_path) as private:
+        marker = private.send(private_from=FOR, private_for=[])
+        expected = private.ask("priv_getTransactionReceipt", marker)
+        assert expected["status"] == "0x1"
+        private.privacy.ledger.clear()
+    assert not caplog.records
+    with open_private(tmp_path, keys=1) as private:
+        assert private.ask("priv_getTransactionReceipt", marker) is None
+        assert private.privacy.follower.is_at_head
+    assert f"for keys that the enclave had before: {text(FOR)}" in caplog.text
+    with open_private(tmp_path) as private:
+        private.run(until(lambda: private.privacy.follower.counts.late == 1))
+        assert private.ask("priv_getTransactionReceipt", marker) == expected
+
+
 def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
