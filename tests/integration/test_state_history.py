@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ophion.chain.pruning import PruningRounds
 from ophion.native.privacy import PrivateLedger
 from ophion.node.datadir import DataDirectory
 from ophion.testing.private import NUMBER_CONTRACT, PrivateClient
@@ -125,27 +126,52 @@ def test_too_short_a_history_is_refused(tmp_path: Path) -> None:
     ophion("--state-history=15", f"--data-path={tmp_path / 'data'}").failed("15 is less than 16")
 
 
-def test_private_states_are_not_begun_nor_forgotten_where_states_were_dropped(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    private = (*MINING, "--dev-fork=berlin", "--min-gas-price=0", "--privacy-enabled", "--rpc-http-api=ETH,EEA,PRIV")
-    with NodeProcess(data, *private) as node:
+BERLIN = (*MINING, "--dev-fork=berlin", "--min-gas-price=0")
+PRIVATE = (*BERLIN, "--privacy-enabled", "--rpc-http-api=ETH,EEA,PRIV")
+
+
+def with_private_state(data: Path) -> bytes:
+    """Forty blocks, the first of which has a private transaction; the key of the enclave."""
+    with NodeProcess(data, *PRIVATE) as node:
         client = PrivateClient(node, DEV_KEYS[0], 2018)
-        marker = client.send(NUMBER_CONTRACT)
-        assert client.receipt(marker)["status"] == "0x1"
+        assert client.receipt(client.send(NUMBER_CONTRACT))["status"] == "0x1"
         grow(node, 0, 39)
         assert node.stop() == 0
-    with NodeProcess(data, *MINING, "--dev-fork=berlin", HISTORY) as node:
+    return client.enclave_key
+
+
+def test_states_under_private_ones_are_not_dropped(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with_private_state(data)
+    ophion(*BERLIN, HISTORY, f"--data-path={data}", "--p2p-enabled=false").failed("holds private states")
+    block = tmp_path / "chain.rlp"
+    ophion("blocks", "export", f"--to={block}", f"--data-path={data}").succeeded()
+    arguments = ("blocks", "import", f"--from={block}", "--network=dev", "--dev-fork=berlin", f"--data-path={data}")
+    ophion(*arguments, HISTORY).failed("holds private states")
+    with NodeProcess(data, *PRIVATE) as node:
+        assert node.rpc("priv_status")["states"]
+        assert node.stop() == 0
+    # who gives them up may
+    ophion("privacy", "rebuild", f"--data-path={data}").succeeded()
+    with NodeProcess(data, *BERLIN, HISTORY) as node:
         grow(node, 39, 1)
         wait_for(lambda: "old states dropped states=24" in node.output())
         assert node.stop() == 0
+
+
+def test_private_states_are_not_begun_nor_forgotten_where_states_were_dropped(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    enclave_key = with_private_state(data)
+    with DataDirectory.open_existing(data) as directory:
+        # as versions did that did not look for private states
+        PruningRounds(directory.store(), 16).catch_up(40)
     # what cannot be made again is kept
     ophion("privacy", "rebuild", f"--data-path={data}").failed("Nothing was changed", "--state-history")
-    refused = ophion(*private, f"--data-path={data}", "--p2p-enabled=false")
+    refused = ophion(*PRIVATE, f"--data-path={data}", "--p2p-enabled=false")
     refused.failed("--privacy-enabled needs the state of every block", "--state-history", "ophion blocks export")
-    assert "Traceback" not in refused.err
     # the chain itself can be used as before, and the private states are there for whoever reads them
-    with NodeProcess(data, *MINING, "--dev-fork=berlin") as node:
-        assert node.height == 41
+    with NodeProcess(data, *BERLIN, HISTORY) as node:
+        assert node.height == 40
         assert node.stop() == 0
     with DataDirectory.open_existing(data) as directory:
         followed = PrivateLedger(directory.store(read_only=True)).followed()
@@ -156,7 +182,7 @@ def test_private_states_are_not_begun_nor_forgotten_where_states_were_dropped(tm
     arguments = ("--network=dev", "--dev-fork=berlin", f"--data-path={new}")
     ophion("blocks", "import", f"--from={tmp_path / 'chain.rlp'}", *arguments).succeeded()
     shutil.copytree(data / "privacy", new / "privacy")
-    with NodeProcess(new, *private) as node:
-        assert node.height == 41
-        assert PrivateClient(node, DEV_KEYS[0], 2018).enclave_key == client.enclave_key
+    with NodeProcess(new, *PRIVATE) as node:
+        assert node.height == 40
+        assert PrivateClient(node, DEV_KEYS[0], 2018).enclave_key == enclave_key
         assert node.stop() == 0

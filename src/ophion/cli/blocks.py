@@ -90,6 +90,9 @@ def _upkeep(chain: Chain, states_kept: int | None) -> Callable[[], None] | None:
     """What is to be done after each commit, where not every state is kept."""
     if states_kept is None:
         return None
+    from ophion.node.privacy import check_no_private_states  # few imports drop anything
+
+    check_no_private_states(chain.store)
     rounds = PruningRounds(chain.store, states_kept)
     return lambda: rounds.catch_up(chain.head.number)
 

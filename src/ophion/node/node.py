@@ -103,7 +103,9 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
 
 def _pruner(core: Core, lanes: Lanes, clock: Clock, kept: int) -> StatePruner:
     from ophion.chain.pruning import StatePruner
+    from ophion.node.privacy import check_no_private_states
 
+    check_no_private_states(core.chain.store)
     return StatePruner(core.chain, lanes, clock, kept)
 
 

@@ -10,11 +10,12 @@ from ophion.chainspec.spec import ChainSpec
 from ophion.enclave.contract import Enclave
 from ophion.errors import ConfigError, StorageError
 from ophion.native.crypto import PrivateKey
+from ophion.native.privacy import PrivateLedger
 from ophion.native.store import Store
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
 from ophion.node.keyfile import load_key
-from ophion.primitives.types import Address
+from ophion.primitives.types import HASH_LENGTH, Address
 from ophion.privacy.flexible import PRECOMPILE, FlexibleGroups
 from ophion.privacy.follower import Follower
 from ophion.privacy.markers import Markers
@@ -56,6 +57,16 @@ def check_states(store: Store) -> None:
         raise StorageError(
             "--privacy-enabled needs the state of every block, and in this database some have been dropped"
             f" (--state-history). {ANOTHER_DATABASE} Without --privacy-enabled it can be used as before."
+        )
+
+
+def check_no_private_states(store: Store) -> None:
+    """`StorageError` where dropping states would take from private ones what they are built on; it cannot be undone."""
+    if PrivateLedger(store).groups(bytes(HASH_LENGTH), 1) and not has_dropped_states(store):
+        raise StorageError(
+            "This database holds private states, which are built on the states of old blocks: --state-history would"
+            " drop those for good. Start without --state-history, or give private transactions up first with"
+            " `ophion privacy rebuild`."
         )
 
 
