@@ -38,6 +38,9 @@ _BLOCKS_AT_ONCE: Final = 128
 _MARKERS_AT_ONCE: Final = 4096
 _LATE_AT_ONCE: Final = 1024
 _ALL_BLOCKS: Final = 1 << 62
+_MARKERS_KEY: Final = "private-markers"
+"""Under which the database keeps what has been taken for markers: address of the precompile, and 1 where those of
+flexible groups were too."""
 _KEYS_KEY: Final = "enclave-keys"
 """Under which the database keeps the keys of the enclave that has read the markers so far, one behind the other."""
 
@@ -148,6 +151,7 @@ class Follower:
     async def run(self, ready: Callable[[], None]) -> None:
         """Follow until cancelled."""
         ready()
+        await self._note_what_is_a_marker()
         if self._enclave.tells_late:
             await self._look_with_new_keys()
             await self._follow()
@@ -158,6 +162,21 @@ class Follower:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._retries.run(), name="late payloads")
             tasks.create_task(self._follow(), name="private transactions")
+
+    async def _note_what_is_a_marker(self) -> None:
+        """Tell an operator of markers that were passed unseen: nothing else would, and no payload brings them back."""
+        store, taken = self._chain.store, self._precompile + bytes([self.payloads.is_flexible])
+        known = store.meta(_MARKERS_KEY)
+        if known == taken:
+            return
+        if known is None or self.ledger.followed() is None:
+            await self._lanes.write.run(partial(store.put_meta, _MARKERS_KEY, taken))
+            return
+        log.warning(
+            "markers were looked for with other options so far (--privacy-precompiled-address,"
+            " --privacy-flexible-groups-enabled): what these would have found is not executed. `ophion privacy rebuild`"
+            " makes private states anew."
+        )
 
     async def _look_with_new_keys(self) -> None:
         """Markers that were passed while the enclave had other keys may be for those that it has now."""

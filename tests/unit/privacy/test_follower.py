@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from ophion.chain.events import ChainBlock
 from ophion.enclave.contract import Received
@@ -26,7 +27,7 @@ from ophion.testing.ports import free_ports
 from ophion.testing.private import ENCLAVE_SECRETS, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.waiting import until
-from tests.unit.rpc.private_interface import FOR, FROM, PrivateInterface, open_private
+from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, PrivateInterface, open_private
 
 GROUP = legacy_id([FROM, FOR])
 CONTRACT = private_contract_address(DEV_KEYS[0].address, 0, GROUP)
@@ -122,6 +123,27 @@ def test_what_was_passed_with_other_keys_is_executed_when_the_right_one_is_back(
     with open_private(tmp_path) as private:
         private.run(until(lambda: private.privacy.follower.counts.late == 1))
         assert private.ask("priv_getTransactionReceipt", marker) == expected
+
+
+def test_options_that_hid_markers_are_pointed_out_until_all_is_made_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    flexible = replace(PRIVACY, flexible=True)
+    with open_private(tmp_path) as private:
+        private.send()
+        root(private)
+    for _ in range(2):
+        with open_private(tmp_path, flexible) as private:
+            private.run(private.privacy.settled())
+        assert "`ophion privacy rebuild`" in caplog.text
+        caplog.clear()
+    with open_private(tmp_path) as private:
+        private.run(private.privacy.settled())
+        private.privacy.ledger.clear()
+    for _ in range(2):
+        with open_private(tmp_path, flexible) as private:
+            private.run(private.privacy.settled())
+    assert not caplog.text
 
 
 def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
