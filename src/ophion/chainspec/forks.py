@@ -133,6 +133,12 @@ class ForkSchedule(Struct, frozen=True, dict=True):
                 return self._forks[milestone]
         return self._forks[Milestone.FRONTIER]
 
+    def counts_time(self, value: int) -> bool:
+        """Whether a transition of the engine with this `block` is one by time: where the nearest fork before it is."""
+        times = [time for time in self.times.values() if time <= value]
+        blocks = [block for block in self.blocks.values() if block <= value]
+        return bool(times) and max(times) >= max(blocks, default=0)
+
     def _fork(self, milestone: Milestone) -> Fork:
         blobs = None
         if milestone >= Milestone.CANCUN:

@@ -124,11 +124,11 @@ def _engine(spec: ChainSpec) -> Rules:
     rules: dict[str, Rule] = {}
     first = 1
     if spec.engine is EngineKind.IBFT2:
-        rules.update(_bft("ibft2", spec.ibft2 or BftParameters(), first))
+        rules.update(_bft(spec, "ibft2", spec.ibft2 or BftParameters(), first))
         first = spec.qbft.start_block if spec.qbft is not None else 0
         rules["qbft.startblock"] = Rule(first or None, first or None)
     if spec.qbft is not None and first:
-        rules.update(_bft("qbft", spec.qbft, first))
+        rules.update(_bft(spec, "qbft", spec.qbft, first))
     return rules
 
 
@@ -137,7 +137,7 @@ def _epoch(name: str, parameters: BftParameters | CliqueParameters, first: int) 
     return {f"{name}.epochlength": Rule(length, first - 1 + length)}
 
 
-def _bft(name: str, parameters: BftParameters, first: int) -> Rules:
+def _bft(spec: ChainSpec, name: str, parameters: BftParameters, first: int) -> Rules:
     rules = {
         **_epoch(name, parameters, first),
         f"{name}.blockreward": Rule(parameters.block_reward, first),
@@ -145,12 +145,21 @@ def _bft(name: str, parameters: BftParameters, first: int) -> Rules:
         f"{name}.validatorcontractaddress": Rule(_text(parameters.validator_contract), first),
     }
     for transition in parameters.transitions:
-        if transition.validators is not None:
-            members = [_text(member) for member in transition.validators]
-            rules[f"{_TRANSITIONS}{name}.{transition.block}.validators"] = Rule(members, transition.block)
-        if transition.block_reward is not None:
-            reward = Rule(transition.block_reward, transition.block)
-            rules[f"{_TRANSITIONS}{name}.{transition.block}.blockreward"] = reward
+        at, members, selection = transition.block, transition.validators, transition.validator_selection
+        begins = (None, at) if spec.forks.counts_time(at) else (at, None)
+        values: dict[str, Value] = {
+            "validators": None if members is None else [_text(member) for member in members],
+            "validatorselectionmode": None if selection is None else selection.value,
+            "validatorcontractaddress": _text(transition.validator_contract),
+            "blockreward": transition.block_reward,
+            # a blank one clears it
+            "miningbeneficiary": (_text(transition.mining_beneficiary) or "")
+            if transition.sets_mining_beneficiary
+            else None,
+        }
+        for member, value in values.items():
+            if value is not None:
+                rules[f"{_TRANSITIONS}{name}.{at}.{member}"] = Rule(value, *begins)
     return rules
 
 

@@ -104,6 +104,29 @@ def test_a_transition_that_has_taken_place_stays() -> None:
     assert _refusal(before, after, 3) == ""
 
 
+@pytest.mark.parametrize(
+    ("entry", "member"),
+    [
+        ({"blockreward": "0x7"}, "blockreward"),
+        ({"miningbeneficiary": _MEMBER}, "miningbeneficiary"),
+        ({"miningbeneficiary": ""}, "miningbeneficiary"),
+        ({"validatorselectionmode": "contract", "validatorcontractaddress": _MEMBER}, "validatorcontractaddress"),
+    ],
+)
+def test_what_a_transition_has_changed_stays(entry: dict[str, Any], member: str) -> None:
+    after = {**_QBFT, "transitions": {"qbft": [{"block": 4, **entry}]}}
+    assert f"transitions.qbft.4.{member} was not set" in _refusal(_QBFT, after, 10)
+    assert f"transitions.qbft.4.{member} was " in _refusal(after, _QBFT, 10)
+    assert _refusal(_QBFT, after, 3) == ""
+
+
+def test_a_transition_by_time_begins_at_its_second() -> None:
+    before = {**_QBFT, "shanghaiTime": 0}
+    for at, is_refused in ((900, True), (1001, False)):
+        after = {**before, "transitions": {"qbft": [{"block": at, "blockreward": "0x7"}]}}
+        assert (f"transitions.qbft.{at}.blockreward" in _refusal(before, after, 10, 1000)) is is_refused
+
+
 def test_the_first_base_fee_stays_from_london_on() -> None:
     config = {**_QBFT, "londonBlock": 4}
     assert "baseFeePerGas was 1000000000 and is 7" in _refusal(config, config, 10, baseFeePerGas="0x7")

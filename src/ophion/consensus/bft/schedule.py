@@ -109,10 +109,7 @@ class BftSchedule:
 
     def _is_in_force(self, transition: BftTransition, number: int, timestamp: int) -> bool:
         value = transition.block
-        times = [time for time in self._spec.forks.times.values() if time <= value]
-        blocks = [block for block in self._spec.forks.blocks.values() if block <= value]
-        is_time = bool(times) and max(times) >= max(blocks, default=0)
-        return (timestamp if is_time else number) >= value
+        return (timestamp if self._spec.forks.counts_time(value) else number) >= value
 
 
 def _first_settings(parameters: BftParameters) -> BlockSettings:
