@@ -136,13 +136,14 @@ def _forget_promises(folder: Path) -> None:
 
     One without memory waits until it cannot contradict itself; one with an old memory would not.
     """
-    from ophion.producer.promises import MEMORY_KEY  # not for the other commands: it stands on all of consensus
+    # not for the other commands: it stands on all of consensus
+    from ophion.producer.promises import MEMORY_KEY, without_promises
 
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
-        has_promised = bool(copy.meta(MEMORY_KEY))
-    if has_promised:
+        record = copy.meta(MEMORY_KEY)
+    if record:
         with closing(open_store(folder, create=False)) as copy, translated():
-            copy.put_meta(MEMORY_KEY, b"")
+            copy.put_meta(MEMORY_KEY, without_promises(record))
     (folder / LOCK_FILE).unlink(missing_ok=True)
 
 

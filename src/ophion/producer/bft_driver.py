@@ -326,6 +326,12 @@ class BftDriver:
             self._was_validator = is_validator
             what = "This node validates" if is_validator else "This node is no validator: it follows"
             log.info("%s from block %d on address=0x%s", what, number, self._signer.address.hex())
+            if not is_validator and self._promises.other is not None:
+                log.warning(
+                    "This database is that of validator %s, and the key of this node is another one: put its key file"
+                    " back where it was, or name it with --node-private-key-file.",
+                    self._promises.other,
+                )
 
     def _enter(self, dialect: Dialect, memory: Memory | None) -> tuple[KeyScribe, BftMachine]:
         scribe = KeyScribe(dialect, self._signer)

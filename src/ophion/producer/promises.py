@@ -18,7 +18,12 @@ from ophion.runtime.lanes import Lanes
 MEMORY_KEY: Final = "bft-memory"
 """Under which the database keeps it: name of the dialect, address of the validator, a zero byte, the record.
 
-Empty in a backup; without an address where an earlier version has written it."""
+Without the last in a backup, and without an address where an earlier version has written it."""
+
+
+def without_promises(record: bytes) -> bytes:
+    """Whose it is, and nothing of what was promised."""
+    return record.partition(b"\0")[0] + b"\0"
 
 
 class Promises:
@@ -33,6 +38,12 @@ class Promises:
     def is_blank(self) -> bool:
         """Whether nothing of it is known here: a new validator, one that lost its disk, or another one's database."""
         return self._record() is None
+
+    @property
+    def other(self) -> str | None:
+        """Address of another validator whose database this is; None where it is not known to be."""
+        _, validator, _ = self._parts()
+        return None if validator in (b"", self._validator) else f"0x{validator.decode()}"
 
     async def remember(self, dialect: Dialect, memory: Memory) -> None:
         """Returns when it is on disk."""
@@ -61,6 +72,10 @@ class Promises:
 
     def _record(self) -> tuple[bytes, bytes] | None:
         """Name of the dialect, and the memory."""
-        place, _, stored = (self._store.meta(MEMORY_KEY) or b"").partition(b"\0")
-        name, _, validator = place.partition(b" ")
-        return (name, stored) if name and validator in (b"", self._validator) else None
+        name, validator, stored = self._parts()
+        return (name, stored) if stored and validator in (b"", self._validator) else None
+
+    def _parts(self) -> tuple[bytes, bytes, bytes]:
+        whose, _, stored = (self._store.meta(MEMORY_KEY) or b"").partition(b"\0")
+        name, _, validator = whose.partition(b" ")
+        return name, validator, stored

@@ -53,7 +53,7 @@ def test_a_backup_does_not_know_what_a_validator_has_promised(data: Path, tmp_pa
     back_up(data, tmp_path / "copy", 0, True, nothing)
     assert not (tmp_path / "copy" / "database" / "lock.mdb").exists()
     assert head(tmp_path / "copy") == 5
-    for path, promised in ((data, b"qbft\0something"), (tmp_path / "copy", b"")):
+    for path, promised in ((data, b"qbft\0something"), (tmp_path / "copy", b"qbft\0")):
         with DataDirectory.open_existing(path) as directory:
             store = directory.store(read_only=True)
             assert (store.meta(MEMORY_KEY), store.meta("another")) == (promised, b"kept")

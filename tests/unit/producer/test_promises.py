@@ -13,7 +13,7 @@ from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.qbft import Qbft
 from ophion.errors import StorageError
 from ophion.native.store import Store, open_store
-from ophion.producer.promises import MEMORY_KEY, Promises
+from ophion.producer.promises import MEMORY_KEY, Promises, without_promises
 from ophion.runtime.lanes import InlineLanes
 
 VALIDATOR, OTHER = b"\x0a" * 20, b"\x0b" * 20
@@ -45,10 +45,13 @@ def test_promises_that_cannot_be_read_stop_the_node(store: Store) -> None:
 
 
 def test_who_was_restored_has_no_memory(store: Store) -> None:
-    store.put_meta(MEMORY_KEY, b"")
     promises = Promises(store, InlineLanes(), VALIDATOR)
+    asyncio.run(promises.remember(Qbft(), Memory(5)))
+    store.put_meta(MEMORY_KEY, without_promises(store.meta(MEMORY_KEY) or b""))
     assert promises.is_blank
     assert promises.recall(Qbft()) is None
+    assert promises.other is None
+    assert Promises(store, InlineLanes(), OTHER).other == f"0x{VALIDATOR.hex()}"
 
 
 def test_a_database_that_was_copied_holds_the_promises_of_another(store: Store) -> None:
@@ -56,6 +59,7 @@ def test_a_database_that_was_copied_holds_the_promises_of_another(store: Store) 
     promises = Promises(store, InlineLanes(), VALIDATOR)
     assert promises.is_blank
     assert promises.recall(Qbft()) is None
+    assert promises.other == f"0x{OTHER.hex()}"
 
 
 def test_a_record_of_an_earlier_version_has_no_address(store: Store) -> None:
