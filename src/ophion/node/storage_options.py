@@ -13,7 +13,8 @@ class StorageConfig(Options):
     durable: bool = option(
         "--durable-commits",
         default=True,
-        help="Force every block to disk before it is shown; without it a power cut may lose the last blocks.",
+        help="Force every block to disk before it is shown; without it a power cut may lose the last blocks, or damage"
+        " the database beyond repair. That the process is killed does no harm.",
     )
     temporary: bool = option(
         "--temporary-data",
