@@ -44,6 +44,8 @@ _SWEEP_INTERVAL_S = 60.0
 _SYNC_INTERVAL_S = 1.0
 _DEFAULT_PRICE_BUMP = 10
 _LET_GO = 64
+_MAY_PASS = frozenset({"gas-price-too-low", "base-fee", "gas-limit", "upfront-cost", "not-authorized", "fee-cap"})
+"""Reasons of refusals that other options, rules or blocks may take away."""
 """Mined transactions that are let go of with each batch that comes in: thousands at once hold the loop for long."""
 
 
@@ -91,6 +93,8 @@ class TxPool:
         self._clock = clock
         self._refusal_of = refusal_of
         self._journal = journal
+        self._set_aside: list[Entry] = []
+        """Local transactions of the last run that are refused as things are; the journal keeps them."""
         self._queue = Queue(config.max_size, config.max_bytes)
         self._blobs = Blobs()
         self._accounts: dict[Address, Account] = {}
@@ -417,7 +421,7 @@ class TxPool:
 
     def sweep(self) -> None:
         """Take out what has waited longer than the retention, and what another block made too old."""
-        oldest = self._clock.now() - self.config.retention_hours * 3600
+        oldest = self._oldest()
         expired = [item.hash for item in self._queue.matching(lambda item: item.added_at < oldest)]
         self.drop(expired, DropReason.EXPIRED)
         stale: list[PooledTransaction] = []
@@ -427,6 +431,10 @@ class TxPool:
             self.version += 1
             self.events.publish(Dropped(tuple(stale), DropReason.STALE))
 
+    def _oldest(self) -> float:
+        """When something must have come to be kept still."""
+        return self._clock.now() - self.config.retention_hours * 3600
+
     # --- over a restart -------------------------------------------------------------------------
 
     def restore(self) -> int:
@@ -434,10 +442,17 @@ class TxPool:
         if self._journal is None:
             return 0
         entries = self._journal.open()
-        batch = _Batch(self._sequence)
+        batch, reason = _Batch(self._sequence), ""
         for entry, decoded in zip(entries, decode_transactions([entry.raw for entry in entries]), strict=True):
-            if not isinstance(decoded, str):
-                self._consider(decoded, True, entry.added_at, batch)
+            admission = None if isinstance(decoded, str) else self._consider(decoded, True, entry.added_at, batch)
+            if not isinstance(admission, Rejected) or entry.added_at < self._oldest():
+                continue
+            if admission.error.reason in _MAY_PASS:
+                self._set_aside.append(entry)
+                reason = admission.error.message
+        if self._set_aside:
+            count = len(self._set_aside)
+            log.warning("local transactions are refused now, and kept for the next start count=%d: %s", count, reason)
         self._queue.evict()
         if batch.replaced:
             self.events.publish(Dropped(tuple(batch.replaced), DropReason.REPLACED))
@@ -459,7 +474,7 @@ class TxPool:
 
     def _live_entries(self) -> list[Entry]:
         items = self._queue.matching(lambda item: item.is_local)
-        return [Entry(item.transaction.raw, item.added_at) for item in items]
+        return [*(Entry(item.transaction.raw, item.added_at) for item in items), *self._set_aside]
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Upkeep while the node runs: retention, and the journal to disk."""

@@ -370,6 +370,35 @@ def test_a_restart_does_not_bring_back_what_was_mined(world: Callable[..., State
     assert again.order() == [(0, 1)]
 
 
+def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
+    world: Callable[..., State], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "journal"
+
+    async def before(bench: Bench) -> None:
+        bench.pool.restore()
+        await bench.add(legacy_transaction(A, 0), legacy_transaction(B, 0))
+
+    async def dear(bench: Bench) -> None:
+        assert bench.pool.restore() == 0
+        assert "kept for the next start count=2: Gas price below" in caplog.text
+        # also when the file is written anew meanwhile
+        bench.pool._journal.rewrite(bench.pool._live_entries())  # type: ignore[union-attr]
+        bench.pool._journal.close()  # type: ignore[union-attr]
+
+    told(before, Bench(world, journal=Journal(path)))
+    told(dear, Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0)))
+    caplog.clear()
+    again = Bench(world, journal=Journal(path))
+    assert again.pool.restore() == 2
+    assert not caplog.text
+    # not for ever
+    late = Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0))
+    late.clock.advance(14 * 3600)
+    assert late.pool.restore() == 0
+    assert Bench(world, journal=Journal(path)).pool.restore() == 0
+
+
 def test_what_cannot_be_kept_is_not_acknowledged(world: Callable[..., State], tmp_path: Path) -> None:
     class Full(Journal):
         def append(self, entries: Any) -> None:
