@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+from ophion.node.datadir import DataDirectory
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.integration.command import OPHION, environment, ophion
@@ -102,3 +103,19 @@ def test_what_is_in_the_way_is_one_line(tmp_path: Path) -> None:
     ophion("storage", "backup", f"--data-path={tmp_path}", f"--to={tmp_path / 'x'}").failed("There is no chain in")
     ophion("storage", "compact", f"--data-path={tmp_path}").failed("There is no chain in")
     ophion("storage", "backup", f"--data-path={tmp_path}").failed("Missing required option: '--to=DIRECTORY'")
+
+
+def test_a_damaged_payload_is_found_and_can_be_forgotten(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with NodeProcess(data, *MINING) as node:
+        assert node.stop() == 0
+    with DataDirectory.open(data) as directory:
+        directory.store().write_rows([("payloads", b"\x07" * 32, b"\xff" * 100)])
+    line = f"private payload 0x{'07' * 32}: what is stored is not what was sealed; `ophion privacy rebuild`"
+    found = ophion("storage", "check", f"--data-path={data}")
+    assert found.code == 1
+    assert line in found.out
+    ophion("storage", "backup", f"--data-path={data}", f"--to={tmp_path / 'copy'}").failed(line)
+    done = ophion("privacy", "rebuild", f"--data-path={data}").succeeded()
+    assert "Payloads that were damaged are forgotten too: 1." in done.out
+    ophion("storage", "check", f"--data-path={data}").succeeded()

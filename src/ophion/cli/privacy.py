@@ -24,6 +24,7 @@ from ophion.runtime.options import at_least, option, read_address
 
 _POLL_S: Final = 0.1
 _GAS: Final = 3_000_000
+_MOST_DAMAGED: Final = 1_000_000
 
 
 def read_key(text: str) -> bytes:
@@ -147,6 +148,7 @@ def rebuild(options: Nothing, session: Session) -> int:
     """Forget private states; the node makes them anew from chain and payloads when it starts."""
     # not for the other commands, which ask a node and open nothing
     from ophion.chain.pruning import has_dropped_states
+    from ophion.enclave.rows import CURSORS, PAYLOADS, damaged_payloads
     from ophion.node.privacy import ANOTHER_DATABASE
 
     path = session.part(DataConfig).data_path
@@ -158,10 +160,14 @@ def rebuild(options: Nothing, session: Session) -> int:
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
         # first, because a node that asks the others for what it has loses nothing
-        store.clear_rows(["cursors"])
+        store.clear_rows([CURSORS])
+        damaged = damaged_payloads(store, _MOST_DAMAGED)
+        store.write_rows([(PAYLOADS, key, None) for key in damaged])
         PrivateLedger(store).clear()
     print("Private states are forgotten. The node executes all private transactions again when it starts, and asks")
     print("the other members for payloads that it misses.")
+    if damaged:
+        print(f"Payloads that were damaged are forgotten too: {len(damaged)}.")
     return 0
 
 

@@ -6,13 +6,12 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from ophion.cli.command import Command, Nothing, Session
 from ophion.cli.progress import Progress
 from ophion.native.failures import translated
-from ophion.node.database_copy import OnProgress, Step, back_up, compact
+from ophion.node.database_copy import OnProgress, Step, back_up, compact, damage
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.runtime.options import Options, at_least, option
 
@@ -37,12 +36,12 @@ def usage(options: Nothing, session: Session) -> int:
 
 
 def check(options: Nothing, session: Session) -> int:
-    """Walk the chain and the state of the head, and hash everything again."""
+    """Walk the chain, the state of the head and private payloads, and hash everything again."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store(read_only=True)
         with _shown() as on_progress:
-            findings = store.check(_MOST_FINDINGS, partial(on_progress, Step.CHECKING))
+            findings = damage(store, _MOST_FINDINGS, on_progress)
         head = store.head()
     for finding in findings:
         print(finding)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from ophion.errors import StorageError
-from ophion.native.failures import translated
+from ophion.native.enclave import read_sealed
+from ophion.native.failures import NativeError, translated
 from ophion.native.store import Store
 from ophion.runtime.lanes import Lanes
 
@@ -27,6 +28,8 @@ GROUPS = "groups"
 LOOKUP = "lookup"
 OUTBOX = "outbox"
 CURSORS = "cursors"
+
+_CHECKED_AT_ONCE = 256
 
 
 class _Waiter(NamedTuple):
@@ -120,3 +123,20 @@ def numbered(key: bytes, number: int) -> bytes:
 def number_of(row_key: bytes) -> int:
     """The number in such a row."""
     return int.from_bytes(row_key[-8:], "big")
+
+
+def damaged_payloads(store: Store, most: int) -> list[bytes]:
+    """Keys of payloads that are not what was stored under them, at most so many: a key is a hash of what is sealed."""
+    found: list[bytes] = []
+    after = b""
+    while len(found) < most and (rows := store.rows(PAYLOADS, b"", after, _CHECKED_AT_ONCE)):
+        found += [key for key, record in rows if not _is_sound(key, record)]
+        after = rows[-1][0]
+    return found[:most]
+
+
+def _is_sound(key: bytes, record: bytes) -> bool:
+    try:
+        return read_sealed(record).key == key
+    except NativeError:
+        return False

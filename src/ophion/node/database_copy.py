@@ -23,6 +23,7 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
+from ophion.enclave.rows import damaged_payloads
 from ophion.errors import StorageError
 from ophion.native.failures import NativeError, translated
 from ophion.native.store import Store, open_store
@@ -121,7 +122,7 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
         findings = []
         if checks:
-            findings = copy.check(_MOST_FINDINGS, lambda done, total: on_progress(Step.CHECKING, done, total))
+            findings = damage(copy, _MOST_FINDINGS, on_progress)
         head = copy.head()
     (folder / LOCK_FILE).unlink(missing_ok=True)
     if findings:
@@ -129,6 +130,17 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
     if head is None:
         raise StorageError("There is no chain in the database yet.")
     return Copied(head[1], head[0], (folder / DATA_FILE).stat().st_size)
+
+
+def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
+    """What is wrong with a database, in at most so many lines: chain, state of the head, and private payloads."""
+    found = store.check(most, lambda done, total: on_progress(Step.CHECKING, done, total))
+    for key in damaged_payloads(store, most - len(found)):
+        found.append(
+            f"private payload 0x{key.hex()}: what is stored is not what was sealed; `ophion privacy rebuild` forgets"
+            " it, and the other members hand it over again"
+        )
+    return found
 
 
 def _forget_promises(folder: Path) -> None:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ophion.enclave.rows import PAYLOADS, RowWriter
+from ophion.enclave.group_ids import legacy_id
+from ophion.enclave.rows import PAYLOADS, RowWriter, damaged_payloads
 from ophion.errors import StorageError
+from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import open_store
 from ophion.runtime.lanes import ThreadLanes
+from ophion.testing.private import ENCLAVE_SECRETS
 from ophion.testing.waiting import until
 
 
@@ -85,4 +88,20 @@ def test_an_operator_hears_when_writing_begins_to_fail(tmp_path: Path, caplog: p
     said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert said == ["private payloads cannot be written: there is no table 'nowhere'"] * 2
     lanes.close()
+    store.close()
+
+
+def test_payloads_that_are_not_what_was_sealed_are_found(tmp_path: Path) -> None:
+    store, keyring = open_store(tmp_path / "database"), EnclaveKeyring(ENCLAVE_SECRETS[:1])
+    (own,) = keyring.public_keys
+    sealed = [keyring.seal(b"dGV4dA==", own, [own], 1, legacy_id([own]), bytes([n]) * 80) for n in range(1, 7)]
+    store.write_rows([(PAYLOADS, key, record) for key, record in sealed])
+    assert damaged_payloads(store, 10) == []
+    (first, record), (second, other), (third, _) = sealed[:3]
+    flipped = bytearray(record)
+    flipped[-1] ^= 1
+    store.write_rows([(PAYLOADS, first, bytes(flipped)), (PAYLOADS, second, b"\xff"), (PAYLOADS, third, other)])
+    assert sorted(damaged_payloads(store, 10)) == sorted([first, second, third])
+    assert len(damaged_payloads(store, 2)) == 2
+    assert damaged_payloads(store, 0) == []
     store.close()
