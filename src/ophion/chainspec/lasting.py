@@ -25,6 +25,8 @@ RULES_KEY: Final = "rules"
 
 _GLACIERS: Final = (Milestone.MUIR_GLACIER, Milestone.ARROW_GLACIER, Milestone.GRAY_GLACIER)
 _TRANSITIONS: Final = "transitions."
+_FREE_BASE_FEE: Final = "zeroBaseFee or fixedBaseFee"
+"""With either the base fees of headers are not checked: so it may be set later, but not taken back."""
 
 Value = int | str | bool | list[Any] | None
 
@@ -74,6 +76,7 @@ def check_rules(record: bytes, given: Rules, head: Header) -> None:
         f"{name} was {_shown(was)} and is {_shown(now)}"
         for name, was, now in ((name, stored.get(name, _NOT_SET), given.get(name, _NOT_SET)) for name in names)
         if was.value != now.value and (was.has_begun(head) or now.has_begun(head))
+        if not (name == _FREE_BASE_FEE and now.value)
     ]
     if changed:
         raise GenesisError(
@@ -111,10 +114,10 @@ def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
     for milestone, blobs in schedule.blob_schedule.items():
         values = [blobs.target, blobs.max, blobs.fee_fraction]
         yield f"blobSchedule.{milestone.name.lower()}", Rule(values, None, times[milestone])
-    london = blocks[Milestone.LONDON]
-    yield "baseFeePerGas", Rule(spec.initial_base_fee, london, begins)
-    yield "zeroBaseFee", Rule(spec.zero_base_fee, london, begins)
-    yield "fixedBaseFee", Rule(spec.fixed_base_fee, london, begins)
+    london, is_free = blocks[Milestone.LONDON], spec.zero_base_fee or spec.fixed_base_fee
+    yield _FREE_BASE_FEE, Rule(is_free, london, begins)
+    if not is_free:
+        yield "baseFeePerGas", Rule(spec.initial_base_fee, london, begins)
 
 
 def _engine(spec: ChainSpec) -> Rules:

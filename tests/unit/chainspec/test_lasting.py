@@ -46,7 +46,11 @@ def _refusal(before: dict[str, Any], after: dict[str, Any], number: int, timesta
             {"transitions": {"qbft": [{"block": 4, "validators": [_MEMBER]}]}},
             f"transitions.qbft.4.validators was not set and is ['{_MEMBER}']",
         ),
-        ({**_QBFT, "londonBlock": 2}, {"londonBlock": 2, "zeroBaseFee": True}, "zeroBaseFee was False and is True"),
+        (
+            {**_QBFT, "londonBlock": 2, "zeroBaseFee": True},
+            {"zeroBaseFee": False},
+            "zeroBaseFee or fixedBaseFee was True and is False",
+        ),
         (_ETHASH, {"homesteadBlock": 6}, "homesteadBlock was 5 and is 6"),
         (_ETHASH, {"muirGlacierBlock": 8}, "muirGlacierBlock was 20 and is 8"),
         (
@@ -77,6 +81,8 @@ def test_a_rule_of_blocks_that_exist_is_not_changed(before: dict[str, Any], chan
         (_QBFT, {"transitions": {"qbft": [{"block": 11, "validators": [_MEMBER]}]}}),
         (_QBFT, {"transitions": {"qbft": [{"block": 4, "blockperiodseconds": 7}]}}),
         ({**_QBFT, "londonBlock": 11}, {"londonBlock": 12, "zeroBaseFee": True}),
+        ({**_QBFT, "londonBlock": 2}, {"zeroBaseFee": True}),  # consensus.md 5.3: old blocks still verify
+        ({**_QBFT, "londonBlock": 2, "zeroBaseFee": True}, {"zeroBaseFee": False, "fixedBaseFee": True}),
         ({**_QBFT, "shanghaiTime": 0}, {"londonBlock": 0}),
         ({"ibft2": {}, "berlinBlock": 0}, {"qbft": {"startblock": 11, "epochlength": 5}}),
         ({"clique": {}, "chainId": 4}, {"clique": {"period": 3}}),
