@@ -44,9 +44,9 @@ _SWEEP_INTERVAL_S = 60.0
 _SYNC_INTERVAL_S = 1.0
 _DEFAULT_PRICE_BUMP = 10
 _LET_GO = 64
+"""Mined transactions that are let go of with each batch that comes in: thousands at once hold the loop for long."""
 _MAY_PASS = frozenset({"gas-price-too-low", "base-fee", "gas-limit", "upfront-cost", "not-authorized", "fee-cap"})
 """Reasons of refusals that other options, rules or blocks may take away."""
-"""Mined transactions that are let go of with each batch that comes in: thousands at once hold the loop for long."""
 
 
 class _Batch(Struct, eq=False):
