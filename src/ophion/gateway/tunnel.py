@@ -213,7 +213,7 @@ class Tunnel(asyncio.Protocol):
     def tick(self, seconds: float) -> None:
         """Some time has passed."""
         self.quiet_s += seconds
-        if self._is_paused and self.quiet_s > self._write_timeout_s:
+        if (self._is_paused or self._is_over) and self.quiet_s > self._write_timeout_s:
             self._transport.abort()
         elif not self.is_open and not self._is_over and self.quiet_s > _HANDSHAKE_S:
             self.refuse(504, "no answer to the handshake")

@@ -43,3 +43,19 @@ def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> Non
         assert client.is_closed
 
     asyncio.run(main())
+
+
+def test_a_tunnel_that_is_over_does_not_wait_for_ever_for_a_client_that_does_not_read() -> None:
+    async def main() -> None:
+        client = Wire()
+        upstream = Upstream(Kind.WEBSOCKET, "node", Place("127.0.0.1", 1))
+        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, Commons(), Openings(0), 30.0)
+        tunnel.begin()
+        tunnel.end()
+        tunnel.tick(30.0)
+        assert client.is_closed
+        assert not client.is_aborted
+        tunnel.tick(5.0)
+        assert client.is_aborted
+
+    asyncio.run(main())

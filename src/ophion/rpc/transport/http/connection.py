@@ -82,6 +82,7 @@ class HttpConnection(asyncio.Protocol):
         self._was_active = False
         self._is_known = False
         self._quiet_s = 0.0
+        self._unsent_bytes = 0
         self._learnable_size = -1
         self._learnable_with_gzip = False
 
@@ -148,7 +149,7 @@ class HttpConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_paused, self._is_plain = True, False
-        self._quiet_s = 0.0
+        self._quiet_s, self._unsent_bytes = 0.0, self._transport.get_write_buffer_size()
         self._set_reading(False)
         self._answers.pause()
         self._weigh()
@@ -175,6 +176,9 @@ class HttpConnection(asyncio.Protocol):
         limits = self._policy.limits
         if self._is_paused:
             allowed_s = limits.write_timeout_s
+            before, self._unsent_bytes = self._unsent_bytes, self._transport.get_write_buffer_size()
+            if self._unsent_bytes < before:
+                self._quiet_s = 0.0  # a long answer over a slow line takes its time
         elif busy:
             allowed_s = limits.read_timeout_s
         else:
@@ -202,8 +206,8 @@ class HttpConnection(asyncio.Protocol):
     def give_way(self) -> None:
         """Somebody else takes the place of this connection, which has nothing to do."""
         self.is_ending, self._is_plain = True, False
-        if self._is_paused:
-            self._transport.abort()
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()  # nobody would look after one that waits for a client which does not read
         else:
             self._transport.close()
 

@@ -47,7 +47,7 @@ class HttpLimits(Struct, frozen=True):
     read_timeout_s: float = 30.0
     """A request that has begun must be complete after this time."""
     write_timeout_s: float = 30.0
-    """A client must begin to take its answers in this time."""
+    """A client must take something of its answers in this time."""
     idle_timeout_s: float = 600.0
     """A connection without requests is closed after this time."""
 

@@ -89,6 +89,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._silent_s = 0.0
         self._idle_s = 0.0
         self._unread_s = 0.0
+        self._unread_bytes = 0
         self._session: ConnectionSession | None = None
         self._http: HttpConnection | None = None
         self._lingering: Lingering | None = None
@@ -146,6 +147,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_paused, self._unread_s = True, 0.0
+        self._unread_bytes = self._transport.get_write_buffer_size()
         self._policy.behind.add(self)
         if self._pump is not None:
             self._pump.pause()
@@ -190,6 +192,11 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s += seconds
         self._unread_s += seconds
         self._controls = 0
+        if self._is_paused:
+            unread_before, self._unread_bytes = self._unread_bytes, self._transport.get_write_buffer_size()
+            if self._unread_bytes < unread_before:
+                # a long answer over a slow line takes its time, and pings wait behind it
+                before = self._unread_s = self._silent_s = 0.0
         if self._is_paused and self._unread_s > limits.write_timeout_s:
             logger.warning("websocket client cut off: it has read nothing for %.0f s", self._unread_s)
             self._transport.abort()
@@ -213,8 +220,8 @@ class WebSocketConnection(asyncio.Protocol):
 
     def give_way(self) -> None:
         """Somebody else takes the place of this connection, which has nothing to do."""
-        if self._is_paused or not self._is_open:
-            self._transport.abort()
+        if self._transport.get_write_buffer_size() or not self._is_open:
+            self._transport.abort()  # nobody would look after one that waits for a client which does not read
         else:
             self.close(Closing.TRY_AGAIN_LATER)
 

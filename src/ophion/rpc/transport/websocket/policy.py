@@ -32,7 +32,7 @@ class WebSocketLimits(Struct, frozen=True):
     handshake_timeout_s: float = 10.0
     """A client that connects must have said what it wants after this time."""
     write_timeout_s: float = 30.0
-    """A client must begin to take what is sent to it in this time."""
+    """A client must take something of what is sent to it in this time."""
     silence_timeout_s: float = 120.0
     """A client that sends nothing, not even an answer to a ping, is gone after this time."""
 

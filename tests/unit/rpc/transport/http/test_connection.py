@@ -599,6 +599,34 @@ def test_a_client_that_never_reads_is_cut_off_also_when_it_has_asked_for_more() 
     run(story, commons=patient(0.0))
 
 
+def test_a_client_that_takes_a_long_answer_slowly_is_not_cut_off_until_it_takes_nothing() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post()
+        client.transport.unread = 8_000_000
+        client.connection.pause_writing()
+        for _ in range(40):
+            client.transport.unread -= 100_000
+            client.connection.tick(5.0)
+        assert not client.transport.is_aborted
+        for _ in range(7):
+            client.connection.tick(5.0)
+        assert client.transport.is_aborted
+
+    run(story)
+
+
+@pytest.mark.parametrize("unread", [0, 1])
+def test_whoever_gives_way_is_waited_for_only_when_nothing_is_left_unread(unread: int) -> None:
+    def story(client: Client, context: Context) -> None:
+        client.post()
+        client.transport.unread = unread
+        client.connection.give_way()
+        assert client.transport.is_closed
+        assert client.transport.is_aborted == bool(unread)
+
+    run(story)
+
+
 def wide(count: int, value: bytes = b"") -> bytes:
     return b"".join(b"X-%x: %b\r\n" % (number, value) for number in range(count))
 

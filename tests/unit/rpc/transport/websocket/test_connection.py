@@ -251,6 +251,34 @@ def test_a_client_that_does_not_read_its_notifications_is_cut_off() -> None:
     run(story, max_unread_bytes=1000)
 
 
+def test_a_client_that_takes_a_long_answer_slowly_is_not_cut_off_until_it_takes_nothing() -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        client.transport.unread = 8_000_000
+        client.server.pause_writing()
+        for _ in range(40):
+            client.transport.unread -= 100_000
+            client.server.tick(5.0)
+        assert not client.transport.is_aborted
+        for _ in range(7):
+            client.server.tick(5.0)
+        assert client.transport.is_aborted
+
+    run(story)
+
+
+@pytest.mark.parametrize("unread", [0, 1])
+def test_whoever_gives_way_is_waited_for_only_when_nothing_is_left_unread(unread: int) -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        client.transport.unread = unread
+        client.server.give_way()
+        assert client.transport.is_closed
+        assert client.transport.is_aborted == bool(unread)
+
+    run(story)
+
+
 def test_a_client_with_a_full_buffer_is_not_read_from() -> None:
     def story(client: Client, context: Context) -> None:
         client.open()
