@@ -52,11 +52,13 @@ class _Slot(Struct, eq=False):
     """What stands around the pieces of a stream."""
     kept: Whole | None = None
     """What is being compressed of an answer that is there."""
+    is_bare: bool = False
+    """Whether the body stays here, since nothing but the head was asked for."""
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing but its length has to be said before a short answer."""
-        return self.keep_alive and not self.is_old and not self.extra
+        return self.keep_alive and not (self.is_old or self.extra or self.is_bare)
 
     @property
     def weight(self) -> int:
@@ -92,7 +94,8 @@ class _Slot(Struct, eq=False):
             self.kept = Whole(response.body)
             self._compress(response, self.kept, lane)
         else:
-            self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *response.body)
+            body = () if self.is_bare else response.body
+            self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *body)
 
     def divide(self, turns: Turns) -> None:
         """Where the answer is long, it leaves in portions."""
@@ -173,17 +176,21 @@ class Answers:
         extra: bytes = b"",
         size: int = 0,
         takes_gzip: bool = False,
+        is_bare: bool = False,
     ) -> None:
-        """The result of the next request, which had a body of this size; it leaves with the next `flush`."""
+        """The result of the next request, which had a body of this size; it leaves with the next `flush`.
+
+        `is_bare`: without its own body, as the answer to a `HEAD`, which nobody streams or compresses.
+        """
         if type(result) is StreamedAnswer and is_old:
             result = whole(result)
         if isinstance(result, Pending):
-            slot = _Slot(keep_alive, is_old, extra, size, takes_gzip, result)
+            slot = _Slot(keep_alive, is_old, extra, size, takes_gzip, result, is_bare=is_bare)
             result.deliver = partial(self._receive, slot)
             result.weighed = self._weighed
             self._queue.append(slot)
             return
-        slot = _Slot(keep_alive, is_old, extra, size, takes_gzip)
+        slot = _Slot(keep_alive, is_old, extra, size, takes_gzip, is_bare=is_bare)
         self._fill(slot, result)
         if self._queue or slot.stream is not None:
             self._queue.append(slot)

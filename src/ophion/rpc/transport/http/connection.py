@@ -266,7 +266,9 @@ class HttpConnection(asyncio.Protocol):
         if not reader.keep_alive:
             self.is_ending, self._is_plain = True, False
         size = reader.worked_bytes
-        self._answers.add(result, reader.keep_alive, reader.is_old, reader.extra, size, reader.takes_gzip)
+        self._answers.add(
+            result, reader.keep_alive, reader.is_old, reader.extra, size, reader.takes_gzip, reader.is_bare
+        )
 
     def _result(self, reader: RequestReader) -> Result:
         policy = self._policy

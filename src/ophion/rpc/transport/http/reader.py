@@ -6,6 +6,7 @@ two servers could read differently. A body is kept only for somebody who may hav
 
 from __future__ import annotations
 
+import re
 from typing import Final, Protocol
 
 import httptools
@@ -30,6 +31,8 @@ _MOST_HEADERS: Final = 256
 _LONGEST_NUMBER: Final = 18
 _KEPT_OF_STRANGERS: Final = 64 * 1024
 """How much of a body is kept without a good token: enough to find its id and refuse it, or to log in."""
+_ABSOLUTE: Final = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE | re.DOTALL)
+"""A target as for a proxy, which every server has to understand (RFC 9112, 3.2.2)."""
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _PIECE: Final = 4 * 1024
 """How much is parsed at a time, where a few bytes can mean much work."""
@@ -85,6 +88,8 @@ class RequestReader:
         self.refusal: Response | None = None
         self.keep_alive, self.is_old = True, False
         self.takes_gzip = False
+        self.is_bare = False
+        """Whether the answer must have no body, whatever it is: that of a `HEAD`."""
 
     @property
     def worked_bytes(self) -> int:
@@ -187,8 +192,9 @@ class RequestReader:
         headers, policy = self.headers, self._policy
         # an answer that is made smaller comes in chunks, which old clients do not know
         self.takes_gzip = not self.is_old and takes_gzip(headers.get(b"accept-encoding"))
+        self.is_bare = parser.get_method() == b"HEAD"
         origin = headers.get(b"origin")
-        if not policy.hosts.allows(headers.get(b"host")):
+        if not (policy.hosts.allows(headers.get(b"host")) and self._is_meant_here()):
             self.refusal = getattr(policy.application, "host_refused", _HOST_REFUSED)
         elif origin is not None and not policy.origins.allows(origin, headers.get(b"host")):
             self.refusal = _ORIGIN_REFUSED
@@ -239,6 +245,17 @@ class RequestReader:
         if connection is not None and parser is not None and not connection.is_ending and not parser.should_upgrade():
             connection.on_request()
             self._let_go()
+
+    def _is_meant_here(self) -> bool:
+        """Take the name of a server off a target that has one; whether it is a name of this one."""
+        if self._target[:1] == b"/":  # as nearly always
+            return True
+        absolute = _ABSOLUTE.fullmatch(self._target)
+        if absolute is None:
+            return True
+        host, path = absolute.groups()
+        self._target = path if path[:1] == b"/" else b"/" + path
+        return self._policy.hosts.allows(host)
 
     def _refuse_head(self, connection: Reading) -> None:
         connection.end_with(Response(431))

@@ -252,3 +252,18 @@ def test_what_is_ready_in_one_turn_is_one_record() -> None:
         assert bodies(transport.take()) == [b"[1]", b"[2]"]
 
     asyncio.run(main())
+
+
+def test_whoever_asks_for_a_head_gets_no_body() -> None:
+    async def test(client: Client) -> None:
+        later = pending()
+        for result in (b"[1]", Answer(200, (b"[1", b"]")), Response(404, (b"[1]",)), later):
+            client.answers.add(result, is_bare=True)
+        client.answers.add(b"[2]")
+        later.resolve(b"[1]")
+        client.answers.flush()
+        *heads, body = client.transport.take().split(b"\r\n\r\n")
+        assert [b"Content-Length: 3" in head for head in heads] == [True] * 5
+        assert body == b"[2]"
+
+    run(test)

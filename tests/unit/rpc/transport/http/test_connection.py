@@ -435,6 +435,16 @@ def test_a_host_that_is_not_listed_is_refused(host: bytes) -> None:
     run(story)
 
 
+def test_a_refusal_of_a_head_has_no_body_which_would_be_taken_for_the_next_answer() -> None:
+    def story(client: Client, context: Context) -> None:
+        written = client.send(b"HEAD / HTTP/1.1\r\nHost: evil\r\n\r\n")
+        assert written.startswith(b"HTTP/1.1 403 ")
+        assert b"Content-Length: 34\r\n" in written
+        assert written.endswith(b"\r\n\r\n")
+
+    run(story)
+
+
 def test_an_absent_host_is_refused_unless_any_is_allowed() -> None:
     bare = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(BLOCK_NUMBER) + BLOCK_NUMBER
     run(lambda client, context: _status(client, bare, 403))

@@ -159,3 +159,35 @@ def test_no_piece_has_two_requests_in_it() -> None:
         assert len(reading.told) - seen <= 1
         seen = len(reading.told)
     assert len(reading.told) == 43
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "query"),
+    [
+        (b"http://localhost:8545/", b"/", b""),
+        (b"HTTPS://LOCALHOST/path?a=1", b"/path", b"a=1"),
+        (b"http://localhost", b"/", b""),
+        (b"http://localhost?a=http://b/c", b"/", b"a=http://b/c"),
+        (b"*", b"*", b""),
+    ],
+)
+def test_a_target_may_name_this_server(target: bytes, path: bytes, query: bytes) -> None:
+    reading = Reading()
+    reading.reader.feed(b"OPTIONS %b HTTP/1.1\r\nHost: localhost:8545\r\n\r\n" % target)
+    (request,) = reading.told
+    assert (request.path, request.query) == (path, query)
+
+
+@pytest.mark.parametrize("target", [b"http://evil/", b"http://localhost@evil/", b"http:///", b"http://localhost./"])
+def test_a_target_that_names_another_server_is_refused_as_its_host_is(target: bytes) -> None:
+    reading = Reading()
+    reading.reader.feed(b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % target)
+    assert [refusal.status for refusal in reading.told] == [403]
+
+
+def test_whoever_asks_for_a_head_is_told_from_others() -> None:
+    reading = Reading()
+    reading.reader.feed(b"HEAD /path HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert reading.reader.is_bare
+    reading.reader.feed(MESSAGE)
+    assert not reading.reader.is_bare
