@@ -232,11 +232,12 @@ class Dispatcher:
         if outline.values > self._limits.max_values:
             return self._failed(REQUEST_TOO_LARGE(), "", written)
         try:
-            bound = self._table.get(orjson.loads(name))
+            method = orjson.loads(name)
         except orjson.JSONDecodeError:
             return _NOT_JSON  # half a character, which an outline does not look for
+        bound = self._table.get(method)
         if bound is None:
-            return self._failed(METHOD_NOT_FOUND(), "", written)
+            return self._failed(METHOD_NOT_FOUND(), method, written)
         if bound.decode is None:
             return self._call(bound, _NO_PARAMS, caller, written)
         if outline.values <= _MANY and len(text) <= _LONG:

@@ -77,5 +77,6 @@ def test_a_node_speaks_as_it_was_told_to(dev: Interface) -> None:
         "code": -32004, "message": "insufficient funds for gas * price + value",
     }  # fmt: skip
     unknown = b'{"id":1,"method":"no_such","params":[]}'
-    assert dev.message(unknown, speaker)["error"]["message"].startswith("the method no_such does not exist")
+    for text in (unknown, unknown + b" " * 5_000, unknown + b" " * 70_000):
+        assert dev.message(text, speaker)["error"]["message"].startswith("the method no_such does not exist")
     assert dev.message(b"[%b,%b]" % (body, unknown), speaker)[0]["error"]["message"].startswith("insufficient funds")
