@@ -28,7 +28,7 @@ class HostList:
         """Whether a `Host` header is welcome; an absent, empty or malformed one is not."""
         if self._allows_any:
             return True
-        form = _HOST.fullmatch((header or b"").decode("latin-1").strip())
+        form = _HOST.fullmatch((header or b"").decode("latin-1").strip(" \t"))
         return form is not None and form[1].lower() in self._names
 
 

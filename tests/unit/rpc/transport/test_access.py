@@ -14,7 +14,18 @@ def test_listed_hosts_are_allowed_with_any_port_and_case(header: bytes) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [None, b"", b"other", b"localhost:", b"localhost:123456", b"localhost:80x", b"localhost:1:2", b":80", b"\xff"],
+    [
+        None,
+        b"",
+        b"other",
+        b"localhost:",
+        b"localhost:123456",
+        b"localhost:80x",
+        b"localhost:1:2",
+        b":80",
+        b"\xff",
+        b"\xa0localhost",
+    ],
 )
 def test_other_and_malformed_hosts_are_not(header: bytes | None) -> None:
     assert not HostList(["localhost", "127.0.0.1"]).allows(header)

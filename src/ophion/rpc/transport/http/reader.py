@@ -272,7 +272,8 @@ class RequestReader:
         The parser has taken everything after the head for that other protocol, so it has to be fed anew.
         """
         assert self._parser is not None
-        kept = [(name, value) for name, value in self.headers.items() if name not in (b"upgrade", b"connection")]
-        method, self._parser = self._parser.get_method(), httptools.HttpRequestParser(self)
-        lines = b"".join(b"%b: %b\r\n" % header for header in kept)
-        return b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self._target, lines)
+        # what else `Connection` says is meant: a client that closes waits for the end
+        lines = b"".join(b"%b: %b\r\n" % header for header in self.headers.items() if header[0] != b"upgrade")
+        method, version = self._parser.get_method(), self._parser.get_http_version().encode()
+        self._parser = httptools.HttpRequestParser(self)
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._target, version, lines)

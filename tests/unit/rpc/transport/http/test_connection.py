@@ -526,6 +526,16 @@ def test_an_upgrade_is_ignored() -> None:
     run(story)
 
 
+@pytest.mark.parametrize(("version", "connection"), [(b"1.1", b"close, Upgrade"), (b"1.0", b"Upgrade")])
+def test_whoever_wants_an_upgrade_or_the_end_gets_the_end(version: bytes, connection: bytes) -> None:
+    def story(client: Client, context: Context) -> None:
+        answer = client.send(post(BLOCK_NUMBER, b"Connection: " + connection, b"Upgrade: h2c", version=version))
+        assert only(answer)[1]["connection"] == "close"
+        assert client.transport.is_closed
+
+    run(story)
+
+
 def test_a_tunnel_is_refused() -> None:
     run(lambda client, context: _status(client, b"CONNECT a:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 405))
 
