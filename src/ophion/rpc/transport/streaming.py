@@ -215,7 +215,8 @@ class Pump:
     """Moves one streamed answer to one transport.
 
     `frame` dresses a piece for the wire (HTTP chunks, WebSocket fragments); its second argument says whether it is the
-    last piece. `done` is called once when everything has been written.
+    last piece. `done` is called once when everything has been written. `is_paused`: the transport's buffer is full
+    already, with something that was written before.
     """
 
     def __init__(
@@ -224,13 +225,15 @@ class Pump:
         answer: Flow,
         frame: Callable[[bytes, bool], tuple[bytes, ...]],
         done: Callable[[], None],
+        is_paused: bool = False,
     ) -> None:
         self._transport = transport
         self._answer = answer
         self._frame = frame
         self._done = done
         self._room: asyncio.Event = asyncio.Event()
-        self._room.set()
+        if not is_paused:
+            self._room.set()
         self._task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._run(), name="streamed answer")
 
     @property

@@ -115,7 +115,18 @@ def _nobody() -> None:
 class Answers:
     """The answers that one client waits for; `settle` is called when one of them has come or has been sent."""
 
-    __slots__ = ("_is_called", "_lane", "_out", "_pump", "_queue", "_settle", "_transport", "_turns", "_weighed")
+    __slots__ = (
+        "_is_called",
+        "_is_paused",
+        "_lane",
+        "_out",
+        "_pump",
+        "_queue",
+        "_settle",
+        "_transport",
+        "_turns",
+        "_weighed",
+    )
 
     def __init__(
         self,
@@ -137,6 +148,7 @@ class Answers:
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._pump: Pump | None = None
+        self._is_paused = False
         self._is_called = False
         """Whether what is there is about to be written."""
 
@@ -226,16 +238,18 @@ class Answers:
                 self._transport.writelines(out)
             self._out = []
         if stream is not None:
-            self._pump = Pump(self._transport, stream, queue[0].frame, self._streamed)
+            self._pump = Pump(self._transport, stream, queue[0].frame, self._streamed, self._is_paused)
         return bool(out)
 
     def pause(self) -> None:
         """The client does not take what was written."""
+        self._is_paused = True
         if self._pump is not None:
             self._pump.pause()
 
     def resume(self) -> None:
         """It does again."""
+        self._is_paused = False
         if self._pump is not None:
             self._pump.resume()
 

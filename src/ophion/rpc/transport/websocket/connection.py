@@ -26,7 +26,7 @@ from ophion.rpc.transport.http.wire import TEXT, Response, response_head
 from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
 from ophion.rpc.transport.replies import Complete, Pending
-from ophion.rpc.transport.streaming import Bare, Pump, StreamedAnswer, fragments
+from ophion.rpc.transport.streaming import Bare, Flow, Pump, StreamedAnswer, fragments
 from ophion.rpc.transport.websocket.framing import PING, Closing, closing, pong, text_head
 from ophion.rpc.transport.websocket.handshake import MOST_BYTES, Handshake
 from ophion.rpc.transport.websocket.policy import ConnectionSession, WebSocketPolicy
@@ -407,7 +407,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._behind_bytes += _size_of(reply)
             return
         if isinstance(reply, StreamedAnswer):
-            self._pump = Pump(self._transport, reply, fragments(), self._streamed)
+            self._pump = self._pump_for(reply)
             return
         parts = (reply,) if isinstance(reply, bytes) else reply.parts
         size = sum(map(len, parts))
@@ -419,7 +419,10 @@ class WebSocketConnection(asyncio.Protocol):
             self._transport.write(b"".join((text_head(size), *parts)))
         else:
             # in fragments, so that what controls the connection may come in between
-            self._pump = Pump(self._transport, Bare(Portions(parts, self._turns)), fragments(), self._streamed)
+            self._pump = self._pump_for(Bare(Portions(parts, self._turns)))
+
+    def _pump_for(self, answer: Flow) -> Pump:
+        return Pump(self._transport, answer, fragments(), self._streamed, self._is_paused)
 
     def _streamed(self) -> None:
         """A streamed answer has been sent: now what came in between."""

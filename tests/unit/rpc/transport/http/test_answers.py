@@ -267,3 +267,20 @@ def test_whoever_asks_for_a_head_gets_no_body() -> None:
         assert body == b"[2]"
 
     run(test)
+
+
+def test_a_stream_that_begins_behind_something_unread_waits_for_its_client() -> None:
+    async def story(client: Client) -> None:
+        later = pending()
+        client.answers.add(Answer(200, (b"x" * 100_000,)))
+        client.answers.add(later)
+        client.answers.flush()
+        client.answers.pause()
+        later.resolve(streamed(*[b",2"] * 100, b"]", most=1000))
+        await turns()
+        assert client.transport.take().count(b",2") == 0
+        client.answers.resume()
+        await turns()
+        assert client.transport.take().count(b",2") > 0
+
+    run(story)

@@ -30,12 +30,14 @@ from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.replies import Reply
-from ophion.rpc.transport.streaming import StreamedAnswer
+from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
 from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
 from ophion.runtime.budget import Budget
+from ophion.runtime.lanes import InlineLane
 from ophion.runtime.portions import PORTION_BYTES
 from ophion.runtime.turns import Turns
+from tests.unit.rpc.transport.test_replies import Rest
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 
@@ -650,3 +652,20 @@ def test_long_messages_are_encrypted_in_portions_and_others_wait_behind_them() -
         assert [text.data for text in texts if text.message_finished] == ["", "last"]
 
     run(story, is_encrypted=True)
+
+
+def test_a_stream_that_begins_behind_something_unread_waits_for_its_client() -> None:
+    async def story(client: Client, context: Context) -> None:
+        client.open()
+        client.server.pause_writing()
+        body = Streamed(b"[1", Rest(*[b",2"] * 100, b"]"), InlineLane("trace"), Streams())
+        client.server._send(StreamedAnswer(b"1", b'{"result":', body, b"}"))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert client.transport.take().count(b",2") == 0
+        client.server.resume_writing()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert client.transport.take().count(b",2") > 0
+
+    run(story)
