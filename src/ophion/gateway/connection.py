@@ -177,6 +177,7 @@ class GatewayConnection(HttpConnection):
             self._policy.commons,
             self._openings,
             self._policy.limits.write_timeout_s,
+            self._is_paused,
         )
         self.is_ending, self._is_plain, self._is_handed_over = True, False, True
         self._rest = b""

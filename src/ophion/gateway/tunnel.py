@@ -90,8 +90,10 @@ class Tunnel(asyncio.Protocol):
         commons: Commons,
         openings: Openings,
         write_timeout_s: float,
+        is_paused: bool = False,
     ) -> None:
-        """`hello` asks the node for a socket; `early` is what the client has sent behind its own."""
+        """`hello` asks the node for a socket; `early` is what the client has sent behind its own. `is_paused`: it has
+        not taken what was written before."""
         self._transport = transport
         self._upstream = upstream
         self._hello = hello
@@ -103,7 +105,8 @@ class Tunnel(asyncio.Protocol):
         self._far: FarEnd | None = None
         self._opening: asyncio.Task[None] | None = None
         self._flow = Flow(commons.turns, transport, self._to_the_node, self.weigh)
-        self._is_paused = self._is_over = False
+        self._is_paused = is_paused
+        self._is_over = False
         self.is_open = False
         """Whether the node has accepted."""
         self.quiet_s = 0.0
@@ -139,10 +142,12 @@ class Tunnel(asyncio.Protocol):
         self.is_open, self.quiet_s = True, 0.0
         self._opening = None
         self._openings.end(self)
-        if self._early and self._far is not None:
-            self._far.write(self._early)
-        self._early = b""
         self._flow.hold(False)
+        if self._far is not None:
+            self._far.hold(self._is_paused)
+            if self._early:
+                self._far.write(self._early)
+        self._early = b""
         self.weigh()
 
     def write(self, data: bytes) -> None:

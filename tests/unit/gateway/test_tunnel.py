@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 
+import pytest
+
 from ophion.gateway.site import Kind, Place
 from ophion.gateway.tunnel import Openings, Tunnel
 from ophion.gateway.upstream import Upstream
@@ -57,5 +59,25 @@ def test_a_tunnel_that_is_over_does_not_wait_for_ever_for_a_client_that_does_not
         assert not client.is_aborted
         tunnel.tick(5.0)
         assert client.is_aborted
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_client_that_does_not_read_before_there_is_a_node_holds_the_node_back(is_before: bool) -> None:
+    async def main() -> None:
+        client, node = Wire(), Wire()
+        upstream = Upstream(Kind.WEBSOCKET, "node", Place("127.0.0.1", 1))
+        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, Commons(), Openings(0), 30.0, is_before)
+        tunnel.begin()
+        if not is_before:
+            tunnel.pause_writing()
+        far = tunnel._made()
+        far.connection_made(node)
+        assert not node.is_reading_paused, "its answer to the handshake is waited for"
+        far.data_received(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+        assert node.is_reading_paused
+        tunnel.resume_writing()
+        assert not node.is_reading_paused
 
     asyncio.run(main())
