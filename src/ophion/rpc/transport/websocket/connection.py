@@ -170,6 +170,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s = 0.0
         if unread > self._policy.room():
             logger.warning("websocket client cut off: it does not read its notifications")
+            self._is_open, self._is_closed = False, True  # once, and not again for each of its subscriptions
             self._transport.abort()
             return
         self._send(message)

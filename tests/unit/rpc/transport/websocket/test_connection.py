@@ -253,6 +253,17 @@ def test_a_client_that_does_not_read_its_notifications_is_cut_off() -> None:
     run(story, max_unread_bytes=1000)
 
 
+def test_a_client_that_is_cut_off_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    def story(client: Client, context: Context) -> None:
+        client.open()
+        client.transport.unread = 1001
+        for _ in range(100):  # one for each of its subscriptions, before the loop looks after its socket
+            client.server.notify(b"x")
+
+    run(story, max_unread_bytes=1000)
+    assert len(caplog.records) == 1
+
+
 def test_a_client_that_takes_a_long_answer_slowly_is_not_cut_off_until_it_takes_nothing() -> None:
     def story(client: Client, context: Context) -> None:
         client.open()
