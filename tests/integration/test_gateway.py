@@ -137,6 +137,23 @@ def test_foreign_pages_and_foreign_names_are_refused(node: NodeProcess, base: st
     assert asyncio.run(open_from("http://evil.example")) == 403
 
 
+@pytest.mark.parametrize(
+    ("host", "hosts"), [("127.0.0.2", ()), ("::1", ()), ("::1", ("--host-allowlist=::1,127.0.0.1",))]
+)
+def test_a_page_reaches_its_node_wherever_it_listens(host: str, hosts: tuple[str, ...], tmp_path: Path) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, 0), family=family).close()
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    where = (f"--rpc-ws-host={host}", f"--graphql-http-host={host}", *hosts)
+    with NodeProcess(tmp_path / "data", *FREE, *where, command=("dev",)) as node:
+        connection = HTTPConnection("127.0.0.1", node.ports["page-http"], timeout=60)
+        connection.request("POST", "/graphql", "{block{number}}")
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (200, b'{"data":{"block":{"number":0}}}')
+
+
 def test_a_taken_port_moves_the_page_and_not_the_node(node: NodeProcess, tmp_path: Path) -> None:
     taken = node.ports["page-http"]
     first = NodeProcess(tmp_path / "usual", *FREE[:2], command=("dev",))

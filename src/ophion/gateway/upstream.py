@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, cast
 from ophion.gateway.answer import AnswerReader
 from ophion.gateway.failures import AnswerLost, failure
 from ophion.gateway.site import Kind, Place
+from ophion.rpc.transport.access import in_brackets
 from ophion.rpc.transport.http.wire import Response
 from ophion.rpc.transport.replies import Pending
 from ophion.rpc.transport.streaming import StreamedAnswer
@@ -61,7 +62,7 @@ class Upstream:
         self.name = name
         """Whose service it is, for messages."""
         self.place = place
-        self.host = (host_name or f"{place.host}:{place.port}").encode()
+        self.host = (in_brackets(host_name) if host_name else f"{in_brackets(place.host)}:{place.port}").encode()
         """What the `Host` header says."""
         self.idle: list[UpstreamConnection] = []
         """Connections that nobody uses; that used last stands at the end."""

@@ -154,7 +154,7 @@ class AccessConfig(Options):
         "--host-allowlist",
         default=("localhost", "127.0.0.1"),
         check=names_list("hostnames"),
-        help="Names under which clients may address this node (Host header): names, `*` or `none`.",
+        help="Names under which clients may address this node (Host header): names, addresses, `*` or `none`.",
     )
     error_wording: ErrorWording = option(
         "--rpc-error-wording",

@@ -14,7 +14,13 @@ from typing import Final
 ANY: Final = frozenset({"*", "all"})
 NONE: Final = "none"
 
-_HOST: Final = re.compile(r"([^:]+)(?::[0-9]{1,5})?")
+_HOST: Final = re.compile(r"([^:]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
+"""A name or an address, and a port; addresses of IPv6 stand in brackets, as their colons are none of a port."""
+
+
+def in_brackets(host: str) -> str:
+    """A name or an address as a `Host` header has it."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 class HostList:
@@ -22,7 +28,7 @@ class HostList:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._allows_any = not ANY.isdisjoint(names)
-        self._names = frozenset(name.lower() for name in names if name != NONE)
+        self._names = frozenset(in_brackets(name.lower()) for name in names if name != NONE)
 
     def allows(self, header: bytes | None) -> bool:
         """Whether a `Host` header is welcome; an absent, empty or malformed one is not."""

@@ -31,6 +31,17 @@ def test_other_and_malformed_hosts_are_not(header: bytes | None) -> None:
     assert not HostList(["localhost", "127.0.0.1"]).allows(header)
 
 
+@pytest.mark.parametrize("entry", ["::1", "[::1]", "FE80::1"])
+def test_an_address_of_ipv6_is_allowed_where_it_is_listed(entry: str) -> None:
+    address = entry.strip("[]").lower().encode()
+    hosts = HostList(["localhost", entry])
+    for welcome in (b"[%b]" % address, b"[%b]:8545" % address, b"localhost:8545"):
+        assert hosts.allows(welcome)
+    for other in (address, b"[%b]:" % address, b"[%b]x" % address, b"[%b" % address, b"[::2]", b"[]", b"[::1]]"):
+        assert not hosts.allows(other)
+    assert not HostList(["localhost"]).allows(b"[::1]:8545")
+
+
 @pytest.mark.parametrize("wildcard", ["*", "all"])
 def test_a_wildcard_allows_everything(wildcard: str) -> None:
     assert HostList([wildcard]).allows(None)
