@@ -154,6 +154,13 @@ def test_a_page_reaches_its_node_wherever_it_listens(host: str, hosts: tuple[str
         assert (answer.status, answer.read()) == (200, b'{"data":{"block":{"number":0}}}')
 
 
+def test_where_no_name_is_allowed_a_page_refuses_like_the_others(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "data", *FREE, "--host-allowlist=", command=("dev",)) as node:
+        connection = HTTPConnection("127.0.0.1", node.ports["page-http"], timeout=60)
+        connection.request("GET", "/nodes.json")
+        assert connection.getresponse().status == 403
+
+
 def test_a_taken_port_moves_the_page_and_not_the_node(node: NodeProcess, tmp_path: Path) -> None:
     taken = node.ports["page-http"]
     first = NodeProcess(tmp_path / "usual", *FREE[:2], command=("dev",))

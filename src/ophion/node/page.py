@@ -66,6 +66,6 @@ def _own(host: str) -> str:
 
 
 def _permitted(config: NodeConfig) -> str | None:
-    """A name by which this node lets itself be addressed, wherever it listens; None where any will do."""
+    """A name by which this node lets itself be addressed, wherever it listens; None where any will do, or none."""
     names = config.access.host_allow_list
-    return None if not {"*", "all"}.isdisjoint(names) else names[0]
+    return names[0] if names and {"*", "all"}.isdisjoint(names) else None
