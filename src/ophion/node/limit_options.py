@@ -99,7 +99,7 @@ class LimitConfig(Options):
         "--rpc-write-timeout-seconds",
         default=30,
         check=at_least(1),
-        help="Seconds in which a client must take something of its answers.",
+        help="Seconds in which a client must take 128 KiB of a long answer, or the rest of it.",
     )
     idle_timeout_s: int = option(
         "--rpc-idle-timeout-seconds",

@@ -32,6 +32,7 @@ from ophion.rpc.transport.http.wire import (
 from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED, NOT_LET_IN
 from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.taking import Taking
 from ophion.runtime.budget import WORTH_NOTING
 from ophion.runtime.turns import Share
 
@@ -82,7 +83,7 @@ class HttpConnection(asyncio.Protocol):
         self._was_active = False
         self._is_known = False
         self._quiet_s = 0.0
-        self._unsent_bytes = 0
+        self._taking = Taking()
         self._learnable_size = -1
         self._learnable_with_gzip = False
 
@@ -149,7 +150,8 @@ class HttpConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_paused, self._is_plain = True, False
-        self._quiet_s, self._unsent_bytes = 0.0, self._transport.get_write_buffer_size()
+        self._quiet_s = 0.0
+        self._taking.begin(self._transport.get_write_buffer_size())
         self._set_reading(False)
         self._answers.pause()
         self._weigh()
@@ -176,9 +178,8 @@ class HttpConnection(asyncio.Protocol):
         limits = self._policy.limits
         if self._is_paused:
             allowed_s = limits.write_timeout_s
-            before, self._unsent_bytes = self._unsent_bytes, self._transport.get_write_buffer_size()
-            if self._unsent_bytes < before:
-                self._quiet_s = 0.0  # a long answer over a slow line takes its time
+            if self._taking.goes_on(self._transport.get_write_buffer_size()):
+                self._quiet_s = 0.0
         elif busy:
             allowed_s = limits.read_timeout_s
         else:

@@ -27,6 +27,7 @@ from ophion.rpc.transport.lingering import Lingering
 from ophion.rpc.transport.places import BUSY, NEVER_ASKED
 from ophion.rpc.transport.replies import Complete, Pending
 from ophion.rpc.transport.streaming import Bare, Flow, Pump, StreamedAnswer, fragments
+from ophion.rpc.transport.taking import Taking
 from ophion.rpc.transport.websocket.framing import PING, Closing, closing, pong, text_head
 from ophion.rpc.transport.websocket.handshake import MOST_BYTES, Handshake
 from ophion.rpc.transport.websocket.policy import ConnectionSession, WebSocketPolicy
@@ -89,7 +90,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._silent_s = 0.0
         self._idle_s = 0.0
         self._unread_s = 0.0
-        self._unread_bytes = 0
+        self._taking = Taking()
         self._session: ConnectionSession | None = None
         self._http: HttpConnection | None = None
         self._lingering: Lingering | None = None
@@ -147,7 +148,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_paused, self._unread_s = True, 0.0
-        self._unread_bytes = self._transport.get_write_buffer_size()
+        self._taking.begin(self._transport.get_write_buffer_size())
         self._policy.behind.add(self)
         if self._pump is not None:
             self._pump.pause()
@@ -193,11 +194,8 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s += seconds
         self._unread_s += seconds
         self._controls = 0
-        if self._is_paused:
-            unread_before, self._unread_bytes = self._unread_bytes, self._transport.get_write_buffer_size()
-            if self._unread_bytes < unread_before:
-                # a long answer over a slow line takes its time, and pings wait behind it
-                before = self._unread_s = self._silent_s = 0.0
+        if self._is_paused and self._taking.goes_on(self._transport.get_write_buffer_size()):
+            before = self._unread_s = self._silent_s = 0.0  # answers to pings wait behind it
         if self._is_paused and self._unread_s > limits.write_timeout_s:
             logger.warning("websocket client cut off: it has read nothing for %.0f s", self._unread_s)
             self._transport.abort()
