@@ -298,7 +298,7 @@ class PeerService:
         server = Listener(settings.interface, settings.port, self._reception.arrived, self._reception.is_crowded)
         if self.discovery is None:
             return server
-        udp = self._udp = UdpSocket(around.turns, self.discovery.received)
+        udp = self._udp = UdpSocket(around.turns, self._clock, self.discovery.received)
         try:
             await loop.create_datagram_endpoint(lambda: udp, local_addr=(settings.interface, server.port))
         except OSError:

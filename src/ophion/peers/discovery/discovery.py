@@ -39,6 +39,7 @@ from ophion.peers.discovery.packets import (
 )
 from ophion.peers.discovery.record import LocalRecord, Record
 from ophion.peers.discovery.relayed import is_believable
+from ophion.peers.policy.doorway import Doorway
 from ophion.permissions.node_rules import Action
 from ophion.primitives import rlp
 from ophion.primitives.enode import NODE_ID_LENGTH, Enode
@@ -54,6 +55,9 @@ _BELIEF_S: Final = 0.5
 """How long another node gets to ping us, so that it believes us, before it is asked something."""
 _PER_PACKET: Final = 12
 _MAX_OPEN: Final = 256
+"""Questions of our own at a time."""
+_MAX_RETURNED: Final = 128
+"""Pings at a time to those who pinged first: they must not take the place of what this node asks for itself."""
 _MAX_LEARNING: Final = 16
 _MOST_SUITABLE: Final = 1024
 _PATIENCE: Final = 5
@@ -64,6 +68,8 @@ _CONTENT_S: Final = 1800.0
 _CHECK_S: Final = (5.0, 10.0)
 
 Address = tuple[str, int]
+_Key = tuple[bytes, str, Kind]
+"""Who was asked, at which address, and what is to be the answer: others may name a node where it is not."""
 
 
 class ChainMark(Struct, frozen=True):
@@ -121,7 +127,9 @@ class Discovery:
         self._random = random
         self._around = around
         self._bonds = Bonds()
-        self._open: dict[tuple[bytes, Kind], _Question] = {}
+        self._open: dict[_Key, _Question] = {}
+        self._returned: Doorway[_Key] = Doorway(max_pending=_MAX_RETURNED)
+        """Those of the open questions that others have brought about."""
         self._failures: Counter[bytes] = Counter()
         self._suitable: dict[bytes, Enode] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -135,7 +143,7 @@ class Discovery:
         """Questions by kind."""
         self.repeated_count: Counter[str] = Counter()
         """Those of a node that has left the last one of this kind without an answer."""
-        self._silent: dict[tuple[bytes, Kind], None] = {}
+        self._silent: dict[_Key, None] = {}
         """Who has left what without an answer: those of late."""
 
     @property
@@ -152,6 +160,7 @@ class Discovery:
         """An operator removed this peer; it may come back when it is seen again."""
         self.buckets.remove(node_id)
         self._suitable.pop(node_id, None)
+        self._failures.pop(node_id, None)
 
     # --- the task ------------------------------------------------------------------------------------
 
@@ -164,9 +173,10 @@ class Discovery:
                 await self._look_forever()
         finally:
             self._tasks = None
-            for question in tuple(self._open.values()):
+            for key, question in tuple(self._open.items()):
                 question.timer.cancel()
                 question.answer.cancel()
+                self._returned.leave(key)
             self._open.clear()
 
     async def _look_forever(self) -> None:
@@ -194,7 +204,11 @@ class Discovery:
     async def ping(self, enode: Enode) -> bool:
         """Whether a node answers."""
         question = self._ask_for_pong(enode)
-        return question is not None and await asyncio.shield(question.answer)
+        if question is None:
+            return False
+        # whoever asked first, it is ours from now on
+        self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
+        return await asyncio.shield(question.answer)
 
     def recheck(self) -> None:
         """What is permitted may have changed: drop who may not be kept.
@@ -250,10 +264,11 @@ class Discovery:
             walk.answered(enode.node_id, found)
             return
         walk.failed(enode.node_id)
-        if self.buckets.get(enode.node_id) is not None:
+        known = self.buckets.get(enode.node_id)
+        # somebody may have named it where it is not
+        if known is not None and (known.ip, known.udp_port) == (enode.ip, enode.udp_port):
             self._failures[enode.node_id] += 1
             if self._failures[enode.node_id] >= _PATIENCE:
-                self._failures.pop(enode.node_id)
                 self.forget(enode.node_id)
 
     async def _meet(self, enode: Enode) -> bool:
@@ -276,10 +291,10 @@ class Discovery:
 
     def _ask(self, enode: Enode, packet: Packet, answer: Kind) -> _Question | None:
         """One question of a kind to a node at a time; the one that is open is as good as another."""
-        key = (enode.node_id, answer)
+        key = (enode.node_id, enode.ip, answer)
         if (known := self._open.get(key)) is not None:
             return known
-        if len(self._open) >= _MAX_OPEN:
+        if len(self._open) - len(self._returned) >= _MAX_OPEN:
             return None
         loop = asyncio.get_running_loop()
         timer = loop.call_later(_ANSWER_S, self._close, key, False)
@@ -289,10 +304,11 @@ class Discovery:
         self.repeated_count[kind] += key in self._silent
         return question
 
-    def _close(self, key: tuple[bytes, Kind], is_answered: bool) -> None:
+    def _close(self, key: _Key, is_answered: bool) -> None:
         question = self._open.pop(key, None)
         if question is not None:
             question.timer.cancel()
+            self._returned.leave(key)
             self._silent.pop(key, None)
             if not is_answered:
                 self._silent[key] = None
@@ -359,18 +375,27 @@ class Discovery:
         now = self._clock.monotonic()
         self._bonds.hear(node_id, ip, now)
         if self._bonds.proven(node_id, ip, now) is None:
-            self._ask_for_pong(enode)
+            self._return_ping(enode)
         elif self.buckets.get(node_id) is not None:
             self._keep(enode)
 
+    def _return_ping(self, enode: Enode) -> None:
+        """Ask a newcomer for its proof. Where too many owe one, a newcomer of the address that has most is given up."""
+        key = (enode.node_id, enode.ip, Kind.PONG)
+        if key in self._open or self._ask_for_pong(enode) is None:
+            return
+        given_up = self._returned.enter(key, enode.ip, is_known=False)
+        if given_up is not None:
+            self._close(given_up, False)
+
     def _on_pong(self, pong: Pong, node_id: bytes, ip: str) -> None:
-        question = self._open.get((node_id, Kind.PONG))
-        if question is None or question.enode.ip != ip or question.hash != pong.ping_hash:
+        question = self._open.get((node_id, ip, Kind.PONG))
+        if question is None or question.hash != pong.ping_hash:
             return
         enode = question.enode
         is_new = self._bonds.prove(enode, self._clock.monotonic())
         self._keep(enode)
-        self._close((node_id, Kind.PONG), True)
+        self._close((node_id, ip, Kind.PONG), True)
         if is_new or (node_id not in self._suitable and self._around.wants_more()):
             self._learn_about(enode)
         elif node_id in self._suitable:
@@ -389,15 +414,15 @@ class Discovery:
             self._send(Neighbors(tuple(near[start : start + _PER_PACKET]), self._expiry()), (ip, port))
 
     def _on_neighbors(self, packet: Neighbors, node_id: bytes, ip: str) -> None:
-        question = self._open.get((node_id, Kind.NEIGHBORS))
-        if question is None or question.enode.ip != ip:
+        question = self._open.get((node_id, ip, Kind.NEIGHBORS))
+        if question is None:
             return
         for node in packet.nodes[:BUCKET_SIZE]:
             at = node.endpoint
             if is_believable(at.ip, at.udp_port, ip):
                 question.found.append(Enode(node.node_id, at.ip, at.tcp_port, at.udp_port))
         if len(packet.nodes) < _PER_PACKET or len(question.found) >= BUCKET_SIZE:
-            self._close((node_id, Kind.NEIGHBORS), True)
+            self._close((node_id, ip, Kind.NEIGHBORS), True)
 
     def _on_record_request(self, digest: bytes, node_id: bytes, ip: str, port: int) -> None:
         if self._bonds.proven(node_id, ip, self._clock.monotonic()) is not None:
@@ -405,8 +430,8 @@ class Discovery:
             self._send(RecordResponse(digest, self.record.encoded), (ip, port))
 
     def _on_record(self, packet: RecordResponse, node_id: bytes, ip: str) -> None:
-        question = self._open.get((node_id, Kind.RECORD_RESPONSE))
-        if question is None or question.enode.ip != ip or question.hash != packet.request_hash:
+        question = self._open.get((node_id, ip, Kind.RECORD_RESPONSE))
+        if question is None or question.hash != packet.request_hash:
             return
         try:
             record = Record.read(packet.record)
@@ -414,7 +439,7 @@ class Discovery:
             return
         if record.node_id == node_id:
             question.record = record
-            self._close((node_id, Kind.RECORD_RESPONSE), True)
+            self._close((node_id, ip, Kind.RECORD_RESPONSE), True)
 
     def _keep(self, enode: Enode) -> None:
         if self._around.may(enode, Action.KEEP_IN_TABLE):

@@ -1,4 +1,7 @@
-"""`Lookup`: walking towards a place, three questions at a time, until nobody nearer is left to ask."""
+"""`Lookup`: walking towards a place, three questions at a time, until nobody nearer is left to ask.
+
+Those who are asked name the next ones, so their number is bounded: somebody could lead the walk on and on.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from ophion.peers.discovery.buckets import BUCKET_SIZE, place_of
 from ophion.primitives.enode import Enode
 
 AT_A_TIME: Final = 3
+MOST_ASKED: Final = 64
+"""An honest network of a thousand nodes needs half of that."""
 
 
 class Lookup:
@@ -31,13 +36,14 @@ class Lookup:
     @property
     def is_over(self) -> bool:
         """Nobody among the nearest is left to ask, and nobody owes an answer."""
-        return not self._open and all(node_id in self._asked for node_id in self._nearest)
+        is_done = len(self._asked) >= MOST_ASKED or all(node_id in self._asked for node_id in self._nearest)
+        return not self._open and is_done
 
     def questions(self) -> list[Enode]:
         """Whom to ask now; each must be answered or failed."""
         chosen = []
         for node_id, enode in self._nearest.items():
-            if len(self._open) >= AT_A_TIME:
+            if len(self._open) >= AT_A_TIME or len(self._asked) >= MOST_ASKED:
                 break
             if node_id not in self._asked:
                 self._asked.add(node_id)

@@ -11,6 +11,7 @@ import pytest
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.peers.discovery.discovery import ChainMark, Discovery, Surroundings
+from ophion.peers.discovery.lookup import Lookup
 from ophion.peers.discovery.packets import (
     Endpoint,
     FindNode,
@@ -388,6 +389,53 @@ def test_a_pong_with_another_hash_or_from_another_address_proves_nothing() -> No
         await asyncio.sleep(2)
         await stranger.say(Pong(stranger.endpoint, digest, stranger.expiry), node)
         assert node.known() == set(), "too late"
+
+    play(story)
+
+
+def test_a_flood_of_pings_takes_no_question_of_this_node_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ophion.peers.discovery.discovery._MAX_OPEN", 32)
+    monkeypatch.setattr("ophion.peers.discovery.discovery._MAX_RETURNED", 16)
+
+    async def story(ether: Ether) -> None:
+        node = ether.node(1)
+        friend = ether.node(2, [node.enode])
+        await asyncio.sleep(10)
+        assert node.known() == {friend.key.public_key}
+
+        async def flood() -> None:
+            for number in range(100, 100 + 60 * 60):
+                nobody = Stranger(ether, number, "127.0.0.9")
+                del ether.places[nobody.place]
+                data = wire.seal_packet(nobody.key.secret(), *encode(nobody.ping()))
+                ether.send(data, nobody.place, ("127.0.0.1", node.enode.udp_port))
+                if number % 6 == 0:
+                    await asyncio.sleep(0.1)
+                    assert node.discovery.open_questions <= 16 + 16
+
+        flooding = asyncio.create_task(flood())
+        await asyncio.sleep(30)
+        newcomer = ether.node(3, [node.enode])
+        await asyncio.sleep(25)
+        assert node.known() == {friend.key.public_key, newcomer.key.public_key}
+        assert newcomer.known() == {node.key.public_key, friend.key.public_key}
+        await flooding
+
+    play(story)
+
+
+def test_a_node_that_is_named_where_it_is_not_stays_in_the_table() -> None:
+    async def story(ether: Ether) -> None:
+        node = ether.node(1)
+        friend = ether.node(2, [node.enode])
+        await asyncio.sleep(10)
+        elsewhere = Enode(friend.key.public_key, "127.0.0.7", 30_002, 30_002)
+        for _ in range(6):
+            walk = Lookup(b"\x01" * 64, node.key.public_key, [elsewhere])
+            [asked] = walk.questions()
+            await node.discovery._ask_on(walk, asked)
+        assert node.known() == {friend.key.public_key}
+        assert not node.discovery._failures
 
     play(story)
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ophion.peers.discovery.buckets import BUCKET_SIZE, place_of
-from ophion.peers.discovery.lookup import AT_A_TIME, Lookup
+from ophion.peers.discovery.lookup import AT_A_TIME, MOST_ASKED, Lookup
 from ophion.primitives.enode import Enode
 
 OWN, TARGET = bytes(64), b"\x09" * 64
@@ -50,3 +50,20 @@ def test_who_does_not_answer_is_none_of_the_nearest() -> None:
 def test_ourselves_are_not_asked() -> None:
     walk = Lookup(TARGET, OWN, [Enode(OWN, "127.0.0.1", 1, 1)])
     assert walk.is_over
+
+
+def test_nobody_leads_a_walk_on_for_ever() -> None:
+    walk = Lookup(TARGET, OWN, [enode(1)])
+    asked, named = 0, 1
+    while not walk.is_over:
+        for one in walk.questions():
+            asked += 1
+            if asked % 2:
+                # nobody lives there, but for the last, who names the next ones
+                walk.answered(one.node_id, [enode(named + step) for step in range(1, 17)])
+                named += 16
+                walk.failed(one.node_id)
+            else:
+                walk.failed(one.node_id)
+        assert asked <= MOST_ASKED
+    assert walk.questions() == []

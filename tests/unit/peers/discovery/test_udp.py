@@ -3,17 +3,25 @@ from __future__ import annotations
 import asyncio
 
 from ophion.peers.connection.turns import Turns
-from ophion.peers.discovery.udp import MAX_PER_SOURCE, MAX_WAITING, UdpSocket
+from ophion.peers.discovery.udp import (
+    ADDRESS_BURST,
+    ADDRESS_PER_S,
+    MAX_PER_SOURCE,
+    MAX_WAITING,
+    PORT_BURST,
+    UdpSocket,
+)
 from ophion.runtime.clock import ManualClock, SystemClock
 
 
 def test_so_many_in_all_and_so_many_from_one_address() -> None:
     async def story() -> None:
         heard: list[tuple[bytes, str, int]] = []
-        turns = Turns(asyncio.get_running_loop(), ManualClock())
-        socket = UdpSocket(turns, lambda data, ip, port: heard.append((data, ip, port)))
-        for _ in range(2 * MAX_PER_SOURCE):
-            socket.datagram_received(b"x", ("10.0.0.1", 1))
+        clock = ManualClock()
+        turns = Turns(asyncio.get_running_loop(), clock)
+        socket = UdpSocket(turns, clock, lambda data, ip, port: heard.append((data, ip, port)))
+        for number in range(2 * MAX_PER_SOURCE):
+            socket.datagram_received(b"x", ("10.0.0.1", number))
         assert socket.dropped == MAX_PER_SOURCE
         for number in range(2 * MAX_WAITING):
             socket.datagram_received(b"y", (f"10.1.{number >> 8}.{number & 255}", 1))
@@ -27,6 +35,38 @@ def test_so_many_in_all_and_so_many_from_one_address() -> None:
     asyncio.run(story())
 
 
+def test_a_flood_of_questions_is_bounded_by_the_second_and_hides_no_answer_and_nobody_else() -> None:
+    ping, pong = bytes(97) + b"\x01data", bytes(97) + b"\x02data"
+
+    async def story() -> None:
+        heard: list[tuple[bytes, str]] = []
+        clock = ManualClock()
+        turns = Turns(asyncio.get_running_loop(), clock)
+        socket = UdpSocket(turns, clock, lambda data, ip, port: heard.append((data, ip)))
+
+        async def come(data: bytes, ip: str, times: int, ports: int = 1) -> int:
+            heard.clear()
+            for number in range(times):
+                socket.datagram_received(data, (ip, 1 + number % ports))
+                await asyncio.sleep(0)
+            assert all(one == (data, ip) for one in heard)
+            return len(heard)
+
+        assert await come(ping, "10.0.0.1", 2 * PORT_BURST) == PORT_BURST
+        assert await come(b"noise", "10.0.0.1", 5) == 0
+        assert await come(pong, "10.0.0.1", 5) == 5, "what this node has asked for"
+        assert await come(ping, "10.0.0.2", 5) == 5
+        assert await come(ping, "10.0.0.1", 2 * ADDRESS_BURST, ports=200) == ADDRESS_BURST - PORT_BURST
+        clock.advance(1)
+        assert await come(ping, "10.0.0.1", 2 * ADDRESS_BURST, ports=200) == ADDRESS_PER_S
+        for number in range(5000):
+            socket.datagram_received(ping, (f"10.1.{number >> 8}.{number & 255}", 1))
+            await asyncio.sleep(0)
+        assert len(socket._allowances) <= 4096, "memory does not grow with addresses"
+
+    asyncio.run(story())
+
+
 def test_a_failure_does_not_end_it(caplog: object) -> None:
     async def story() -> None:
         heard = []
@@ -35,8 +75,9 @@ def test_a_failure_does_not_end_it(caplog: object) -> None:
             heard.append(data)
             raise RuntimeError("a bug")
 
-        turns = Turns(asyncio.get_running_loop(), ManualClock())
-        socket = UdpSocket(turns, receive)
+        clock = ManualClock()
+        turns = Turns(asyncio.get_running_loop(), clock)
+        socket = UdpSocket(turns, clock, receive)
         socket.datagram_received(b"1", ("127.0.0.1", 1))
         socket.datagram_received(b"2", ("127.0.0.1", 1))
         await asyncio.sleep(0)
@@ -48,9 +89,11 @@ def test_a_failure_does_not_end_it(caplog: object) -> None:
 def test_over_a_real_socket() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
-        turns = Turns(loop, SystemClock())
+        clock = SystemClock()
+        turns = Turns(loop, clock)
         heard: asyncio.Queue[tuple[bytes, str, int]] = asyncio.Queue()
-        here, there = UdpSocket(turns, lambda *got: None), UdpSocket(turns, lambda *got: heard.put_nowait(got))
+        here = UdpSocket(turns, clock, lambda *got: None)
+        there = UdpSocket(turns, clock, lambda *got: heard.put_nowait(got))
         near, _ = await loop.create_datagram_endpoint(lambda: here, local_addr=("127.0.0.1", 0))
         far, _ = await loop.create_datagram_endpoint(lambda: there, local_addr=("127.0.0.1", 0))
         here.send(b"hello", far.get_extra_info("sockname"))
