@@ -13,7 +13,7 @@ from ophion.primitives.enode import Enode
 from ophion.runtime.clock import Clock
 
 _MAX_DIALS: Final = 16
-"""Attempts at a time."""
+"""Attempts at a time at those who have a place, and as many at others: who lets dials hang delays no validator."""
 _SHORTEST_WAIT_S: Final = 0.01
 
 
@@ -53,6 +53,16 @@ class Dialler:
         others = {peer.id for peer in self._peers} | self._under_way
         return self._max_peers - sum(not self._plan.has_place(node_id) for node_id in others)
 
+    @property
+    def _placed(self) -> int:
+        """Attempts at those who have a place."""
+        return sum(map(self._plan.has_place, self._under_way))
+
+    @property
+    def _free(self) -> int:
+        """How many of those who have none may be dialled now."""
+        return min(self.room, _MAX_DIALS - len(self._under_way) + self._placed)
+
     def wake(self) -> None:
         """Look at the plan again."""
         self._news.set()
@@ -74,9 +84,9 @@ class Dialler:
 
     def _begin_due(self, tasks: asyncio.TaskGroup) -> None:
         now = self._clock.monotonic()
-        for enode in self._plan.due(now, self, self.room):
-            if len(self._under_way) >= _MAX_DIALS:
-                return
+        for enode in self._plan.due(now, self, self._free):
+            if self._placed >= _MAX_DIALS and self._plan.has_place(enode.node_id):
+                continue
             if not self._may_dial(enode):
                 self._plan.ended(enode.node_id, now, Outcome.FAILED)
                 continue
@@ -85,8 +95,8 @@ class Dialler:
 
     def _pause(self) -> float | None:
         """Seconds until the next attempt; None: until news, as where the end of one attempt makes room for another."""
-        due = self._plan.next_due(self, self.room)
-        if due is None or len(self._under_way) >= _MAX_DIALS:
+        due = self._plan.next_due(self, self._free)
+        if due is None or self._placed >= _MAX_DIALS:
             return None
         return max(due - self._clock.monotonic(), _SHORTEST_WAIT_S)
 

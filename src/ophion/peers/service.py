@@ -58,6 +58,8 @@ log = logging.getLogger(__name__)
 _FAREWELL_S: Final = 2.0
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
 """Ends that say nothing about whether two nodes suit each other."""
+_MAX_LEAVING: Final = 128
+"""Connections that have ended and wait for the other side to close: each is an open file."""
 _FREE_PORTS: Final = 10
 """Ports to try where any will do."""
 
@@ -140,6 +142,7 @@ class PeerService:
         self._udp: UdpSocket | None = None
         self._host = settings.host
         self._connections: set[Connection] = set()
+        self._leaving: dict[Connection, None] = {}
         self._by_peer: dict[Peer, Connection] = {}
         self._has_left = asyncio.Event()
         self._port: int | None = None
@@ -381,6 +384,7 @@ class PeerService:
             await connection.run()
         finally:
             self._connections.discard(connection)
+            self._leaving.pop(connection, None)
             self._has_left.set()
 
     # --- outbound --------------------------------------------------------------------------------------
@@ -453,6 +457,7 @@ class PeerService:
     def left(self, connection: Connection, ending: Ending) -> None:
         """A connection is over."""
         self.doorway.leave(connection)
+        self._hurry(connection)
         peer, node_id, now = connection.peer, connection.remote_id, self._clock.monotonic()
         if peer is not None:
             self._by_peer.pop(peer, None)
@@ -462,6 +467,14 @@ class PeerService:
                 self.bans.bar(node_id, now)
             self.plan.ended(node_id, now, _outcome(ending, connection.lived))
         self._dialler.wake()
+
+    def _hurry(self, leaving: Connection) -> None:
+        """Whoever does not close after it was told why is waited for, unless too many do that."""
+        self._leaving[leaving] = None
+        if len(self._leaving) > _MAX_LEAVING and self.is_listening:
+            oldest = next(iter(self._leaving))
+            del self._leaving[oldest]
+            oldest.abort()
 
     def _mark_static(self, node_id: bytes) -> None:
         peer = self.peers.by_id(node_id)

@@ -74,6 +74,21 @@ def test_attempts_are_bounded_and_what_has_arrived_makes_room() -> None:
     play(story)
 
 
+def test_strangers_that_let_dials_hang_keep_nobody_waiting_who_has_a_place() -> None:
+    async def story(dialler: Dialler, plan: DialPlan, calls: Calls) -> None:
+        for enode in NODES[:20]:
+            plan.offer(enode, SystemClock().monotonic())
+        dialler.wake()
+        await until(lambda: len(dialler) == 16)
+        plan.add_static(NODES[25], SystemClock().monotonic())
+        dialler.wake()
+        await until(lambda: NODES[25].node_id in calls.open)
+        assert len(dialler) == 17
+        assert dialler._pause() is None, "who waits for a place is no reason to look again and again"
+
+    play(story)
+
+
 def test_a_failed_attempt_makes_room_and_is_tried_again_later() -> None:
     async def story(dialler: Dialler, plan: DialPlan, calls: Calls) -> None:
         plan.add_static(NODES[0], SystemClock().monotonic())

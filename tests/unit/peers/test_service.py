@@ -573,6 +573,25 @@ def test_half_open_connections_time_out_and_are_bounded() -> None:
     play(story)
 
 
+def test_those_who_do_not_close_after_they_were_refused_are_bounded() -> None:
+    async def story(town: Town) -> None:
+        a = await town.node(1, limits=PeerLimits(0), timing=replace(SHORT, closing=60.0))
+        strangers = []
+        for number in range(150):
+            stranger = await Stranger.dial(a, 100 + number)
+            strangers.append(stranger)
+            await stranger.greet()
+            assert await stranger.reason() is DisconnectReason.TOO_MANY_PEERS
+        assert len(a.service._connections) <= 129
+        assert await strangers[0].is_closed()
+        for stranger in strangers:
+            stranger.close()
+        await until(lambda: not a.service._connections)
+        assert not a.service._leaving
+
+    play(story)
+
+
 def test_garbage_instead_of_a_handshake() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)

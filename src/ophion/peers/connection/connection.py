@@ -175,8 +175,7 @@ class Connection(asyncio.Protocol):
                 self._wake()
                 await self._over
         finally:
-            if self._transport is not None:
-                self._transport.abort()
+            self.abort()
             self._end(DisconnectReason.TCP_ERROR, "given up", by_us=True)
             self._finish()
             # nothing of it waits for a collection of cycles, which a node has rarely
@@ -412,8 +411,7 @@ class Connection(asyncio.Protocol):
             self._say(PING_ID)
             self._arm(timing.idle)
         elif self._ending is not None:
-            if self._transport is not None:
-                self._transport.abort()
+            self.abort()
         elif self.peer is None:
             self._end(DisconnectReason.TIMEOUT, f"no {self._session.stage.value} in time", by_us=True)
         else:
@@ -492,6 +490,11 @@ class Connection(asyncio.Protocol):
                 transport.close()
         # not at once: whoever ended the connection may be in the middle of something
         self._around.loop.call_soon(self._finish)
+
+    def abort(self) -> None:
+        """Close at once, whatever the other side does."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def finish_now(self) -> None:
         """Leave the books at once; for the keeper, when another connection takes this one's place."""

@@ -8,7 +8,6 @@ ended.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator
 from enum import Enum
 from random import Random
@@ -62,7 +61,7 @@ class DialPlan:
         self._random = random
         self._is_member = is_member
         self._static: dict[Enode, _Aim] = {}
-        self._found: OrderedDict[bytes, _Aim] = OrderedDict()
+        self._found: dict[bytes, _Aim] = {}
 
     # --- who -----------------------------------------------------------------------------------------
 
@@ -100,8 +99,10 @@ class DialPlan:
         aim = self._found.get(enode.node_id)
         if aim is None:
             self._found[enode.node_id] = _Aim(enode, now)
-            while len(self._found) > _MAX_CANDIDATES:
-                self._found.popitem(last=False)
+            if len(self._found) > _MAX_CANDIDATES:
+                # the oldest, and no member for the sake of a stranger
+                others = (found_id for found_id in self._found if not self._is_member(found_id))
+                del self._found[next(others, enode.node_id)]
         else:
             aim.enode = enode
 

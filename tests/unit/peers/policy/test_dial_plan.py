@@ -163,6 +163,15 @@ def test_candidates_are_bounded() -> None:
     assert len(due(made, 0.0, room=5000)) == 512
 
 
+def test_strangers_push_no_member_out() -> None:
+    member = enode(1)
+    made = DialPlan(OWN, Middle(), lambda node_id: node_id == member.node_id)
+    made.offer(member, 0.0)
+    for number in range(2, 1000):
+        made.offer(enode(number), 0.0)
+    assert due(made, 0.0) == [member]
+
+
 def test_a_node_that_is_static_and_discovered_is_dialled_once() -> None:
     made = plan(enode(1))
     made.offer(enode(1), 0.0)
