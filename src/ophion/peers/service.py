@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
+from ophion.peers.allowance import Allowance
 from ophion.peers.connection.connection import Connection, Ending, Surroundings
 from ophion.peers.connection.listener import Listener
 from ophion.peers.connection.timing import Timing
@@ -60,6 +61,9 @@ _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, 
 """Ends that say nothing about whether two nodes suit each other."""
 _MAX_LEAVING: Final = 128
 """Connections that have ended and wait for the other side to close: each is an open file."""
+_ASKING_S: Final = 0.2
+_ASKING_PER_S: Final = 0.05
+"""What rules may take of each second of the event loop to judge strangers that ping: a contract may be slow."""
 _FREE_PORTS: Final = 10
 """Ports to try where any will do."""
 
@@ -134,6 +138,7 @@ class PeerService:
         )
         self._dialler = Dialler(self.plan, self.peers, settings.limits.max_peers, clock, self._may_dial, self._connect)
         self._rules = rules or NodeRules(key.public_key)
+        self._asking = Allowance(_ASKING_S, _ASKING_PER_S)
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
         self._rules.changed.listen(lambda _: self._reception.crowd.reconsider())
@@ -323,8 +328,17 @@ class PeerService:
 
     def _may_discover(self, enode: Enode, action: Action) -> bool:
         settings = self._settings
-        is_wanted = is_within(enode.ip, settings.subnets) and enode.node_id not in settings.banned
-        return is_wanted and self._rules.refusal_of(enode, action) is None
+        if not is_within(enode.ip, settings.subnets) or enode.node_id in settings.banned:
+            return False
+        if action is not Action.ACCEPT_PING or self._is_expected(enode.node_id):
+            return self._rules.refusal_of(enode, action) is None
+        began = self._clock.monotonic()
+        if self._asking.left(began) <= 0:
+            return False
+        refusal = self._rules.refusal_of(enode, action)
+        ended = self._clock.monotonic()
+        self._asking.spend(ended - began, ended)
+        return refusal is None
 
     async def _say_goodbye(self) -> None:
         """Tell everybody; give them a moment to close. What is left is closed without a word."""

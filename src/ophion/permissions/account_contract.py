@@ -10,7 +10,7 @@ from ophion.errors import InvalidBlock
 from ophion.native.executor import State
 from ophion.native.transactions import Body, Transaction
 from ophion.permissions.contract_abi import read_yes_or_no, sending_question, transaction_question
-from ophion.permissions.contract_calls import ContractCalls
+from ophion.permissions.contract_calls import ContractCalls, is_too_late
 from ophion.permissions.verdicts import Verdicts
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address
@@ -66,11 +66,15 @@ class AccountContract:
         return self.verdicts.note(self._calls.refusal(block, state, question, read_yes_or_no))
 
     def check(self, parent: HashedHeader, state: State, body: Body) -> None:
-        """`InvalidBlock` when a block on `parent` holds a transaction that is not permitted."""
+        """`InvalidBlock` when a block on `parent` holds a transaction that is not permitted.
+
+        What did not answer in time on this machine says nothing for good: the error is transient then.
+        """
         if not body.transaction_count:
             return
         for position, reason in self.refusals(parent, state, body.transactions):
-            raise InvalidBlock("transaction not permitted", f"transaction {position}: {reason}")
+            late = is_too_late(reason)
+            raise InvalidBlock("transaction not permitted", f"transaction {position}: {reason}", transient=late)
 
     def _is_there(self, block: HashedHeader, state: State) -> bool:
         if self._calls.is_there(state):

@@ -19,6 +19,10 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 
+TOO_LONG: Final = "did not answer: the call took too long"
+"""How a refusal ends that says more about this machine than about the rules."""
+EXHAUSTED: Final = (TOO_LONG, "did not answer: out of gas")
+"""How those end that were dear: a tenth of a second and more."""
 _GAS: Final = 50_000_000
 _DEADLINE_S: Final = 1.0
 _BLOCKS: Final = 4
@@ -57,6 +61,7 @@ class ContractCalls:
             return [answers[question] for question in questions]
         given = dict(zip(new, self._ask(header, state, new, read), strict=True))
         known = [given[question] if question in given else answers[question] for question in questions]
+        given = {question: refusal for question, refusal in given.items() if not is_too_late(refusal)}
         if len(answers) + len(given) > _ANSWERS:
             self._answers[header.hash] = given  # another thread may still look into the one before
         else:
@@ -87,6 +92,11 @@ class ContractCalls:
 
     def _where(self, header: HashedHeader) -> str:
         return f"contract 0x{self.contract.hex()} at block {header.number}"
+
+
+def is_too_late(refusal: str | None) -> bool:
+    """Whether this is no answer for good: the same question may be answered another time."""
+    return refusal is not None and refusal.endswith(TOO_LONG)
 
 
 def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: bytes) -> bytes:

@@ -1,7 +1,12 @@
-"""Nodes by the rules of a contract, as it answers at the head (operations.md 11)."""
+"""Nodes by the rules of a contract, as it answers at the head (operations.md 11).
+
+It is asked on the event loop, and strangers bring the questions. A contract that uses up its gas or its time on one of
+them is not run again before the next block: whoever asks meanwhile is refused for the same reason.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -9,11 +14,13 @@ from ophion.chain.chain import Chain
 from ophion.errors import ConfigError
 from ophion.native.executor import State
 from ophion.permissions.contract_abi import connection_question, node_question, read_connection, read_yes_or_no
-from ophion.permissions.contract_calls import ContractCalls
+from ophion.permissions.contract_calls import EXHAUSTED, ContractCalls
 from ophion.permissions.verdicts import Verdicts
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
-from ophion.primitives.types import Address
+from ophion.primitives.types import Address, Hash32
+
+log = logging.getLogger(__name__)
 
 _INVALID: Final = "Error validating onchain node permissioning smart contract configuration"
 
@@ -26,6 +33,8 @@ class NodeContract:
         self.verdicts = Verdicts()
         self._chain = chain
         self._calls = ContractCalls(chain, contract)
+        self._exhausted: tuple[Hash32, str] | None = None
+        """The last block after which it had no answer left, and how that was told."""
         self._ask: Callable[[HashedHeader, State, Enode, Enode], str | None]
         self._ask = self._connection if version == 1 else self._both_ends
 
@@ -54,12 +63,27 @@ class NodeContract:
         return self.verdicts.note(self._ask(block, self._chain.state(block.header), source, destination))
 
     def _connection(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> str | None:
-        refusal = self._calls.refusal(block, state, connection_question(source, destination), read_connection)
+        refusal = self._answer(block, state, connection_question(source, destination), read_connection)
         return refusal and f"nodes {source.url} and {destination.url} may not be connected: {refusal}"
 
     def _both_ends(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> str | None:
         for end in (source, destination):
-            refusal = self._calls.refusal(block, state, node_question(end), read_yes_or_no)
+            refusal = self._answer(block, state, node_question(end), read_yes_or_no)
             if refusal is not None:
                 return f"node {end.url} may not connect: {refusal}"
         return None
+
+    def _answer(self, block: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]) -> str | None:
+        if self._exhausted is not None and self._exhausted[0] == block.hash:
+            return self._exhausted[1]
+        refusal = self._calls.refusal(block, state, question, read)
+        if refusal is None or not refusal.endswith(EXHAUSTED):
+            self._exhausted = None
+            return refusal
+        if self._exhausted is None:
+            log.warning(
+                "The rules about nodes have no answer, so nobody may connect; they are asked after every block: %s",
+                refusal,
+            )
+        self._exhausted = (block.hash, refusal)
+        return refusal

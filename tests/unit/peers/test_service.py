@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import socket
+import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import asynccontextmanager
@@ -30,7 +31,7 @@ from ophion.peers.rlpx.session import Identity, Left, Session
 from ophion.peers.service import PeerListenError, PeerService, PeerSettings, _outcome
 from ophion.peers.table import PeerConnected, PeerEvent, PeerGone
 from ophion.permissions.allow_list import AllowList
-from ophion.permissions.node_rules import NodeRules
+from ophion.permissions.node_rules import Action, NodeRules
 from ophion.permissions.requests import NODES
 from ophion.permissions.rules_file import RulesFile
 from ophion.primitives.enode import Enode
@@ -891,6 +892,31 @@ def test_a_node_that_is_not_permitted_is_not_dialled(tmp_path: Path) -> None:
         listed.add([other.enode])
         guarded.service.offer(other.enode)
         await until(lambda: guarded.count == 1)
+
+    play(story)
+
+
+def test_rules_that_take_their_time_are_not_asked_about_every_stranger_that_pings() -> None:
+    class Slow(NodeRules):
+        asked = 0
+
+        def refusal_of(self, remote: Enode, action: Action) -> str | None:
+            if remote.ip == "10.0.0.9":
+                self.asked += 1
+                time.sleep(0.15)
+            return None
+
+    async def story(town: Town) -> None:
+        known = Enode(key(5).public_key, "10.0.0.5", 30303, 30303)
+        rules = Slow(key(1).public_key)
+        node = await town.node(1, rules=rules, has_discovery=True, static=(known,))
+        may = node.service._may_discover
+        strangers = [Enode(key(number).public_key, "10.0.0.9", 30303, 30303) for number in range(20, 30)]
+        answers = [may(stranger, Action.ACCEPT_PING) for stranger in strangers]
+        assert answers == [True, True, *[False] * 8]
+        assert rules.asked == 2
+        assert may(known, Action.ACCEPT_PING), "who is known is asked about"
+        assert may(strangers[0], Action.SEND_PING), "and so is what this node wants itself"
 
     play(story)
 

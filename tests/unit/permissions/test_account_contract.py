@@ -111,6 +111,26 @@ def test_block_import_accepts_what_is_permitted(tmp_path: Path) -> None:
     play(tmp_path / "ruled", story)
 
 
+def test_a_contract_that_is_too_slow_for_this_machine_condemns_no_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = block_of_another(tmp_path / "other", genesis(), legacy_transaction(LISTED, 0))
+
+    async def story(core: TestCore) -> None:
+        core.clock.advance(10)
+        block, importer = decode_block(raw, core.chain.engine), core.core.importer
+        with monkeypatch.context() as slow:
+            slow.setattr("ophion.permissions.contract_calls._DEADLINE_S", 0.0)
+            with pytest.raises(InvalidBlock, match="did not answer: the call took too long") as raised:
+                await importer.import_block(block)
+            assert raised.value.transient
+            assert importer.bad_blocks.get(block.header.hash) is None
+        imported = await importer.import_block(block)
+        assert imported.outcome is Outcome.HEAD
+
+    play(tmp_path / "ruled", story)
+
+
 def test_an_account_is_let_in_and_shut_out_by_the_administrator(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         await core.mine(change(0, calldata("addAccount(address)", OTHER.address)))

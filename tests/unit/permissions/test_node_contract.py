@@ -211,6 +211,34 @@ def test_a_crowd_at_the_door_does_not_become_a_crowd_of_calls(tmp_path: Path) ->
     play(tmp_path, story)
 
 
+def test_a_contract_that_burns_its_gas_is_run_once_per_block(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # yes before block 3, and round and round from then on
+    burning = "43600311600b575b6007565b60001960005260206000f3"
+    made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
+    create = bytes.fromhex(f"60{len(burning) // 2:02x}80600b6000396000f3{burning}")
+
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        await core.mine(change(0, create, None))
+        asked = NodeContract(core.chain, made, 1)
+        assert asked.refusal(OWN, A) is None
+        assert asked.refusal(OWN, B) is None
+        assert asked.asked == 2
+        await core.seal()
+        await core.seal()
+        for number in range(10):
+            refusal = asked.refusal(OWN, Enode(bytes([9]) * 64, "10.0.0.9", 1 + number, 0))
+            assert refusal is not None
+            assert "10.0.0.9" in refusal
+            assert refusal.endswith("at block 3 did not answer: out of gas")
+        assert asked.asked == 3
+        await core.seal()
+        assert "at block 4" in (asked.refusal(OWN, A) or "")
+        assert asked.asked == 4
+        assert caplog.text.count("The rules about nodes have no answer") == 1
+
+    play(tmp_path, story)
+
+
 def test_the_second_interface_is_asked_about_each_end(tmp_path: Path) -> None:
     creation = code("NodeRulesByName", "creation") + NODE_INGRESS.rjust(32, b"\0")
     made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
