@@ -139,6 +139,29 @@ def test_a_stranger_is_refused_let_in_after_one_add_and_closed_after_remove(
     assert peers(follower) == {node_id(0)}, "the others never lost each other"
 
 
+def test_a_node_that_was_added_later_says_why_it_waits_and_catches_up_with_a_bootnode(tmp_path: Path) -> None:
+    net = Network(tmp_path)
+    ophion(
+        *("permissions", "genesis", f"--from={net.genesis}", f"--to={net.genesis}"),
+        f"--admin=0x{ADMIN.address.hex()}",
+        f"--permitted-nodes={net.enodes[0]}",
+    ).succeeded()
+    static = tmp_path / "static.json"
+    static.write_text(json.dumps(net.enodes[:1]))
+    options = (*BY_CONTRACT, f"--static-nodes-file={static}")
+    with net.node(0, *BY_CONTRACT) as validator:
+        net.command(validator, "add", net.enodes[1]).succeeded()
+        with net.node(1, *options) as late:
+            wait_for(lambda: f"static node not dialled enode={net.enodes[0]}" in late.output())
+            assert "at block 0 says no" in late.output()
+            assert "name permitted nodes with --bootnodes" in late.output()
+            assert peers(late) == set()
+        with net.node(1, *options, f"--bootnodes={net.enodes[0]}") as late:
+            wait_for(lambda: late.height >= validator.height > 0)
+            assert peers(late) == {node_id(0)}
+            assert late.output().count("static node not dialled") == 1, "that of the start before"
+
+
 def test_a_sender_is_shut_out_until_an_administrator_adds_it(network: tuple[Network, NodeProcess, NodeProcess]) -> None:
     net, validator, follower = network
     raw = legacy_transaction(OTHER, 0, chain_id=CHAIN_ID)

@@ -64,6 +64,10 @@ _MAX_LEAVING: Final = 128
 _ASKING_S: Final = 0.2
 _ASKING_PER_S: Final = 0.05
 """What rules may take of each second of the event loop to judge strangers that ping: a contract may be slow."""
+_CATCH_UP: Final = (
+    "; the contract is asked after the newest block of this node. If it has to catch up first, name permitted nodes"
+    " with --bootnodes: connections with them are permitted until then"
+)
 _FREE_PORTS: Final = 10
 """Ports to try where any will do."""
 
@@ -148,6 +152,8 @@ class PeerService:
         self._host = settings.host
         self._connections: set[Connection] = set()
         self._leaving: dict[Connection, None] = {}
+        self._undialled: set[bytes] = set()
+        """Static peers that the rules do not permit to dial, which has been said."""
         self._by_peer: dict[Peer, Connection] = {}
         self._has_left = asyncio.Event()
         self._port: int | None = None
@@ -208,6 +214,7 @@ class PeerService:
         """Stop keeping it, and end the connection; False where it was not kept (the connection ends all the same)."""
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
+        self._undialled.discard(enode.node_id)
         if self.discovery is not None:
             self.discovery.forget(enode.node_id)
         self._mark_static(enode.node_id)
@@ -422,7 +429,14 @@ class PeerService:
         if not is_within(enode.ip, self._settings.subnets) or self._admission.is_banned(enode.node_id, now):
             return False
         refusal = self._rules.refusal_of(enode, Action.DIAL)
-        if refusal is not None:
+        if refusal is None:
+            self._undialled.discard(enode.node_id)
+        elif self.plan.is_static(enode.node_id) and enode.node_id not in self._undialled:
+            # somebody waits for this connection: said once, until it may be made
+            self._undialled.add(enode.node_id)
+            hint = _CATCH_UP if self._rules.contract is not None and not self._rules.has_bootnodes else ""
+            log.warning("static node not dialled enode=%s reason=%s%s", enode, refusal, hint)
+        else:
             log.debug("not dialled enode=%s reason=%s", enode, refusal)
         return refusal is None
 
