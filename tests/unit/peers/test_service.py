@@ -574,6 +574,26 @@ def test_half_open_connections_time_out_and_are_bounded() -> None:
     play(story)
 
 
+def test_who_has_to_go_before_it_was_taken_over_is_closed_at_once() -> None:
+    async def story(town: Town) -> None:
+        node = await town.node(1, timing=replace(SHORT, handshake=60.0))
+        receive = node.service._reception._receive
+
+        def refuse(taken: socket.socket, said: bytes) -> Connection | None:
+            connection = receive(taken, said)
+            assert connection is not None
+            connection.disconnect(DisconnectReason.TOO_MANY_PEERS, "others need the place")
+            return connection
+
+        node.service._reception._receive = refuse
+        stranger = await Stranger.dial(node)
+        assert await stranger.is_closed()
+        await until(lambda: not node.service._connections)
+        stranger.close()
+
+    play(story)
+
+
 def test_those_who_do_not_close_after_they_were_refused_are_bounded() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1, limits=PeerLimits(0), timing=replace(SHORT, closing=60.0))

@@ -245,6 +245,10 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=_WRITE_AHEAD)
         self.local = _address(transport.get_extra_info("sockname"))
         self.remote = _address(transport.get_extra_info("peername"))
+        if self._ending is not None:
+            # others needed its place before the loop had taken it over
+            transport.abort()
+            return
         self._write(self._session.take_output())
         self._arm(self._around.timing.handshake)
 

@@ -182,8 +182,9 @@ class Discovery:
     async def _look_forever(self) -> None:
         for wait in chain(_FIRST_WAITS, repeat(None)):
             self._update_record()
-            unproven = [node for node in self._bootnodes if not self._is_proven(node)]
-            await asyncio.gather(*(self.ping(node) for node in unproven))
+            # whether or not they have proven something once: they may have been away
+            absent = [node for node in self._bootnodes if self.buckets.get(node.node_id) is None]
+            await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)
             if wait is None:
                 # some other direction as well
@@ -280,7 +281,12 @@ class Discovery:
         return True
 
     def _is_proven(self, enode: Enode) -> bool:
-        return self._bonds.proven(enode.node_id, enode.ip, self._clock.monotonic()) is not None
+        return self._proven(enode.node_id, enode.ip) is not None
+
+    def _proven(self, node_id: bytes, ip: str) -> Enode | None:
+        """The node that has proven to live there. Proofs are many and forgotten; the table has those that are kept."""
+        known = self._bonds.proven(node_id, ip, self._clock.monotonic()) or self.buckets.get(node_id)
+        return known if known is not None and known.ip == ip else None
 
     def _ask_for_pong(self, enode: Enode) -> _Question | None:
         if not self._around.may(enode, Action.SEND_PING):
@@ -402,7 +408,7 @@ class Discovery:
             self._around.offer(self._suitable[node_id])
 
     def _on_find_node(self, request: FindNode, node_id: bytes, ip: str, port: int) -> None:
-        asker = self._bonds.proven(node_id, ip, self._clock.monotonic())
+        asker = self._proven(node_id, ip)
         if asker is None or not self._around.may(asker, Action.ANSWER_FIND_NODE):
             return
         near = [
@@ -425,7 +431,7 @@ class Discovery:
             self._close((node_id, ip, Kind.NEIGHBORS), True)
 
     def _on_record_request(self, digest: bytes, node_id: bytes, ip: str, port: int) -> None:
-        if self._bonds.proven(node_id, ip, self._clock.monotonic()) is not None:
+        if self._proven(node_id, ip) is not None:
             self._update_record()
             self._send(RecordResponse(digest, self.record.encoded), (ip, port))
 

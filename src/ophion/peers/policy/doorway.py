@@ -2,7 +2,8 @@
 
 Half-open connections are cheap to make and cost a socket each, so their number is bounded. When there are too many, one
 of the address that has most of them goes, the one that has waited longest: an honest peer is through the handshake in a
-fraction of a second, and whoever floods the door pushes out itself. Addresses of static peers go last.
+fraction of a second, and whoever floods the door pushes out itself. Addresses of static peers go last, unless one of
+them has nearly all places: somebody else may live there too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Final, Generic, TypeVar
 from ophion.peers.policy.addresses import Subnet, is_public, is_within
 
 MAX_PENDING: Final = 50
+_MOST_KNOWN: Final = 40
+"""Of one address where a static peer lives, before it is treated as any other."""
 _PAUSE_S: Final = 30.0
 _REMEMBERED: Final = 4096
 
@@ -54,7 +57,12 @@ class Doorway(Generic[T]):
             return None
         self.refused += 1
         crowd = Counter(self._pending.values())
-        evicted = max(self._pending, key=lambda one: (not self._pending[one][1], crowd[self._pending[one]]))
+
+        def claim(one: T) -> tuple[bool, int]:
+            place = self._pending[one]
+            return not place[1] or crowd[place] > _MOST_KNOWN, crowd[place]
+
+        evicted = max(self._pending, key=claim)
         del self._pending[evicted]
         return evicted
 

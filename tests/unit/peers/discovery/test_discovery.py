@@ -193,6 +193,25 @@ def test_a_bootnode_that_comes_late_is_found() -> None:
     play(story)
 
 
+def test_a_bootnode_that_was_away_for_long_is_found_again() -> None:
+    async def story(ether: Ether) -> None:
+        boot = ether.node(1)
+        node = ether.node(2, [boot.enode])
+        await asyncio.sleep(10)
+        place = ("127.0.0.1", boot.enode.udp_port)
+        receive = ether.places.pop(place)
+        await asyncio.sleep(600)
+        assert node.known() == set()
+        boot.discovery.forget(node.key.public_key)  # it has been started again, and has no bootnodes itself
+        ether.places[place] = receive
+        node.offered.clear()
+        await asyncio.sleep(60)
+        assert node.known() == {boot.key.public_key}
+        assert {enode.node_id for enode in node.offered} == {boot.key.public_key}, "to be dialled again"
+
+    play(story)
+
+
 def test_a_node_that_is_gone_is_forgotten() -> None:
     async def story(ether: Ether) -> None:
         a = ether.node(1)
@@ -420,6 +439,21 @@ def test_a_flood_of_pings_takes_no_question_of_this_node_away(monkeypatch: pytes
         assert node.known() == {friend.key.public_key, newcomer.key.public_key}
         assert newcomer.known() == {node.key.public_key, friend.key.public_key}
         await flooding
+
+    play(story)
+
+
+def test_who_is_in_the_table_needs_no_new_proof_because_others_bring_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ophion.peers.discovery.bonds._MOST", 8)
+
+    async def story(ether: Ether) -> None:
+        node, friend = ether.node(1), ether.stranger(9)
+        await friend.bond(node)
+        for number in range(100, 120):
+            await ether.stranger(number).bond(node)
+        await friend.say(FindNode(b"\x01" * 64, friend.expiry), node)
+        await friend.say(RecordRequest(friend.expiry), node)
+        assert {type(one) for one in friend.take()} == {Neighbors, RecordResponse}
 
     play(story)
 

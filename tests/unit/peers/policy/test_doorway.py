@@ -55,6 +55,15 @@ def test_addresses_of_static_peers_are_pushed_out_last() -> None:
     assert doorway.enter("and more", "10.0.0.1", is_known=True) == "static"
 
 
+def test_a_flood_from_the_address_of_a_static_peer_leaves_room_for_others() -> None:
+    doorway: Doorway[str] = Doorway()
+    for number in range(100):
+        doorway.enter(f"flood {number}", "10.0.0.1", is_known=True)
+    for number in range(10):
+        assert doorway.enter(f"honest {number}", f"10.0.0.{2 + number}", is_known=False) == f"flood {50 + number}"
+    assert doorway.waiting("10.0.0.1") == 40
+
+
 def test_what_is_remembered_of_addresses_is_bounded() -> None:
     doorway: Doorway[str] = Doorway()
     for number in range(5000):
