@@ -42,6 +42,8 @@ COLLECT_S: Final = 0.02
 MOST_HASHES: Final = 4096
 MOST_MAKERS: Final = 8
 """So many makers of blocks get in full what none of them is known to have."""
+INTRODUCE_S: Final = 0.2
+"""So long a new peer has to stay before it is told what is in the pool: places for peers are few, visits are not."""
 REMIND_S: Final = 10.0
 """What has waited so long is announced again, and then again."""
 MOST_REMINDED: Final = 1024
@@ -142,6 +144,7 @@ class TransactionGossip:
         self._intakes.pop(peer, None)
 
     async def _introduce(self, peer: EthPeer) -> None:
+        await asyncio.sleep(INTRODUCE_S)
         for items in _chunks(self._pool.transactions(), MOST_HASHES):
             self._announce(peer, [item for item in items if item.hash not in peer.known_transactions])
             await asyncio.sleep(0)

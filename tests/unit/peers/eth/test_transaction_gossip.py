@@ -15,7 +15,7 @@ from ophion.peers.eth.exchanges import pooled_hash, read_transactions, wrapped
 from ophion.peers.eth.fields import enclosed, encode_hashes, list_of_hashes
 from ophion.peers.eth.judged import AGAIN_S
 from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
-from ophion.peers.eth.transaction_gossip import REMIND_S
+from ophion.peers.eth.transaction_gossip import INTRODUCE_S, REMIND_S
 from ophion.peers.reasons import DisconnectReason
 from ophion.pool.events import DropReason
 from ophion.primitives import rlp
@@ -161,6 +161,18 @@ def test_what_was_refused_for_now_is_taken_when_its_sender_may_send(tmp_path: Pa
         other.pool.forget_accounts()
         await asyncio.sleep(AGAIN_S + 2 * REMIND_S)
         assert other.pool.get(hash) is not None
+
+    told(tmp_path, 2, story)
+
+
+def test_who_goes_at_once_is_not_told_what_is_in_the_pool(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        await one.node.send(legacy_transaction(DEV_KEYS[1], 0))
+        here, _ = connect(one.eth, other.eth)
+        await asyncio.sleep(INTRODUCE_S / 2)
+        assert Code.NEW_POOLED_TRANSACTION_HASHES not in dict(here.sent)
+        await asyncio.sleep(INTRODUCE_S)
+        assert Code.NEW_POOLED_TRANSACTION_HASHES in dict(here.sent)
 
     told(tmp_path, 2, story)
 
