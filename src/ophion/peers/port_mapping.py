@@ -41,7 +41,7 @@ class PortMapping:
             log.warning("UPnP: %s; peers are told the address as it is", error)
             return None
         log.info("UPnP: the router maps port %d", self._port)
-        return external or None
+        return external
 
     async def release(self) -> None:
         """Take the mappings back, if the router answers in time."""

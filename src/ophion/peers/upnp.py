@@ -53,12 +53,15 @@ class Gateway(Struct, frozen=True):
     service: str
 
     async def external_ip(self) -> str:
-        """The address that the world sees."""
+        """The address that the world sees; `GatewayError` where the router has none, as before it is connected."""
         found = _EXTERNAL.search(await self._ask("GetExternalIPAddress", {}))
         try:
-            return str(ipaddress.ip_address(found.group(1).decode())) if found is not None else ""
+            address = ipaddress.ip_address("" if found is None else found.group(1).decode())
         except ValueError:
-            return ""
+            address = None
+        if address is None or address.is_unspecified or address.is_loopback or address.is_multicast:
+            raise GatewayError("the router does not say which address the world sees")
+        return str(address)
 
     async def map(self, protocol: str, port: int, inside: str) -> None:
         """Send what arrives at a port of the router to the same port here."""

@@ -33,3 +33,17 @@ def test_a_router_that_refuses_is_a_warning(caplog: pytest.LogCaptureFixture) ->
         assert any("DeletePortMapping" in request for request in router.requests[len(found) :])
 
     play(story)
+
+
+@pytest.mark.parametrize("external", ["0.0.0.0", "::", "127.0.0.1", "", "999.1.1.1"])
+def test_a_router_without_an_address_is_a_warning(external: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def story(router: Router, address: tuple[str, int]) -> None:
+        router.external = external
+        mapping = PortMapping("127.0.0.1", 30303, address)
+        assert await mapping.ask() is None
+        assert (
+            "the router does not say which address the world sees; peers are told the address as it is" in caplog.text
+        )
+        await mapping.release()
+
+    play(story)

@@ -23,6 +23,7 @@ class Router(asyncio.DatagramProtocol):
         self.location = "http://127.0.0.1:{port}/description.xml"
         self.description = DESCRIPTION
         self.status = "200 OK"
+        self.external = "203.0.113.7"
         self.refuses: str | None = None
         """An action that it does not do."""
         self.requests: list[str] = []
@@ -50,16 +51,15 @@ class Router(asyncio.DatagramProtocol):
         length = int(head.lower().partition("content-length: ")[2].partition("\r\n")[0] or 0)
         body = (await reader.readexactly(length)).decode()
         self.requests.append(head.partition("\r\n")[0] + " " + body)
-        answer = self.description if head.startswith("GET") else _reply(body)
+        answer = self.description if head.startswith("GET") else self._reply(body)
         status = "500 No" if self.refuses is not None and self.refuses in body else self.status
         writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(answer)}\r\n\r\n{answer}".encode())
         writer.close()
 
-
-def _reply(body: str) -> str:
-    if "GetExternalIPAddress" in body:
-        return "<s:Body><NewExternalIPAddress>203.0.113.7</NewExternalIPAddress></s:Body>"
-    return "<s:Body/>"
+    def _reply(self, body: str) -> str:
+        if "GetExternalIPAddress" in body:
+            return f"<s:Body><NewExternalIPAddress>{self.external}</NewExternalIPAddress></s:Body>"
+        return "<s:Body/>"
 
 
 def play(story: Callable[[Router, tuple[str, int]], Awaitable[None]]) -> None:
