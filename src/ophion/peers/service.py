@@ -362,6 +362,9 @@ class PeerService:
         external = await mapping.ask()
         if external is not None:
             self._host = external
+            # rules on the chain are asked about this node as others know it
+            self._rules.local = Enode(self._key.public_key, external, port, port)
+            self._rules.changed.publish(None)
             if self.discovery is not None:
                 self.discovery.settle(port, port, external)
             log.info("Enode URL %s", self.local_enode)

@@ -80,7 +80,7 @@ class NodeContract:
         if refusal is None or not refusal.endswith(EXHAUSTED):
             self._exhausted = None
             return refusal
-        if self._exhausted is None:
+        if self._exhausted is None and block.hash == self._chain.head.hash:
             log.warning(
                 "The rules about nodes have no answer, so nobody may connect; they are asked after every block: %s",
                 refusal,

@@ -24,6 +24,7 @@ from ophion.peers.peer import Peer
 from ophion.peers.policy.addresses import read_subnet
 from ophion.peers.policy.admission import PeerLimits
 from ophion.peers.policy.dial_plan import Outcome
+from ophion.peers.port_mapping import PortMapping
 from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
@@ -249,6 +250,22 @@ def test_port_0_takes_a_free_one_and_says_which() -> None:
         assert a.service.is_listening
         assert a.enode.tcp_port > 0
         assert a.enode.url == f"enode://{a.key.public_key.hex()}@127.0.0.1:{a.enode.tcp_port}?discport=0"
+
+    play(story)
+
+
+def test_behind_a_router_others_and_the_rules_know_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(mapping: PortMapping) -> str:
+        return "203.0.113.7"
+
+    monkeypatch.setattr(PortMapping, "ask", ask)
+
+    async def story(town: Town) -> None:
+        rules = NodeRules(key(1).public_key)
+        a = await town.node(1, rules=rules, asks_router=True, has_discovery=True)
+        await until(lambda: a.enode.ip == "203.0.113.7")
+        assert a.service.host == "203.0.113.7"
+        assert rules.local == a.enode
 
     play(story)
 
