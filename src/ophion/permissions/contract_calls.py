@@ -23,6 +23,7 @@ TOO_LONG: Final = "did not answer: the call took too long"
 """How a refusal ends that says more about this machine than about the rules."""
 EXHAUSTED: Final = (TOO_LONG, "did not answer: out of gas")
 """How those end that were dear: a tenth of a second and more."""
+_LONGEST_REASON: Final = 200
 _GAS: Final = 50_000_000
 _DEADLINE_S: Final = 1.0
 _BLOCKS: Final = 4
@@ -85,13 +86,18 @@ class ContractCalls:
         except MalformedAnswer as error:
             return f"{self._where(header)} answered {error}"
         if outcome.kind == "reverted":
-            return f"{self._where(header)} reverted: {revert_reason(outcome.output) or 'without a reason'}"
+            return f"{self._where(header)} reverted: {_shown(revert_reason(outcome.output)) or 'without a reason'}"
         if outcome.kind != "returned":
             return f"{self._where(header)} did not answer: {outcome.reason or outcome.kind}"
         return f"{self._where(header)} says no"
 
     def _where(self, header: HashedHeader) -> str:
         return f"contract 0x{self.contract.hex()} at block {header.number}"
+
+
+def _shown(reason: str | None) -> str:
+    """Words of a contract as they may stand in a log, and in memory once for each question: one line, not endless."""
+    return "".join(filter(str.isprintable, (reason or "")[:_LONGEST_REASON]))
 
 
 def is_too_late(refusal: str | None) -> bool:

@@ -211,6 +211,21 @@ def test_a_crowd_at_the_door_does_not_become_a_crowd_of_calls(tmp_path: Path) ->
     play(tmp_path, story)
 
 
+def test_a_revert_with_a_reason_without_end_is_told_in_one_line(tmp_path: Path) -> None:
+    # Error(string) of a million bytes: "no", a line feed, and zeros
+    code = "6308c379a060e01b600052" + "6020600452" + "620f4240602452" + "626e6f0a60e81b604452" + "620f42846000fd"
+    made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
+    create = bytes.fromhex(f"60{len(code) // 2:02x}80600b6000396000f3{code}")
+
+    async def story(core: TestCore, rules: NodeRules) -> None:
+        await core.mine(change(0, create, None))
+        refusal = NodeContract(core.chain, made, 1).refusal(OWN, A)
+        assert refusal is not None
+        assert refusal.endswith("at block 1 reverted: no")
+
+    play(tmp_path, story)
+
+
 def test_a_contract_that_burns_its_gas_is_run_once_per_block(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     # yes before block 3, and round and round from then on
     burning = "43600311600b575b6007565b60001960005260206000f3"
