@@ -253,6 +253,7 @@ class PeerService:
             self,
             self._subprotocols,
             self._settings.timing,
+            has_place=self.plan.has_place,
         )
         self._around = around
         server = await self._open_ports(around)

@@ -17,7 +17,7 @@ import uvloop
 from msgspec.structs import replace
 
 from ophion.native import wire
-from ophion.native.crypto import PrivateKey
+from ophion.native.crypto import PrivateKey, address_of
 from ophion.peers.connection.connection import Connection, Ending
 from ophion.peers.connection.timing import Timing
 from ophion.peers.peer import Peer
@@ -660,6 +660,30 @@ def test_endless_zeros_and_large_frames_end_that_connection_only() -> None:
         await until(lambda: a.count == 1)
         assert b.count == 1
         stranger.close()
+
+    play(story)
+
+
+def test_parts_of_large_messages_are_bounded_for_all_strangers_together() -> None:
+    async def story(town: Town) -> None:
+        member = key(100)
+        a = await town.node(1, members={address_of(member.public_key)})
+        frame_bytes, strangers = 12 * 2**20, []
+        for number in range(100, 110):
+            stranger = await Stranger.dial(a, number)
+            await stranger.greet()
+            strangers.append(stranger)
+            sealed = stranger.session.seal([(0x11, os.urandom(frame_bytes))])
+            stranger.writer.write(sealed[: frame_bytes - 1000])
+            await stranger.writer.drain()
+        assembly = a.service._around.assembly  # type: ignore[union-attr]
+        await until(lambda: a.service.traffic.disconnected["local", "timeout"] == 4)
+        assert assembly.total <= 64 * 2**20
+        assert a.service.peers.by_id(member.public_key) is not None, "who makes blocks may take its time"
+        for stranger in strangers:
+            stranger.close()
+        await until(lambda: not a.service._connections)
+        assert assembly.total == 0
 
     play(story)
 

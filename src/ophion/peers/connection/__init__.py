@@ -8,6 +8,7 @@
     listener     the port; sockets are taken from it at once, or in batches
     visitor      a socket of which nothing is known yet but the address
     turns        a bounded slice of the event loop for all connections together, shared fairly
+    assembly     large messages that have arrived in part, bounded in bytes
     outbox       what waits to be sent, bounded in bytes
     traffic      messages and bytes by capability, connections by reason
     timing       how long a stage may take

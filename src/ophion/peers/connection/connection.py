@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from msgspec import Struct, field
 
 from ophion.errors import DecodeError, StorageError
 from ophion.native.wire import WireError
+from ophion.peers.connection.assembly import LARGE, Assembly
 from ophion.peers.connection.outbox import HARD_LIMIT, SOFT_LIMIT, Outbox
 from ophion.peers.connection.timing import Timing
 from ophion.peers.connection.traffic import Traffic
@@ -83,6 +84,9 @@ class Surroundings(Struct, frozen=True):
     keeper: Keeper
     subprotocols: Sequence[Subprotocol] = ()
     timing: Timing = field(default_factory=Timing)
+    assembly: Assembly[Connection] = field(default_factory=Assembly)
+    has_place: Callable[[bytes], bool] = lambda node_id: False
+    """Whether a node is static, or makes blocks: its large messages may take their time."""
 
 
 class Connection(asyncio.Protocol):
@@ -338,9 +342,19 @@ class Connection(asyncio.Protocol):
             self._write(session.take_output())
             if session.stage is Stage.HELLO:
                 self._arm(self._around.timing.hello)
+        self._weigh()
         if self._is_reading_paused and not self._has_unread() and self._transport is not None:
             self._is_reading_paused = False
             self._transport.resume_reading()
+
+    def _weigh(self) -> None:
+        """Let go of whoever has held a part of a large message for longest, where there are too many of them."""
+        around, size, node_id = self._around, self._session.buffered, self._session.remote_id
+        if size >= LARGE and node_id is not None and around.has_place(node_id):
+            size = 0
+        slowest = around.assembly.note(self, size)
+        if slowest is not None:
+            slowest.disconnect(DisconnectReason.TIMEOUT, "a large message takes long to arrive, and there are many")
 
     def _next_bytes(self) -> bytes:
         if self._session.has_more:
@@ -517,6 +531,8 @@ class Connection(asyncio.Protocol):
             except Exception:
                 log.exception("a sub-protocol failed while its connection ended peer=%r", self.peer)
         self._attached.clear()
+        self._around.assembly.note(self, 0)
+        self._session.close()
         ending = self._ending
         who = "local" if ending.by_us else "remote"
         self._around.traffic.disconnected[who, ending.reason.label] += 1

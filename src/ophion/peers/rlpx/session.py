@@ -153,6 +153,13 @@ class Session:
         """The last thing to send; nothing where no keys are agreed yet."""
         return b"" if self._frames is None else self._frames.seal([(DISCONNECT_ID, encode_reason(reason))])
 
+    def close(self) -> None:
+        """Nothing more is said or heard: what has arrived in part is let go of."""
+        self.stage = Stage.ENDED
+        self._frames = None
+        self._partial = b""
+        self._ready.clear()
+
     def receive(self, data: bytes, most: int) -> Iterator[Event]:
         """At most so many events of what arrived; the rest waits for the next call, which may come with nothing."""
         if self.stage is Stage.HANDSHAKE:
