@@ -36,7 +36,7 @@ def usage(options: Nothing, session: Session) -> int:
 
 
 def check(options: Nothing, session: Session) -> int:
-    """Walk the chain, the state of the head and private payloads, and hash everything again."""
+    """Walk the chain, the state of the head, private states and payloads, and hash everything again."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store(read_only=True)

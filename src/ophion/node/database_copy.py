@@ -133,7 +133,7 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
 
 
 def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
-    """What is wrong with a database, in at most so many lines: chain, state of the head, and private payloads."""
+    """What is wrong with a database, in at most so many lines: chain, states, and private payloads."""
     found = store.check(most, lambda done, total: on_progress(Step.CHECKING, done, total))
     for key in damaged_payloads(store, most - len(found)):
         found.append(

@@ -1,4 +1,4 @@
-//! Integrity of the database: the canonical chain, the state of the head, and the flat tables beside it.
+//! Integrity of the database: the canonical chain, the state of the head, the flat tables beside it, and private states.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,11 @@ use ophion_primitives::errors::Result;
 use ophion_primitives::signers::{TASK, recover_signers};
 use rayon::prelude::*;
 
+use super::check_private;
 use super::flat::storage_key;
 use super::log_index::folds;
 use super::reach::Reach;
-use super::records::decode_header;
+use super::records::{Nodes, decode_header};
 use super::roots::{RootRecord, root_id};
 use super::snapshot::Snapshot;
 use crate::chain::body::{Known, Tx};
@@ -24,13 +25,13 @@ const BFT_MIX_HASH: B256 = b256!("63746963616c2062797a616e74696e65206661756c7420
 /// How long whoever watches hears nothing at most, as far as the steps of a check allow.
 const SILENT: Duration = Duration::from_millis(50);
 /// So many nodes of a trie are visited at once.
-const STRIDE: usize = 10_000;
+pub(super) const STRIDE: usize = 10_000;
 
 /// Told how many entries have been looked at, and of how many; false ends the check.
 pub type Watch<'a> = dyn FnMut(u64, u64) -> bool + Send + 'a;
 
-struct Findings<'a> {
-    lines: Vec<String>,
+pub(super) struct Findings<'a> {
+    pub lines: Vec<String>,
     limit: usize,
     done: u64,
     total: u64,
@@ -39,15 +40,19 @@ struct Findings<'a> {
     is_ended: bool,
 }
 
-impl Findings<'_> {
-    fn add(&mut self, line: String) {
+impl<'a> Findings<'a> {
+    pub fn new(limit: usize, total: u64, watch: &'a mut Watch<'a>) -> Self {
+        Findings { lines: Vec::new(), limit, done: 0, total, told_at: None, watch, is_ended: false }
+    }
+
+    pub fn add(&mut self, line: String) {
         if self.lines.len() < self.limit {
             self.lines.push(line);
         }
     }
 
     /// So many entries more have been looked at. Whoever has ended the check is not asked again.
-    fn count(&mut self, entries: u64) {
+    pub fn count(&mut self, entries: u64) {
         self.done += entries;
         if !self.is_ended && self.told_at.is_none_or(|at| at.elapsed() > SILENT) {
             self.is_ended = !(self.watch)(self.done, self.total);
@@ -55,7 +60,7 @@ impl Findings<'_> {
         }
     }
 
-    fn are_over(&self) -> bool {
+    pub fn are_over(&self) -> bool {
         self.is_ended || self.lines.len() >= self.limit
     }
 }
@@ -65,12 +70,11 @@ impl Findings<'_> {
 pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) -> Result<Vec<String>> {
     let Some((head, number)) = snapshot.head()? else { return Ok(Vec::new()) };
     let tables = snapshot.tables();
-    let mut total = number + 1;
+    let mut total = number + 1 + check_private::entries(snapshot)?;
     for table in [tables.positions, tables.preimages, tables.accounts, tables.storage, tables.roots] {
         total += table.usage(snapshot.txn())?.0;
     }
-    let (lines, limit) = (Vec::new(), limit.max(1));
-    let mut findings = Findings { lines, limit, done: 0, total, told_at: None, watch, is_ended: false };
+    let mut findings = Findings::new(limit.max(1), total, watch);
     check_chain(snapshot, head, number, &mut findings)?;
     check_preimages(snapshot, &mut findings)?;
     let root = match snapshot.header(&head)? {
@@ -84,6 +88,9 @@ pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) ->
     }
     if findings.lines.is_empty() && !findings.are_over() {
         check_states(snapshot, &mut findings)?;
+    }
+    if !findings.are_over() {
+        check_private::check_private(snapshot, &mut findings)?;
     }
     Ok(findings.lines)
 }
@@ -230,7 +237,7 @@ fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> 
         return Ok(());
     };
     let trie: Trie<Account> = Trie { root: Some(Child::Stored { hash: root, id }) };
-    check_nodes(snapshot, &trie, "the state", findings);
+    check_nodes(&snapshot.nodes(), &trie, "the state", findings);
     if findings.are_over() {
         return Ok(());
     }
@@ -286,7 +293,7 @@ fn check_account(
             None => findings.add(format!("account {hash}: its code {} is missing", account.code_hash)),
         }
     }
-    check_nodes(snapshot, &account.storage, &format!("storage of account {hash}"), findings);
+    check_nodes(&snapshot.nodes(), &account.storage, &format!("storage of account {hash}"), findings);
     if findings.are_over() {
         return Ok(());
     }
@@ -307,10 +314,9 @@ fn check_account(
 }
 
 /// Every stored node hashes to what its parent says.
-fn check_nodes<V: Value>(snapshot: &Snapshot, trie: &Trie<V>, what: &str, findings: &mut Findings<'_>) {
+pub(super) fn check_nodes<V: Value>(nodes: &Nodes<'_>, trie: &Trie<V>, what: &str, findings: &mut Findings<'_>) {
     let Some(Child::Stored { hash, id }) = &trie.root else { return };
     let mut open = vec![(*hash, *id)];
-    let nodes = snapshot.nodes();
     while let Some((hash, id)) = open.pop() {
         if findings.are_over() {
             return;
@@ -341,8 +347,7 @@ mod tests {
             asked < 2
         };
         let watch: &mut Watch<'_> = &mut watch;
-        let (lines, limit) = (Vec::new(), 1);
-        let mut findings = Findings { lines, limit, done: 0, total: 9, told_at: None, watch, is_ended: false };
+        let mut findings = Findings::new(1, 9, watch);
         let mut ended = Vec::new();
         for _ in 0..4 {
             findings.told_at = None; // as if it had been long ago

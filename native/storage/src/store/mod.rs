@@ -18,9 +18,11 @@
 //! | node_writer.rs | how do trie nodes get their numbers               |
 //! | pruning.rs   | how are old states dropped                           |
 //! | check.rs     | is everything as it should be                        |
+//! | check_private.rs | and what private transactions have left         |
 
 mod block;
 mod check;
+mod check_private;
 mod database;
 mod flat;
 mod log_index;
