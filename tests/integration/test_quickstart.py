@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -280,11 +281,16 @@ def test_stopping_and_resuming_keeps_the_chain_and_removing_leaves_nothing(tmp_p
     succeeded(path, "up", "--detach", "--port=0", "--validators=1", "--block-period=1")
     found, ports = running(path), ports_of(path)
     block = call(f"http://{found.address}/jsonrpc", "eth_getBlockByNumber", "0x1", False)
+    refused = quickstart(path, "up", f"--port={found.address.rpartition(':')[2]}")
+    assert f"A network runs in {path} already" in refused.stderr, "not only that its own port is taken"
+    assert f"`ophion quickstart stop --directory={path}` ends it" in refused.stderr
     assert "Stopped." in succeeded(path, "stop")
     assert_nothing_runs([found.pid, *found.processes.values()], ports)
     assert "does not run" in quickstart(path, "list").stdout
     refused = quickstart(path, "up")
-    assert (refused.returncode, "which does not run: `ophion quickstart resume`" in refused.stderr) == (1, True)
+    hint = f"which does not run: `ophion quickstart resume --directory={path}`"
+    assert (refused.returncode, hint in refused.stderr) == (1, True)
+    shutil.rmtree(path / "logs")
     address = found.address
     succeeded(path, "resume", "--detach")
     found = running(path)

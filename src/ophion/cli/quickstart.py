@@ -25,7 +25,7 @@ from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
 from ophion.quickstart.plan import PROXY
 from ophion.quickstart.supervisor import Supervisor
-from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, Workdir, prepare
+from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, Workdir, prepare, where
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import problems_of
 
@@ -39,8 +39,9 @@ def up(options: UpOptions, session: Session) -> int:
     if problems := problems_of(options):
         raise ConfigError(problems)
     path, plan = options.place, options.plan
-    with Claims() as claims:
-        lay_out(plan, installed(), claims.take)  # a port that is taken is said before anything is made
+    if not (path / PLAN).exists():
+        with Claims() as claims:
+            lay_out(plan, installed(), claims.take)  # a port that is taken is said before anything is made
     prepare(path)
     lock = Lock.take(path)
     if lock is None or (path / PLAN).exists():
@@ -60,12 +61,12 @@ def _taken(path: Path) -> str:
     running = holder(path)
     if running is None:
         return (
-            f"There is a network in {path} already, which does not run: `ophion quickstart resume` starts it again, "
-            "`ophion quickstart remove` takes it away."
+            f"There is a network in {path} already, which does not run: `ophion quickstart resume{where(path)}` starts"
+            f" it again, `ophion quickstart remove{where(path)}` takes it away."
         )
     return (
         f"A network runs in {path} already (process {running.pid}, http://{running.address}/): "
-        "`ophion quickstart list` shows it, `ophion quickstart stop` ends it."
+        f"`ophion quickstart list{where(path)}` shows it, `ophion quickstart stop{where(path)}` ends it."
     )
 
 
@@ -74,6 +75,7 @@ def resume(options: RunOptions, session: Session) -> int:
     path = options.place
     work = Workdir.open(path)
     os.umask(0o077)
+    work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)  # somebody may have taken old logs away with their folder
     lock = Lock.take(path)
     if lock is None:
         raise CommandError(_taken(path))
@@ -99,10 +101,10 @@ def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
         _say(report.is_up(work.plan, time.monotonic() - began) + "\n")
         site = Site.read(work.path / "site.json")
         for line in report.paragraphs(
-            report.addresses(layout.address, site, work.path),
+            report.addresses(layout.address, site, work.path, work.where),
             report.accounts(work.plan),
             report.enclaves(work.enclave_keys()),
-            [f"  Everything is in {work.path}. Ctrl-C or `ophion quickstart stop` ends it."],
+            [f"  Everything is in {work.path}. Ctrl-C or `ophion quickstart stop{work.where}` ends it."],
         ):
             _say(line)
 
@@ -172,19 +174,23 @@ def show(options: PlaceOptions, session: Session) -> int:
     work = Workdir.open(options.place)
     running = holder(work.path)
     if running is None:
-        print(f"The network in {work.path} does not run: `ophion quickstart resume` starts it.")
+        print(_idle(work))
         return 1
     site = Site.read(work.path / "site.json")
     found = asyncio.run(heights({node.name: node.places[Kind.JSON_RPC].port for node in site.nodes}))
     is_down = PROXY not in running.processes
     for line in report.paragraphs(
-        report.addresses(running.address, site, work.path),
+        report.addresses(running.address, site, work.path, work.where),
         report.nodes(site, running.processes, found),
         report.enclaves(work.enclave_keys()),
-        [f"  The {PROXY} is down: `ophion quickstart start {PROXY}` starts it."] if is_down else [],
+        [f"  The {PROXY} is down: `ophion quickstart start {PROXY}{work.where}` starts it."] if is_down else [],
     ):
         print(line)
     return 0
+
+
+def _idle(work: Workdir) -> str:
+    return f"The network in {work.path} does not run: `ophion quickstart resume{work.where}` starts it."
 
 
 def stop(options: PlaceOptions, session: Session) -> int:
@@ -194,7 +200,8 @@ def stop(options: PlaceOptions, session: Session) -> int:
         print(f"The network in {work.path} does not run.")
         return 0
     print(
-        f"Stopped. `ophion quickstart resume` goes on where it was, `ophion quickstart remove` takes {work.path} away."
+        f"Stopped. `ophion quickstart resume{work.where}` goes on where it was,"
+        f" `ophion quickstart remove{work.where}` takes {work.path} away."
     )
     return 0
 
@@ -239,7 +246,7 @@ def _order(do: str, options: PlaceOptions, session: Session) -> int:
     if len(session.words) != 1:
         raise CommandError(f"Say whom to {do}: one of {', '.join(work.processes)}.")
     if holder(work.path) is None:
-        raise CommandError(f"The network in {work.path} does not run: `ophion quickstart resume` starts it.")
+        raise CommandError(_idle(work))
     print(tell(work.path, do, session.words[0]))
     return 0
 

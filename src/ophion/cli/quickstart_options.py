@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ophion.node.config import NodeConfig
 from ophion.quickstart.plan import DEFAULT_PERIOD_S, Consensus, Plan
+from ophion.quickstart.workdir import USUAL_PLACE
 from ophion.runtime.options import Options, load, option, port, problems_of, read_flag, specs_of
 
 
@@ -16,7 +17,7 @@ class PlaceOptions(Options):
 
     directory: Path = option(
         "--directory",
-        default=Path("ophion-quickstart"),
+        default=USUAL_PLACE,
         metavar="DIRECTORY",
         help="Where the network is kept.",
     )

@@ -12,7 +12,6 @@ from ophion.gateway.site import Kind, Place, Site
 from ophion.quickstart.monitoring import FOLDER, installed
 from ophion.quickstart.plan import Plan
 
-_HOW_TO_START: Final = "`ophion quickstart up --print-commands` shows how,"
 _PATIENCE_S: Final = 0.5
 
 
@@ -37,24 +36,28 @@ def is_up(plan: Plan, seconds: float) -> str:
     return f"Every node {'has a new block' if plan.period_s else 'answers'} after {seconds:.1f} s."
 
 
-def addresses(address: str, site: Site, directory: Path) -> Iterator[str]:
-    """The addresses of the services, in the order that people know from the original (operations.md 15.1)."""
+def addresses(address: str, site: Site, directory: Path, where: str = "") -> Iterator[str]:
+    """The addresses of the services, in the order that people know from the original (operations.md 15.1).
+
+    `where` is what a command needs to be about this directory.
+    """
+    start = f"`ophion quickstart up --print-commands{where}` shows how,"
     base = f"http://{address}"
     rows = [
         ("JSON-RPC over HTTP", f"{base}/jsonrpc"),
         ("JSON-RPC over WebSocket", f"ws://{address}/jsonws"),
         ("GraphQL", f"{base}/graphql"),
         ("Explorer and dashboard", f"{base}/"),
-        ("Prometheus", _tool(site, "prometheus", f"{base}/prometheus/graph", directory)),
-        ("Grafana", _tool(site, "grafana", f"{base}/grafana-dashboard", directory)),
+        ("Prometheus", _tool(site, "prometheus", f"{base}/prometheus/graph", directory, start)),
+        ("Grafana", _tool(site, "grafana", f"{base}/grafana-dashboard", directory, start)),
     ]
     for name, where in rows:
         yield f"  {name:<24} : {where}"
 
 
-def _tool(site: Site, name: str, url: str, directory: Path) -> str:
+def _tool(site: Site, name: str, url: str, directory: Path, start: str) -> str:
     if name in site.tools and name in installed():
-        return url if _listens(site.tools[name]) else f"not started; {_HOW_TO_START} and it is at {url}"
+        return url if _listens(site.tools[name]) else f"not started; {start} and it is at {url}"
     return f"not installed; its configuration is in {directory / FOLDER}"
 
 

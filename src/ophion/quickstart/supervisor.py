@@ -116,7 +116,8 @@ class Supervisor:
                 self._ended.add(name)
                 self._record()
                 if self._is_ready and not self._stop.is_set():
-                    self._say(f"{name} has ended ({ending}); `ophion quickstart start {name}` starts it again.")
+                    command = f"ophion quickstart start {name}{self._work.where}"
+                    self._say(f"{name} has ended ({ending}); `{command}` starts it again.")
 
     def _record(self) -> None:
         processes = {name: child.pid for name, child in self._children.items()}

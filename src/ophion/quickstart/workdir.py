@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from ophion.quickstart.monitoring import write_configuration
 from ophion.quickstart.plan import PROXY, Consensus, Plan, Role
 from ophion.runtime.clock import Entropy
 
+USUAL_PLACE: Final = Path("ophion-quickstart")
+"""Where a network is kept when nobody says where."""
 CONTROL: Final = "control"
 ENCLAVE_KEY: Final = Path("privacy") / "nodeKey.pub"
 """Where the enclave inside of a node writes its public key."""
@@ -47,12 +50,13 @@ class Workdir:
     def __init__(self, path: Path, plan: Plan) -> None:
         self.path = path
         self.plan = plan
+        self.where = where(path)
 
     @classmethod
     def open(cls, path: Path) -> Workdir:
         """A network that has been made; `CommandError` when there is none."""
         if not (path / PLAN).exists():
-            raise CommandError(f"There is no network in {path}: `ophion quickstart up` makes one.")
+            raise CommandError(f"There is no network in {path}: `ophion quickstart up{where(path)}` makes one.")
         return cls(path, Plan.read(path / PLAN))
 
     @classmethod
@@ -143,6 +147,11 @@ class Workdir:
     def _enode(self, name: str, layout: Layout) -> str:
         key: PrivateKey = load_key(self.path / name / "key")
         return f"enode://{key.public_key.hex()}@{HOST}:{layout.nodes[name].p2p}"
+
+
+def where(path: Path) -> str:
+    """What a command of the quickstart needs behind it to be about this network, typed in the current directory."""
+    return "" if path == USUAL_PLACE.resolve() else " " + shlex.quote(f"--directory={path}")
 
 
 def prepare(path: Path) -> None:

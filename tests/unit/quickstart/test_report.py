@@ -32,6 +32,8 @@ def test_a_tool_that_is_there_and_does_not_run_is_said_to_be_started_first(
         assert " : not installed; " in grafana
     *_, prometheus, grafana = addresses("127.0.0.1:8080", site, tmp_path)
     assert " : not started; `ophion quickstart up --print-commands` shows how" in prometheus
+    *_, prometheus, grafana = addresses("127.0.0.1:8080", site, tmp_path, " --directory=other")
+    assert " : not started; `ophion quickstart up --print-commands --directory=other` shows how" in prometheus
     os.remove(program)
     *_, prometheus, grafana = addresses("127.0.0.1:8080", site, tmp_path)
     assert " : not installed; " in prometheus

@@ -17,7 +17,7 @@ from ophion.primitives.enode import Enode
 from ophion.quickstart.layout import Layout, NodePorts
 from ophion.quickstart.monitoring import commands
 from ophion.quickstart.plan import Consensus, Plan
-from ophion.quickstart.workdir import Workdir, prepare
+from ophion.quickstart.workdir import Workdir, prepare, where
 from ophion.runtime.clock import SystemEntropy
 
 PLAN = Plan(Consensus.QBFT, 2, 2, None, False, True)
@@ -103,3 +103,12 @@ def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="There is no network in"):
         Workdir.open(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
+
+
+def test_commands_that_people_are_told_name_the_directory_where_it_is_not_the_usual_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert where(tmp_path / "ophion-quickstart") == ""
+    assert where(tmp_path / "other") == f" --directory={tmp_path}/other"
+    assert shlex.split(where(tmp_path / "a b")) == [f"--directory={tmp_path}/a b"]
