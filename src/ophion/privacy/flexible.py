@@ -27,6 +27,9 @@ PROXY: Final[Address] = (0x7C).to_bytes(20, "big")
 """What members call to manage their group."""
 
 NO_GROUP: Final = "Flexible Privacy group does not exist."
+NOT_ONESELF: Final = (
+    "addParticipants must name the key of privateFrom too: whoever makes a flexible group belongs to it"
+)
 BY_ID_ALONE: Final = "Flexible privacy groups are addressed by privacyGroupId"
 LOCKED: Final = "The privacy group is locked"
 NOT_LOCKED: Final = "The privacy group must be locked before members are added"
@@ -99,8 +102,10 @@ class FlexibleGroups:
             raise PrivacyRefused(NO_GROUP)
         known, added = self.membership(group), _added(transaction)
         if known is None:
-            if added is None or transaction.private_from not in added:
+            if added is None:
                 raise PrivacyRefused(NO_GROUP)
+            if transaction.private_from not in added:
+                raise PrivacyRefused(NOT_ONESELF)
             return group
         if transaction.private_from not in known.members:
             raise PrivacyRefused(NO_GROUP)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -23,6 +24,7 @@ from ophion.pool.events import Origin, Rejected
 from ophion.primitives.enode import Enode
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
+from ophion.runtime.clock import ManualClock
 from ophion.runtime.metrics import Category
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.conftest import ROOT
@@ -246,6 +248,23 @@ def test_a_dashboard_draws_only_what_there_is(dev: Interface, path: Path) -> Non
     used = {name for expression in expressions(json.loads(path.read_text())) for name in names_in(expression)}
     assert len(used) > 10
     assert used - known == set()
+
+
+def documented(text: str) -> Iterator[re.Pattern[str]]:
+    """Names of the first column; one that begins with `_` goes on somewhere in the first name of its row."""
+    for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE):
+        first, *others = re.findall(r"`(\w+)`", row)
+        names = [first, *(first[:end] + other for other in others for end in range(len(first)))]
+        yield re.compile("|".join(names).replace("KIND", "[a-z_]+").replace("LANE", "[a-z]+"))
+
+
+def test_every_family_that_a_node_can_have_stands_in_the_documentation() -> None:
+    metrics = NodeMetrics(MagicMock(clock=ManualClock()), is_on=True)  # every part is there
+    metrics.declare()
+    rows = list(documented((ROOT / "docs" / "metrics.md").read_text()))
+    names = [name for name in metrics.registry.families() if not name.startswith("besu_")]
+    assert [name for name in names if not any(row.fullmatch(name) for row in rows)] == []
+    assert len(names) > 130, "all of them were declared"
 
 
 def test_there_is_a_dashboard() -> None:

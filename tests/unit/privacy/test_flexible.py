@@ -153,7 +153,10 @@ def test_only_whoever_made_a_group_manages_it(private: PrivateInterface) -> None
 def test_what_is_refused(private: PrivateInterface) -> None:
     no_group = (-50100, "Flexible Privacy group does not exist.")
     assert private.error("eea_sendRawTransaction", signed(private, set_number(1), 0, to=CONTRACT)) == no_group
-    assert private.error("eea_sendRawTransaction", signed(private, add_members(FOR), 0)) == no_group, "not oneself"
+    assert private.error("eea_sendRawTransaction", signed(private, add_members(FOR), 0)) == (
+        -50100,
+        "addParticipants must name the key of privateFrom too: whoever makes a flexible group belongs to it",
+    )
     assert private.error("eea_sendRawTransaction", private.signed()) == (
         -50100,
         "Flexible privacy groups are addressed by privacyGroupId",
