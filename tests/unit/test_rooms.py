@@ -25,7 +25,6 @@ ELSEWHERE = {
     "cli/loading.py": "tests/unit/cli/test_main.py",
     "cli/permission_contracts.py": "tests/integration/test_permissions_nodes.py",
     "cli/permissions.py": "tests/integration/test_permissions_nodes.py",
-    "cli/rpc_node.py": "tests/integration/test_permissions_nodes.py",
     "cli/quickstart_options.py": "tests/integration/test_quickstart.py",
     "cli/quickstart.py": "tests/integration/test_quickstart.py",
     "cli/bench.py": "tests/integration/test_cli_bench.py",

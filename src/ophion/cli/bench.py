@@ -84,10 +84,11 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     clock = SystemClock()
     endpoint = Endpoint(options.url, token)
     node = await endpoint.connect()
+    chain_id = int(await node.ask("eth_chainId"), 16)  # first: it says why a node cannot be asked
     subject = Subject(
         options.url,
         await _client(node),
-        int(await node.ask("eth_chainId"), 16),
+        chain_id,
         time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(clock.now())),
     )
     senders = await Senders.make(node, key or await _published(node), SystemEntropy(), clock)
@@ -109,7 +110,7 @@ async def _client(node: Connection) -> str:
     """What the node calls itself, where it tells."""
     try:
         return str(await node.ask("web3_clientVersion"))
-    except CommandError:  # the group WEB3 is off; whatever else is wrong shows at the next question
+    except CommandError:  # the group WEB3 is off
         return "a node that does not tell its version"
 
 

@@ -76,8 +76,11 @@ def examine(url: str, now: float) -> Patient:
     except NoAnswer as error:
         patient.problem = error.why
         return patient
-    except (CommandError, ValueError, KeyError, TypeError) as error:
-        patient.problem = str(error) or type(error).__name__
+    except CommandError as error:
+        patient.problem = str(error)
+        return patient
+    except (ValueError, KeyError, TypeError):
+        patient.problem = "its answers are not those of an Ethereum node"
         return patient
     for method in _STATUS:
         try:

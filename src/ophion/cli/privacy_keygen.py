@@ -46,7 +46,8 @@ def _password(options: KeygenOptions) -> bytes | None:
         try:
             lines = content_of(options.password_file).splitlines()
         except (OSError, ValueError) as error:
-            raise CommandError(f"Unable to read the password in {options.password_file}: {error}") from None
+            reason = getattr(error, "strerror", None) or error
+            raise CommandError(f"Unable to read the password in {options.password_file}: {reason}") from None
         password = lines[0] if lines else b""
     elif not options.asks:
         return None

@@ -22,6 +22,7 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
 _LARGEST_ANSWER: Final = 256 * 2**20
+_SOMETHING_ELSE: Final = "something answers there, but not in JSON-RPC"
 
 
 def read_url(*schemes: str) -> Callable[[str], str]:
@@ -60,10 +61,14 @@ class RpcNode:
                 answer = json.loads(response.read(_LARGEST_ANSWER))
         except urllib.error.HTTPError as error:
             raise CommandError(f"The node at {self._url} answers {error.code} {error.reason}.") from None
-        except (OSError, ValueError, http.client.HTTPException) as error:
+        except OSError as error:
             reason = getattr(error, "reason", None) or error
-            raise NoAnswer(self._url, str(reason)) from None
-        failure = answer.get("error") if isinstance(answer, dict) else {"message": "no JSON-RPC answer"}
+            raise NoAnswer(self._url, getattr(reason, "strerror", None) or str(reason)) from None
+        except (ValueError, RecursionError, http.client.HTTPException):
+            raise NoAnswer(self._url, _SOMETHING_ELSE) from None
+        failure = answer.get("error") if isinstance(answer, dict) else None
+        if not isinstance(failure, dict) and (failure is not None or "result" not in answer):
+            raise NoAnswer(self._url, _SOMETHING_ELSE)
         if failure:
             why = failure.get("data")
             more = f" ({why})" if isinstance(why, str) and not why.startswith("0x") else ""
@@ -115,5 +120,12 @@ class NodeOptions(Options):
 
 
 def read_token(file: Path | None) -> str | None:
-    """The token in a file; none without one."""
-    return None if file is None else read_input(file, "Unable to read the token.").strip()
+    """The token in a file; none without one. What is no token is not sent, nor shown: it may be another secret."""
+    if file is None:
+        return None
+    token = read_input(file, "Unable to read the token.").strip()
+    if not token.isascii() or len(token.split()) != 1:
+        raise CommandError(
+            f"{file} holds no token: expected one line of letters, digits, dots, dashes and underscores."
+        )
+    return token

@@ -44,7 +44,8 @@ def _no_key(path: Path, reason: str) -> KeyFileError:
 
 def load_or_create_key(path: Path, entropy: Entropy | None = None) -> tuple[PrivateKey, bool]:
     """The key in this file, made and written when there is none; the second value says whether it is new."""
-    if path.exists():
+    # a link that leads nowhere is a key that is not there now (a disk that is not mounted), not one to replace
+    if path.exists() or path.is_symlink():
         return load_key(path), False
     key = new_key(entropy or SystemEntropy())
     write_text(path, f"0x{key.secret().hex()}", mode=0o600)

@@ -25,5 +25,7 @@ def test_a_password_file_locks_the_key(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["privacy", "keygen", f"--to={file}", f"--password-file={tmp_path / 'password'}"]) == 0
     assert read_pair(file, b"secret").public == b64decode(capsys.readouterr().out)
     (tmp_path / "password").write_text("")
+    assert main(["privacy", "keygen", f"--to={tmp_path / 'b.key'}", f"--password-file={tmp_path}"]) == 1
+    assert f"Unable to read the password in {tmp_path}: Is a directory\n" in capsys.readouterr().err
     assert main(["privacy", "keygen", f"--to={tmp_path / 'b.key'}", f"--password-file={tmp_path / 'password'}"]) == 1
     assert "The password is empty." in capsys.readouterr().err

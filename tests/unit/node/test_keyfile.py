@@ -48,6 +48,14 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
         load_key(tmp_path)
 
 
+def test_a_link_that_leads_nowhere_is_not_replaced_by_a_new_key(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.symlink_to(tmp_path / "unmounted" / "key")
+    with pytest.raises(KeyFileError, match="Unable to read the private key file .*key: No such file"):
+        load_or_create_key(path)
+    assert path.is_symlink()
+
+
 def test_a_missing_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
     path = tmp_path / "new" / "key"
     key, is_new = load_or_create_key(path)
