@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,9 +38,9 @@ def ask(port: int, method: str) -> object:
 
 
 @contextmanager
-def node(data: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def node(data: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     command = [*OPHION, *arguments, *FREE_PORTS, f"--data-path={data}"]
-    process = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, env=environment(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         yield process
     finally:
@@ -87,6 +87,16 @@ def test_an_option_without_effect_is_warned_of(tmp_path: Path) -> None:
         in lines
     )
     assert process.returncode == 0
+
+
+def test_dev_warns_of_what_was_given_and_of_nothing_else(tmp_path: Path) -> None:
+    with node(tmp_path / "data", "dev", "--miner-enabled=false", env={"OPHION_RPC_HTTP_PROT": "1"}) as process:
+        ports(tmp_path / "data", process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert err.decode().splitlines() == [
+        "Warning: Environment variable OPHION_RPC_HTTP_PROT has no effect (did you mean OPHION_RPC_HTTP_PORT?)"
+    ]
 
 
 def test_all_configuration_errors_come_together_before_anything_starts(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ophion.cli.command import Command, Session
 from ophion.node.config import NodeConfig
 from ophion.node.launch import launch
 from ophion.node.preset import command_line, with_dev_preset
-from ophion.runtime.options import Options, load, option, warnings_of
+from ophion.runtime.options import Options, load, misspelt_variables, option, specs_of, warnings_of
 
 
 class DevOptions(Options):
@@ -28,9 +29,9 @@ def start(options: DevOptions, session: Session) -> int:
     found = warnings_of(loaded)
     # what the preset itself brings is meant
     expected = warnings_of(with_dev_preset(load(NodeConfig, ()))) if found else []
-    for warning in found:
-        if warning not in expected:
-            print(f"Warning: {warning}", file=sys.stderr)
+    unexpected = (warning for warning in found if warning not in expected)
+    for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *unexpected):
+        print(f"Warning: {warning}", file=sys.stderr)
     return launch(loaded)
 
 

@@ -7,13 +7,14 @@ or in a file stays as it is, and `--print-command` shows the whole line that doe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 from msgspec.structs import replace
 
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import ApiGroup
-from ophion.runtime.options import Given, Loaded, Source, load, read_flag, specs_of
+from ophion.runtime.options import Given, Loaded, OptionSpec, Source, load, read_flag, specs_of
 
 _EVERY_GROUP = ",".join(group.name for group in ApiGroup)
 _LOCAL_PAGES = ",".join(
@@ -76,8 +77,19 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
         name = found.spec.name
         if name in given or any(other in given for other in _LEFT_OUT_WITH.get(name, ())):
             continue
+        if _is_idle(found.spec, loaded, options):
+            continue
         given[name] = replace(found, source=Source.FILE, label=f"preset option '--{name}'")
     return load(NodeConfig, given.values())
+
+
+def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str, OptionSpec]) -> bool:
+    """Whether somebody has switched off what an option belongs to: it would only be warned about."""
+    if spec.declaration.needs is None:
+        return False
+    flag, wanted = spec.declaration.needs
+    main = options[flag]
+    return main.name in loaded.given and attrgetter(".".join(main.path))(loaded.config) != wanted
 
 
 def command_line(given: Iterable[Given]) -> str:

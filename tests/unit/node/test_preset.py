@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from ophion.node.preset import command_line, with_dev_preset
-from ophion.runtime.options import problems_of
+from ophion.runtime.options import problems_of, warnings_of
 from tests.unit.node.command_line import loaded
 
 
@@ -38,3 +38,13 @@ def test_the_printed_command_line_does_the_same_without_the_preset() -> None:
     words = shlex.split(command_line(preset.given.values()))
     assert words[0] == "ophion"
     assert loaded(*words[1:]).config == preset.config
+
+
+def test_what_belongs_to_something_that_is_switched_off_is_left_out() -> None:
+    usual = warnings_of(with_dev_preset(loaded()))
+    off = with_dev_preset(loaded("--miner-enabled=false", "--rpc-http-enabled=false", "--graphql-http-enabled=false"))
+    assert warnings_of(off) == usual, "nobody is warned of options that he has not given"
+    assert "miner-coinbase" not in off.given
+    assert "rpc-http-api" not in off.given
+    given = warnings_of(with_dev_preset(loaded("--rpc-http-enabled=false", "--rpc-http-port=1")))
+    assert "--rpc-http-port will have no effect unless --rpc-http-enabled is defined on the command line." in given
