@@ -240,6 +240,7 @@ def test_commands_of_a_running_network_are_those_that_run(network: Path) -> None
     pid = running(network).processes["validator1"]
     arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
     assert shlex.split(commands[1])[1:] == arguments[3:-1]
+    assert Path(f"/proc/{pid}/cwd").resolve() == Path.cwd(), "where a relative path to this package is true"
 
 
 # --- the end -------------------------------------------------------------------------------------

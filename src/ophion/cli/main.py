@@ -132,6 +132,10 @@ def _report(error: BaseException, with_traceback: bool) -> int:
         if not with_traceback:
             print(f"Unable to use {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_FAILURE
+    if isinstance(error, FileNotFoundError) and not _has_current_directory():
+        if not with_traceback:
+            print("The current directory does not exist any more: change to another one.", file=sys.stderr)
+        return EXIT_FAILURE
     if not with_traceback:
         print(
             f"Internal error: {type(error).__name__}: {error}\n"
@@ -139,6 +143,14 @@ def _report(error: BaseException, with_traceback: bool) -> int:
             file=sys.stderr,
         )
     return EXIT_INTERNAL
+
+
+def _has_current_directory() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _wants_traceback(tokens: Sequence[str], environ: Mapping[str, str]) -> bool:

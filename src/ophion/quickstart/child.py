@@ -23,6 +23,7 @@ class Child:
         self.name = name
         self._command = command
         self._log = log
+        self._here = Path.cwd()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -37,6 +38,7 @@ class Child:
                 stdout=descriptor,
                 stderr=subprocess.STDOUT,
                 env=environment,
+                cwd=self._here,  # where this package was found: its path may be relative
                 start_new_session=True,  # Ctrl-C is for the supervisor, which ends its children in order
                 preexec_fn=_tied_to(os.getpid()),
             )

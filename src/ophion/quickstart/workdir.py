@@ -151,7 +151,11 @@ class Workdir:
 
 def where(path: Path) -> str:
     """What a command of the quickstart needs behind it to be about this network, typed in the current directory."""
-    return "" if path == USUAL_PLACE.resolve() else " " + shlex.quote(f"--directory={path}")
+    try:
+        is_usual = path == USUAL_PLACE.resolve()
+    except FileNotFoundError:  # the current directory is gone
+        is_usual = False
+    return "" if is_usual else " " + shlex.quote(f"--directory={path}")
 
 
 def prepare(path: Path) -> None:

@@ -174,6 +174,18 @@ def test_an_expected_error_is_one_line(capsys: pytest.CaptureFixture[str], monke
     assert run(capsys) == (1, "", "the disk is full\n")
 
 
+def test_a_current_directory_that_is_gone_is_one_clear_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["quickstart", "list"]) == 1
+    assert capsys.readouterr().err == "The current directory does not exist any more: change to another one.\n"
+    assert main(["quickstart", "list", f"--directory={tmp_path}/network"]) == 1
+    assert f"There is no network in {tmp_path}/network" in capsys.readouterr().err
+
+
 def test_an_unexpected_error_is_no_traceback_either(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
