@@ -212,6 +212,15 @@ def test_a_killed_node_is_missed_and_comes_back(network: Path, address: str) -> 
     wait_for(lambda: call(url, "eth_blockNumber") is not None, LIMIT_S, "it answers again")
     refused = quickstart(network, "start", "validator2")
     assert (refused.returncode, "validator2 runs already" in refused.stderr) == (1, True)
+    os.kill(running(network).processes["validator2"], signal.SIGTERM)
+    wait_for(lambda: "validator2" not in running(network).processes, LIMIT_S, "it stops by itself")
+    *_, killed, ended = (network / "logs" / "quickstart.log").read_text().splitlines()
+    start = f"`ophion quickstart start validator2 {shlex.quote(f'--directory={network}')}` starts it again."
+    assert killed == f"validator2 has ended (signal 9); {start}"
+    assert ended.startswith("validator2 has ended (exit code 0: "), "with its last words"
+    assert ended.endswith(f"Stopped.); {start}")
+    succeeded(network, "start", "validator2")
+    wait_for(lambda: call(url, "eth_blockNumber") is not None, LIMIT_S, "it answers again")
 
 
 @pytest.mark.parametrize(

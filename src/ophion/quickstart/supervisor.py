@@ -29,6 +29,7 @@ from ophion.runtime.interrupts import stop_signals
 _FIRST_BLOCK_S: Final = 60.0
 _POLL_S: Final = 0.1
 _STOP_S: Final = 15.0
+_LAST_BYTES: Final = 16 * 1024
 
 
 class Supervisor:
@@ -105,8 +106,14 @@ class Supervisor:
 
     def _last_words(self, name: str) -> str:
         """What a process that should have started said at last."""
-        lines = self._work.log(name).read_text(errors="replace").strip().splitlines()
-        return f"{name} did not start ({self._children[name].ending}): {lines[-1] if lines else 'it said nothing'}"
+        return f"{name} did not start ({self._children[name].ending}): {self._last_line(name) or 'it said nothing'}"
+
+    def _last_line(self, name: str) -> str:
+        """The end of its log, which may be long; nothing where that is empty or gone."""
+        with suppress(OSError), self._work.log(name).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
+            return file.read().decode(errors="replace").strip().rpartition("\n")[2]
+        return ""
 
     def _notice(self) -> None:
         """A process has ended."""
@@ -117,7 +124,8 @@ class Supervisor:
                 self._record()
                 if self._is_ready and not self._stop.is_set():
                     command = f"ophion quickstart start {name}{self._work.where}"
-                    self._say(f"{name} has ended ({ending}); `{command}` starts it again.")
+                    why = ending if ending.startswith("signal") else f"{ending}: {self._last_line(name)}"
+                    self._say(f"{name} has ended ({why}); `{command}` starts it again.")
 
     def _record(self) -> None:
         processes = {name: child.pid for name, child in self._children.items()}
