@@ -142,21 +142,22 @@ def websocket_port(
     return websocket_service(context, settings, measured)
 
 
-def metrics_port(
-    config: NodeConfig, metrics: NodeMetrics, commons: Commons, listening: dict[str, PortService]
-) -> HttpService | PushService:
-    """What shows the metrics: a port that is asked, or a gateway that is told."""
-    from ophion.metrics.push import PushService
+def metrics_port(config: NodeConfig, metrics: NodeMetrics, commons: Commons) -> HttpService:
+    """Metrics for whoever asks."""
     from ophion.metrics.server import metrics_service
 
     metrics.declare()
-    if config.metrics.push_enabled:
-        return PushService(metrics.registry, config.metrics)
-    service = metrics_service(
+    return metrics_service(
         metrics.registry, config.metrics, config.access.host_allow_list, _tls(config.metrics_tls), commons
     )
-    listening["metrics"] = service
-    return service
+
+
+def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
+    """A gateway is told instead."""
+    from ophion.metrics.push import PushService
+
+    metrics.declare()
+    return PushService(metrics.registry, config.metrics)
 
 
 def tools_port(config: NodeConfig, enclave: Enclave, port: int, commons: Commons) -> HttpService:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from ophion.node.ports import (
     graphql_port,
     json_rpc_port,
     metrics_port,
+    metrics_push,
     tools_port,
     websocket_port,
 )
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from ophion.peers.service import PeerService
     from ophion.privacy.service import Privacy
     from ophion.rpc.auth.door import Door
+    from ophion.rpc.questions.private_filters import PrivateFilters
+    from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
     from ophion.wallet.keyring import Keyring
 
 _PORT_NAMES = {
@@ -159,23 +162,7 @@ def build_interface(
     core.chain.events.listen(
         lambda event: receipt_waits.on_head(lambda hash: queries.transaction_position(hash) is not None)
     )
-    private_filters, private_subscriptions = None, None
-    if privacy is not None:
-        # loaded where it is used: other nodes do without
-        from ophion.rpc.questions.private_filters import PrivateFilters
-        from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
-
-        private_filters = PrivateFilters(Filters(clock, entropy, limits.max_filters), privacy.ledger)
-        privacy.follower.events.listen(private_filters.on_followed)
-        private_subscriptions = PrivateSubscriptions(privacy.ledger, privacy.follower.events, lanes.private)
-    network_id = genesis.spec.chain_id if config.network.network_id is None else config.network.network_id
-    node = NodeInfo(
-        client_version=client_version(config.peers.identity),
-        node_id=node_key.public_key,
-        network_id=network_id,
-        genesis_hash=core.chain.genesis.hash,
-        protocol_version=offered_numbers(core.chain.engine.finality is Finality.IMMEDIATE)[-1],
-    )
+    private_filters, private_subscriptions = _private_questions(privacy, lanes, clock, entropy, limits.max_filters)
     listening: dict[str, PortService] = {}
 
     @cache
@@ -210,16 +197,8 @@ def build_interface(
         fees=core.fees,
         filters=filters,
         subscriptions=subscriptions,
-        node=node,
-        limits=RpcLimits(
-            gas_cap=limits.gas_cap,
-            max_logs_range=limits.max_logs_range,
-            max_trace_range=limits.max_trace_range,
-            max_logs=limits.max_logs,
-            max_response_bytes=limits.max_response_bytes,
-            timeout_s=limits.timeout_s,
-            shows_revert_reason=config.access.revert_reason_enabled,
-        ),
+        node=_node_info(config, genesis, core, node_key),
+        limits=_rpc_limits(config),
         streams=Streams(limits.max_traces, limits.max_response_bytes),
         receipt_waits=receipt_waits,
         accounts=_keyring(config),
@@ -239,47 +218,98 @@ def build_interface(
         data_path=str(data_path),
     )
 
+    services: list[Service] = [subscriptions, Trimming(), Warming(listening)]
+    if private_subscriptions is not None:
+        services.append(private_subscriptions)
+    services += _listeners(config, genesis, context, enclave, clock, entropy, metrics, listening)
+    return Interface(tuple(services), listening, peers)
+
+
+def _listeners(
+    config: NodeConfig,
+    genesis: Genesis,
+    context: RpcContext,
+    enclave: Enclave | None,
+    clock: Clock,
+    entropy: Entropy,
+    metrics: Callable[[], NodeMetrics],
+    listening: dict[str, PortService],
+) -> list[Service]:
+    """Everything that talks to somebody outside; what has a port joins `listening`."""
+
     @cache
     def door() -> Door | None:
         """Where JSON-RPC asks for a token, GraphQL asks for the same: it would be a side door otherwise."""
         return door_of(config.http_auth)
 
-    commons = Commons(Budget(limits.max_held_bytes), Turns(haste=lanes.haste), lanes.pack)
+    lanes = context.lanes
+    commons = Commons(Budget(config.limits.max_held_bytes), Turns(haste=lanes.haste), lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
-    services: list[Service] = [subscriptions, Trimming(), Warming(listening)]
-    if private_subscriptions is not None:
-        services.append(private_subscriptions)
+    without_port: list[Service] = []
     if config.http.enabled:
-        http = listening["jsonrpc"] = json_rpc_port(config, context, commons, requests, door())
-        services.append(http)
+        listening["jsonrpc"] = json_rpc_port(config, context, commons, requests, door())
     if config.websocket.enabled:
-        websocket = listening["ws"] = websocket_port(config, context, commons, requests)
-        services.append(websocket)
+        listening["ws"] = websocket_port(config, context, commons, requests)
     if config.graphql.enabled:
-        graphql = listening["graphQL"] = graphql_port(config, context, commons, door())
-        services.append(graphql)
-    if config.metrics.is_on:
-        services.append(metrics_port(config, metrics(), commons, listening))
+        listening["graphQL"] = graphql_port(config, context, commons, door())
+    if config.metrics.enabled:
+        listening["metrics"] = metrics_port(config, metrics(), commons)
+    if config.metrics.push_enabled:
+        without_port.append(metrics_push(config, metrics()))
     if enclave is not None and config.enclave.http_port is not None:
-        served = listening["enclave"] = tools_port(config, enclave, config.enclave.http_port, commons)
-        services.append(served)
+        listening["enclave"] = tools_port(config, enclave, config.enclave.http_port, commons)
     if enclave is not None and config.enclave.peer_port is not None:
-        reached = listening["enclavePeers"] = enclaves_port(
-            config, enclave, config.enclave.peer_port, clock, entropy, commons
-        )
-        services.append(reached)
+        listening["enclavePeers"] = enclaves_port(config, enclave, config.enclave.peer_port, clock, entropy, commons)
     if enclave is not None and config.enclave.peer_urls:
-        services.append(distant_enclaves(config, enclave, clock, entropy))
+        without_port.append(distant_enclaves(config, enclave, clock, entropy))
     if config.page.enabled:
         # loaded where it is used: other nodes do without
         from ophion.node.page import page_port
 
         # the last one: it asks the others for their ports
-        page = listening["page"] = page_port(config, genesis, commons, listening, peers)
-        services.append(page)
+        listening["page"] = page_port(config, genesis, commons, listening, context.peers)
     for one in listening.values():
         one.waits_to_open = True
-    return Interface(tuple(services), listening, peers)
+    return [*listening.values(), *without_port]
+
+
+def _node_info(config: NodeConfig, genesis: Genesis, core: Core, node_key: PrivateKey) -> NodeInfo:
+    network_id = config.network.network_id
+    return NodeInfo(
+        client_version=client_version(config.peers.identity),
+        node_id=node_key.public_key,
+        network_id=genesis.spec.chain_id if network_id is None else network_id,
+        genesis_hash=core.chain.genesis.hash,
+        protocol_version=offered_numbers(core.chain.engine.finality is Finality.IMMEDIATE)[-1],
+    )
+
+
+def _rpc_limits(config: NodeConfig) -> RpcLimits:
+    limits = config.limits
+    return RpcLimits(
+        gas_cap=limits.gas_cap,
+        max_logs_range=limits.max_logs_range,
+        max_trace_range=limits.max_trace_range,
+        max_logs=limits.max_logs,
+        max_response_bytes=limits.max_response_bytes,
+        timeout_s=limits.timeout_s,
+        shows_revert_reason=config.access.revert_reason_enabled,
+    )
+
+
+def _private_questions(
+    privacy: Privacy | None, lanes: Lanes, clock: Clock, entropy: Entropy, max_filters: int
+) -> tuple[PrivateFilters | None, PrivateSubscriptions | None]:
+    """Filters and subscriptions of private logs, where there are any."""
+    if privacy is None:
+        return None, None
+    # loaded where it is used: other nodes do without
+    from ophion.rpc.questions.private_filters import PrivateFilters
+    from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
+
+    filters = PrivateFilters(Filters(clock, entropy, max_filters), privacy.ledger)
+    privacy.follower.events.listen(filters.on_followed)
+    return filters, PrivateSubscriptions(privacy.ledger, privacy.follower.events, lanes.private)
 
 
 def _sync_text(status: SyncStatus | None) -> bytes:
