@@ -313,6 +313,15 @@ def test_stopping_and_resuming_keeps_the_chain_and_removing_leaves_nothing(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_network_ends_with_its_directory(tmp_path: Path) -> None:
+    path = tmp_path / "network"
+    succeeded(path, "up", "--detach", "--port=0", "--validators=1", "--block-period=1")
+    found, ports = running(path), ports_of(path)
+    path.rename(tmp_path / "gone")
+    wait_for(lambda: not is_alive(found.pid), LIMIT_S, "the supervisor notices")
+    assert_nothing_runs([found.pid, *found.processes.values()], ports)
+
+
 def test_ctrl_c_while_a_detached_network_starts_ends_it(tmp_path: Path) -> None:
     path = tmp_path / "network"
     command = [*COMMAND, "quickstart", "up", "--detach", "--port=0", "--validators=1", f"--directory={path}"]

@@ -1,8 +1,8 @@
 """All processes of a network, from start to stop.
 
 A node that ends by itself stays ended, and that is said: who kills a validator wants to see what the others do. When
-the supervisor is told to stop (Ctrl-C, SIGTERM, the end of its terminal, `ophion quickstart stop`), everybody is asked
-to, and who has not after some seconds is made to.
+the supervisor is told to stop (Ctrl-C, SIGTERM, the end of its terminal, `ophion quickstart stop`, its directory being
+deleted), everybody is asked to, and who has not after some seconds is made to.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from ophion.quickstart.control import listen
 from ophion.quickstart.layout import Layout
 from ophion.quickstart.lock import Lock, Running
 from ophion.quickstart.plan import PROXY, Consensus
-from ophion.quickstart.workdir import CONTROL, Workdir
+from ophion.quickstart.workdir import CONTROL, PLAN, Workdir
 from ophion.runtime.interrupts import stop_signals
 
 _FIRST_BLOCK_S: Final = 60.0
 _POLL_S: Final = 0.1
 _STOP_S: Final = 15.0
+_LOOK_S: Final = 2.0
 _LAST_BYTES: Final = 16 * 1024
 
 
@@ -68,13 +69,26 @@ class Supervisor:
                 ready()
                 self._record()  # whoever waits for this shows what was said until then
             if is_well:
-                await self._stop.wait()
+                await self._until_stopped()
             return is_well
         finally:
             orders.close()
             await self._shut_down()
             with suppress(OSError):
                 os.unlink(CONTROL)
+
+    async def _until_stopped(self) -> None:
+        """Also by the end of the directory: nobody could stop what runs there any more."""
+        while not self._stop.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), _LOOK_S)
+            try:
+                os.stat(self._work.path / PLAN)
+            except FileNotFoundError:
+                self._say(f"{self._work.path} is gone.")
+                return
+            except OSError:
+                continue  # a disk that does not answer at this moment is no directory that was deleted
 
     async def _first_blocks(self) -> bool:
         """Wait until every node has a block of this run, and the proxy passes on what it is asked; False when one of
