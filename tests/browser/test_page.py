@@ -124,6 +124,9 @@ def test_blocks_appear_without_reloading(page: Browser, node: NodeProcess) -> No
     number = node.height
     page.until(f"document.querySelector('.tile .figure').textContent === '{number}'")
     page.reads("1 ether")
+    cards = "[...document.querySelectorAll('.card')]"
+    latest = f"{cards}.find((one) => one.querySelector('h2')?.textContent === 'Latest transactions')"
+    page.until(f"{latest}.querySelectorAll('tbody tr').length >= 3")  # of several blocks: each has one
     page.go("#/blocks")
     send(node, "0x" + "22" * 20)
     page.until(f"document.querySelector('#main tbody a').textContent === '{number + 1}'")

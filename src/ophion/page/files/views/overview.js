@@ -56,17 +56,19 @@ export function show(root) {
     newest();
   };
   const newest = async () => {
-    const wanted = live.head;
-    if (!wanted || listed === wanted.hash) return;
-    listed = wanted.hash;
-    if (wanted.txs === 0) {
-      if (!transactions.firstChild) put(transactions, h("p.soft", wanted.number === 0 ? "The chain is empty: only its genesis block is there. Transactions appear here as soon as somebody sends one." : "The newest block is empty."));
-      return;
-    }
-    const asked = Array.from({ length: Math.min(ROWS, wanted.txs ?? 0) }, (_, at) => call("eth_getTransactionByBlockHashAndIndex", [wanted.hash, "0x" + at.toString(16)]));
+    if (!live.head) return;
+    const places = live.blocks.flatMap((block) => Array.from({ length: Math.min(ROWS, block.txs ?? 0) }, (_, at) => [block.hash, "0x" + at.toString(16)])).slice(0, ROWS);
+    const none = live.head.number === 0 ? "The chain is empty: only its genesis block is there. Transactions appear here as soon as somebody sends one." : "The newest blocks are empty.";
+    const wanted = places.join() || none;
+    if (listed === wanted) return;
+    listed = wanted;
+    if (!places.length) return put(transactions, h("p.soft", none));
     try {
-      put(transactions, transactionTable((await Promise.all(asked)).filter(Boolean)));
-    } catch { /* the next block brings others */ }
+      const found = await Promise.all(places.map((place) => call("eth_getTransactionByBlockHashAndIndex", place)));
+      if (listed === wanted) put(transactions, transactionTable(found.filter(Boolean)));
+    } catch {
+      listed = null; // with the next block once more
+    }
   };
   const nodes = () => {
     const me = own(), there = network.nodes.filter((node) => !node.problem);
