@@ -16,6 +16,7 @@ import pytest
 from websockets.sync.client import connect
 
 from ophion.testing.process import COMMAND, NodeProcess, environment
+from tests.integration.command import ophion
 from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
 
 
@@ -24,7 +25,9 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [*COMMAND, "password", "hash", "--password=pegasys"]
     hashed = subprocess.check_output(command, env=environment(), text=True)
     path = tmp_path_factory.mktemp("users") / "users.toml"
-    path.write_text(f'[Users.ali]\npassword = "{hashed}"\npermissions = ["net:*", "eth:blockNumber"]\n')
+    ali = f'[Users.ali]\npassword = "{hashed}"\npermissions = ["net:*", "eth:blockNumber"]\n'
+    ops = f'[Users.ops]\npassword = "{hashed}"\npermissions = ["*:*"]\n'
+    path.write_text(ali + ops)
     return path
 
 
@@ -69,6 +72,19 @@ def test_http_from_login_to_answer(node: NodeProcess) -> None:
     assert post(port, "/", call, body["token"][:-4] + "AAAA") == (401, refused)
     assert post(port, "/", {**call, "method": "web3_clientVersion"})[0] == 200
     assert login(port, password="wrong") == (401, None)
+
+
+def test_the_doctor_asks_with_a_token(node: NodeProcess, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{node.ports['json-rpc']}"
+    refused = ophion("doctor", f"--rpc={url}", "--wait=0")
+    assert (refused.code, f"{url} does not answer: The node at {url} answers 401 Unauthorized." in refused.out) == (
+        1,
+        True,
+    )
+    (tmp_path / "token").write_text(login(node.ports["json-rpc"], "ops")[1]["token"])
+    told = ophion("doctor", f"--rpc={url}", "--wait=0", f"--token-file={tmp_path / 'token'}").out
+    assert told.startswith(f"{url}: ophion/")
+    assert "does not answer" not in told
 
 
 def test_websocket_from_login_to_answer(node: NodeProcess) -> None:

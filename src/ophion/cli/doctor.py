@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ophion.cli.command import Command, Session
-from ophion.cli.rpc_node import NoAnswer, RpcNode, read_url
+from ophion.cli.rpc_node import NoAnswer, RpcNode, read_token, read_url
 from ophion.errors import CommandError, ConfigError
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import Options, at_least, option, problems_of
@@ -27,8 +28,11 @@ class DoctorOptions(Options):
         "--rpc",
         default=(),
         metavar="URL",
-        parse=read_url("http"),
+        parse=read_url("http", "https"),
         help="JSON-RPC of the nodes to ask, as many as there are.",
+    )
+    token_file: Path | None = option(
+        "--token-file", default=None, help="File with a token, where the nodes ask for one."
     )
     wait_s: float = option(
         "--wait", default=4.0, check=at_least(0), metavar="SECONDS", help="How long to wait for a new block."
@@ -59,12 +63,12 @@ class Patient:
     """Blocks while we waited."""
 
 
-def examine(url: str, now: float) -> Patient:
+def examine(url: str, now: float, token: str | None = None) -> Patient:
     """Ask one node everything."""
     patient = Patient(url)
     parts = urlsplit(url)
     place = parts if parts.port else parts._replace(netloc=f"{parts.netloc}:{_PORT}")
-    node = RpcNode(place.geturl(), limit_s=_ANSWER_LIMIT_S)
+    node = RpcNode(place.geturl(), token, _ANSWER_LIMIT_S)
     try:
         patient.client = str(_told(node, "web3_clientVersion") or "version unknown")
         block = node.ask("eth_getBlockByNumber", "latest", False)
@@ -177,11 +181,11 @@ def doctor(options: DoctorOptions, session: Session) -> int:
     """Ask everybody twice; 0 when the network makes blocks."""
     if problems := problems_of(options):
         raise ConfigError(problems)
-    clock = SystemClock()
-    before = {patient.url: patient.height for patient in (examine(url, clock.now()) for url in options.urls)}
+    clock, token = SystemClock(), read_token(options.token_file)
+    before = {url: examine(url, clock.now(), token).height for url in options.urls}
     deadline = clock.monotonic() + options.wait_s
     while True:
-        patients = [examine(url, clock.now()) for url in options.urls]
+        patients = [examine(url, clock.now(), token) for url in options.urls]
         for patient in patients:
             patient.grown = max(0, patient.height - before[patient.url]) if before[patient.url] >= 0 else 0
         if any(patient.grown for patient in patients) or clock.monotonic() >= deadline:
