@@ -3,7 +3,8 @@
 network.json         what was asked for; a directory without it is none of ours
 genesis.json         the first block                    (made once, as keys are)
 <node>/              a data path for each node, with its key
-site.json            where everything listens           (written at every start, as static nodes and rules are)
+site.json            where everything listens           (written at every start, as static nodes and rules are, where
+                                                        nodes of others stay)
 monitoring/          for Prometheus and Grafana
 logs/<process>.log   what each process says
 lock, control        while it runs
@@ -15,15 +16,17 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ophion.errors import CommandError
 from ophion.gateway.site import Place, Site, SiteNode
 from ophion.native.crypto import PrivateKey
 from ophion.node.keyfile import load_key, new_key, write_text
+from ophion.permissions.options import DEFAULT_FILE
 from ophion.quickstart.commands import MARKER_KEY
 from ophion.quickstart.genesis import genesis_document
 from ophion.quickstart.layout import HOST, Layout
@@ -93,11 +96,14 @@ class Workdir:
         enodes = {name: self._enode(name, layout) for name in layout.nodes}
         with explained(self.path):
             for name in layout.nodes:
+                static, rules = (self.path / name / file for file in ("static-nodes.json", DEFAULT_FILE))
                 others = [enode for other, enode in enodes.items() if other != name]
-                write_text(self.path / name / "static-nodes.json", json.dumps(others, indent=2) + "\n")
+                others += _strangers(static, json.loads, enodes.values())
+                write_text(static, json.dumps(others, indent=2) + "\n")
                 if self.plan.has_permissions:
-                    lines = ",\n".join(f'  "{enode}"' for enode in enodes.values())
-                    write_text(self.path / name / "permissions_config.toml", f"nodes-allowlist = [\n{lines},\n]\n")
+                    permitted = [*enodes.values(), *_strangers(rules, _allowlist, enodes.values())]
+                    lines = ",\n".join(f'  "{enode}"' for enode in permitted)
+                    write_text(rules, f"nodes-allowlist = [\n{lines},\n]\n")
             nodes = tuple(
                 SiteNode(node.name, node.role.value, layout.nodes[node.name].places, enodes[node.name])
                 for node in self.plan.nodes
@@ -147,6 +153,23 @@ class Workdir:
     def _enode(self, name: str, layout: Layout) -> str:
         key: PrivateKey = load_key(self.path / name / "key")
         return f"enode://{key.public_key.hex()}@{HOST}:{layout.nodes[name].p2p}"
+
+
+def _strangers(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> list[str]:
+    """Nodes that somebody has added to a list beside those of the network, whose ports may have moved."""
+    ids = {_id(url) for url in own}
+    try:
+        return [url for url in read(file.read_text()) if _id(url) not in ids]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []  # there is none yet, or nothing that a node would take
+
+
+def _allowlist(text: str) -> Any:
+    return tomllib.loads(text)["nodes-allowlist"]
+
+
+def _id(url: str) -> str:
+    return url.partition("@")[0].lower()
 
 
 def where(path: Path) -> str:

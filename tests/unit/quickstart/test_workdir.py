@@ -112,3 +112,21 @@ def test_commands_that_people_are_told_name_the_directory_where_it_is_not_the_us
     assert where(tmp_path / "ophion-quickstart") == ""
     assert where(tmp_path / "other") == f" --directory={tmp_path}/other"
     assert shlex.split(where(tmp_path / "a b")) == [f"--directory={tmp_path}/a b"]
+
+
+def test_nodes_that_somebody_has_added_stay_where_the_ports_of_the_network_move(tmp_path: Path) -> None:
+    work = Workdir.make(tmp_path, PLAN, SystemEntropy())
+    work.furnish(LAYOUT)
+    static, rules = tmp_path / "rpcnode" / "static-nodes.json", tmp_path / "rpcnode" / DEFAULT_FILE
+    stranger = f"enode://{'ab' * 64}@127.0.0.1:7"
+    static.write_text(json.dumps([*json.loads(static.read_text()), stranger]))
+    permitted = tomllib.loads(rules.read_text())["nodes-allowlist"]
+    rules.write_text(f"nodes-allowlist = {json.dumps([stranger, *permitted])}  # a fifth one")
+    (tmp_path / "validator1" / "static-nodes.json").write_text("{")
+    moved = Layout({name: NodePorts(101 + place, 2, 3, 4, 5) for place, name in enumerate(LAYOUT.nodes)}, 6, {})
+    for layout in (moved, moved):
+        work.furnish(layout)
+        assert [Enode.parse(url).tcp_port for url in json.loads(static.read_text())] == [102, 103, 7]
+        listed = tomllib.loads(rules.read_text())["nodes-allowlist"]
+        assert [Enode.parse(url).tcp_port for url in listed] == [101, 102, 103, 7]
+    assert len(json.loads((tmp_path / "validator1" / "static-nodes.json").read_text())) == 2
