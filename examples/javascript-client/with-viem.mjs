@@ -9,8 +9,8 @@ const url = process.argv[2] ?? "http://127.0.0.1:8545";
 const { abi, bytecode } = JSON.parse(readFileSync(new URL("../python-client/Counter.json", import.meta.url)));
 
 const chain = defineChain({
-  id: 2018,
-  name: "Ophion dev",
+  id: await createPublicClient({ transport: http(url) }).getChainId(), // 2018 on the dev network
+  name: "Ophion",
   nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
   rpcUrls: { default: { http: [url] } },
 });

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from web3 import Web3
 from web3.exceptions import ContractCustomError
-from web3.middleware import SignAndSendRawMiddlewareBuilder
+from web3.middleware import ExtraDataToPOAMiddleware, SignAndSendRawMiddlewareBuilder
 
 # A public test key of the dev network: everybody knows it, never use it for anything of value.
 KEY = "0xc87509a1c067bbde78beb793e6fa76530b6382a4c0241e5e4a9ec0a0f44dc0d3"
@@ -21,6 +21,8 @@ KEY = "0xc87509a1c067bbde78beb793e6fa76530b6382a4c0241e5e4a9ec0a0f44dc0d3"
 
 def main(url: str) -> None:
     web3 = Web3(Web3.HTTPProvider(url))
+    # Blocks of networks with known members carry seals in their extra data; web3.py wants to be told of that.
+    web3.middleware_onion.inject(ExtraDataToPOAMiddleware, layer=0)
     account = web3.eth.account.from_key(KEY)
     web3.middleware_onion.inject(SignAndSendRawMiddlewareBuilder.build(account), layer=0)
     web3.eth.default_account = account.address

@@ -122,6 +122,13 @@ def test_web3_and_every_path_of_a_node(network: Path, address: str) -> None:
     assert len(call(f"http://{address}/validator1/jsonrpc", "qbft_getValidatorsByBlockNumber", "latest")) == 4
 
 
+def test_the_example_deploys_its_contract(address: str) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "python-client" / "deploy.py"), f"http://{address}/jsonrpc"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "count() answers 42\n" in done.stdout
+
+
 def test_heads_come_over_the_socket(network: Path, address: str) -> None:
     async def listen(seconds: float) -> None:
         async with (
