@@ -90,7 +90,7 @@ def test_a_transaction_and_calls_go_the_way_that_is_told(tmp_path: Path, monkeyp
         subscriber.wait(1)
         to_nobody = {"to": "0x" + "11" * 20, "data": "0x0102"}
         assert node.rpc("eth_call", to_nobody, "latest") == "0x"
-        assert node.rpc("eth_call", to_nobody, "0x0") == "0x"
+        assert node.rpc("eth_call", to_nobody | {"data": "0x0304"}, "0x0") == "0x", "of which nothing is known yet"
         assert node.rpc("eth_call", to_nobody, "latest") == "0x"
         assert node.stop() == 0
     recorded = recorded_flows(flows_file)
