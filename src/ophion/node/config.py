@@ -116,7 +116,7 @@ class NodeConfig(Options):
         )
         for is_encrypted, flag in encrypted:
             if self.page.enabled and is_encrypted:
-                yield f"--page-http-enabled cannot be used with {flag}: the page speaks in clear."
+                yield f"--page-http-enabled cannot be used with {flag}: the page speaks in clear; switch it off."
         if self.privacy.enabled and self.storage.states_kept is not None:
             yield "--privacy-enabled needs every state: private states cannot be combined with --state-history."
         if self.privacy.enabled and self.enclave.url is not None and self.enclave.public_key_file is None:

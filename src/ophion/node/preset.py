@@ -54,6 +54,7 @@ _LEFT_OUT_WITH = {
     "network": ("genesis-file",),
     "dev-unlocked-accounts": ("genesis-file",),
     "temporary-data": ("data-path",),
+    "page-http-enabled": ("rpc-http-tls-enabled", "rpc-ws-tls-enabled", "graphql-tls-enabled"),
     "p2p-enabled": (
         "p2p-host",
         "p2p-interface",

@@ -33,6 +33,12 @@ def test_a_given_data_path_is_kept() -> None:
     assert not config.storage.temporary
 
 
+def test_the_page_is_not_there_where_services_are_encrypted() -> None:
+    config = with_dev_preset(loaded("--rpc-http-tls-enabled")).config
+    assert not config.page.enabled
+    assert not any("page" in problem for problem in problems_of(config))
+
+
 def test_the_printed_command_line_does_the_same_without_the_preset() -> None:
     preset = with_dev_preset(loaded("--rpc-http-port=1", "--miner-extra-data=0x01"))
     words = shlex.split(command_line(preset.given.values()))
