@@ -391,7 +391,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     caplog.clear()
     again = Bench(world, journal=Journal(path))
     assert again.pool.restore() == 2
-    assert not caplog.text
+    assert "kept for the next start" not in caplog.text
     # not for ever
     late = Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0))
     late.clock.advance(14 * 3600)
