@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use alloy_primitives::{Address, Bytes, U256};
+use alloy_primitives::{Bytes, U256};
 use ophion_primitives::{deadline, json};
 use ophion_storage::state::StateData;
 use revm::context::TxEnv;

@@ -157,7 +157,7 @@ pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
 }
 
 /// Hash and sender of one transaction of a stored body, and the body's RLP; None where it has no such transaction.
-pub fn known_at<'t>(record: &'t [u8], index: usize) -> Result<Option<(Known, &'t [u8])>> {
+pub fn known_at(record: &[u8], index: usize) -> Result<Option<(Known, &[u8])>> {
     let Some(hash) = stored_hash(record, index) else { return Ok(None) };
     let mut reader = Reader(record);
     let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));
