@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -16,6 +17,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 NAME: Final = "lock"
+_TRIES: Final = 200
+_PAUSE_S: Final = 0.005
 
 
 class Running(Struct, frozen=True):
@@ -40,9 +43,16 @@ class Lock:
     def take(cls, directory: Path) -> Lock | None:
         """Hold the lock of a directory that exists; None when somebody else does."""
         descriptor = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        for _ in range(_TRIES):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if holder(directory) is not None:
+                    os.close(descriptor)
+                    return None
+                time.sleep(_PAUSE_S)  # somebody only looks, which takes a lock for a moment too
+        else:
             os.close(descriptor)
             return None
         lock = cls(descriptor)
