@@ -22,6 +22,8 @@ from ophion.native.enclave import EnclaveKeyring
 from ophion.peers.priv import messages
 from ophion.peers.priv.messages import ListRequest
 from ophion.primitives import rlp
+from ophion.rpc.transport.commons import Commons
+from ophion.runtime.budget import Budget
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.testing.enclaves import Member, at_work
 from ophion.testing.waiting import until
@@ -37,9 +39,9 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def reached(member: Member, port: int = 0) -> AsyncIterator[str]:
+async def reached(member: Member, port: int = 0, commons: Commons | None = None) -> AsyncIterator[str]:
     """The URL under which a member is served."""
-    service = peer_service(member.enclave, "127.0.0.1", port, CLOCK, ENTROPY)
+    service = peer_service(member.enclave, "127.0.0.1", port, CLOCK, ENTROPY, commons)
     is_ready = asyncio.Event()
     task = asyncio.create_task(service.run(is_ready.set))
     await is_ready.wait()
@@ -209,7 +211,14 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:
-        async with at_work(a, b), reached(a) as url_a, reached(b) as url_b, looking(a, url_b), looking(b, url_a):
+        ample = Commons(Budget(1024 * 1024 * 1024))  # who is cut off when all hold too much is not the question here
+        async with (
+            at_work(a, b),
+            reached(a, commons=ample) as url_a,
+            reached(b) as url_b,
+            looking(a, url_b),
+            looking(b, url_a),
+        ):
             await until(lambda: knows(a, b) and knows(b, a))
             forged = Envelope(b.key, a.key, bytes(24), bytes(MOST_PAYLOAD_BYTES)).encode()
             count = 100 * 1024 * 1024 // len(forged)  # its share lets through a quarter of that in fifteen seconds
