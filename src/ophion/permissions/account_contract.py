@@ -10,7 +10,7 @@ from ophion.errors import InvalidBlock
 from ophion.native.executor import State
 from ophion.native.transactions import Body, Transaction
 from ophion.permissions.contract_abi import read_yes_or_no, sending_question, transaction_question
-from ophion.permissions.contract_calls import ContractCalls, is_too_late
+from ophion.permissions.contract_calls import ContractCalls, Refusal
 from ophion.permissions.verdicts import Verdicts
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address
@@ -39,14 +39,20 @@ class AccountContract:
         self, parent: HashedHeader, state: State, transactions: Iterable[Transaction]
     ) -> Iterable[tuple[int, str]]:
         """Positions of transactions that may not be in a block on `parent`, whose state this is, and why."""
+        return ((position, refusal.text) for position, refusal in self._refusals(parent, state, transactions))
+
+    def _refusals(
+        self, parent: HashedHeader, state: State, transactions: Iterable[Transaction]
+    ) -> Iterable[tuple[int, Refusal]]:
         if not self._is_there(parent, state):
             return
         asked = list(transactions)
         questions = [transaction_question(transaction) for transaction in asked]
         for position, refusal in enumerate(self._calls.refusals(parent, state, questions, read_yes_or_no)):
-            if self.verdicts.note(refusal) is not None:
+            self.verdicts.note(refusal)
+            if refusal is not None:
                 sender = asked[position].sender.hex()
-                yield position, f"account 0x{sender} may not send this transaction: {refusal}"
+                yield position, refusal.about(f"account 0x{sender} may not send this transaction")
 
     def refusal(
         self,
@@ -63,7 +69,8 @@ class AccountContract:
         if not self._is_there(block, state):
             return None
         question = sending_question(sender, to, value, gas_price, gas_limit, payload)
-        return self.verdicts.note(self._calls.refusal(block, state, question, read_yes_or_no))
+        refusal = self.verdicts.note(self._calls.refusal(block, state, question, read_yes_or_no))
+        return None if refusal is None else refusal.text
 
     def check(self, parent: HashedHeader, state: State, body: Body) -> None:
         """`InvalidBlock` when a block on `parent` holds a transaction that is not permitted.
@@ -72,9 +79,9 @@ class AccountContract:
         """
         if not body.transaction_count:
             return
-        for position, reason in self.refusals(parent, state, body.transactions):
-            late = is_too_late(reason)
-            raise InvalidBlock("transaction not permitted", f"transaction {position}: {reason}", transient=late)
+        for position, refusal in self._refusals(parent, state, body.transactions):
+            what = f"transaction {position}: {refusal.text}"
+            raise InvalidBlock("transaction not permitted", what, transient=refusal.is_late)
 
     def _is_there(self, block: HashedHeader, state: State) -> bool:
         if self._calls.is_there(state):

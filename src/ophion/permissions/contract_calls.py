@@ -10,6 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from msgspec import Struct, structs
+
 from ophion.chain.chain import Chain
 from ophion.chain.environment import block_env
 from ophion.native.executor import CallOutcome, CallRequest, State, call_each
@@ -19,15 +21,27 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 
-TOO_LONG: Final = "did not answer: the call took too long"
-"""How a refusal ends that says more about this machine than about the rules."""
-EXHAUSTED: Final = (TOO_LONG, "did not answer: out of gas")
-"""How those end that were dear: a tenth of a second and more."""
 _LONGEST_REASON: Final = 200
 _GAS: Final = 50_000_000
 _DEADLINE_S: Final = 1.0
 _BLOCKS: Final = 4
 _ANSWERS: Final = 8192
+
+
+class Refusal(Struct, frozen=True):
+    """Why something is not permitted by a contract."""
+
+    text: str
+    is_answer: bool = False
+    """The contract was asked and says no."""
+    is_late: bool = False
+    """No answer for good, and more about this machine than about the rules: it took too long."""
+    is_dear: bool = False
+    """It took as long as a question can take, a tenth of a second and more."""
+
+    def about(self, what: str) -> Refusal:
+        """The same, of something that its words do not name."""
+        return structs.replace(self, text=f"{what}: {self.text}")
 
 
 class ContractCalls:
@@ -38,19 +52,21 @@ class ContractCalls:
         self.asked = 0
         """How many questions the contract was really asked."""
         self._chain = chain
-        self._answers: OrderedDict[Hash32, dict[bytes, str | None]] = OrderedDict()
+        self._answers: OrderedDict[Hash32, dict[bytes, Refusal | None]] = OrderedDict()
 
     def is_there(self, state: State) -> bool:
         """Whether there is a contract at the address."""
         return bool(state.code(self.contract))
 
-    def refusal(self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]) -> str | None:
+    def refusal(
+        self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]
+    ) -> Refusal | None:
         """Why the contract says no after this block; None: it says yes. What cannot be understood is a no."""
         return self.refusals(header, state, (question,), read)[0]
 
     def refusals(
         self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
-    ) -> list[str | None]:
+    ) -> list[Refusal | None]:
         """As `refusal`, for many questions: those that are new are asked together."""
         answers = self._answers.get(header.hash)
         if answers is None:
@@ -62,7 +78,7 @@ class ContractCalls:
             return [answers[question] for question in questions]
         given = dict(zip(new, self._ask(header, state, new, read), strict=True))
         known = [given[question] if question in given else answers[question] for question in questions]
-        given = {question: refusal for question, refusal in given.items() if not is_too_late(refusal)}
+        given = {question: refusal for question, refusal in given.items() if refusal is None or not refusal.is_late}
         if len(answers) + len(given) > _ANSWERS:
             self._answers[header.hash] = given  # another thread may still look into the one before
         else:
@@ -71,25 +87,30 @@ class ContractCalls:
 
     def _ask(
         self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
-    ) -> list[str | None]:
+    ) -> list[Refusal | None]:
         self.asked += len(questions)
         try:
             outcomes = _called(self._chain, header, state, self.contract, questions)
         except NativeError as error:
-            return [f"{self._where(header)} could not be asked: {error}"] * len(questions)
+            return [Refusal(f"{self._where(header)} could not be asked: {error}")] * len(questions)
         return [self._meant(header, outcome, read) for outcome in outcomes]
 
-    def _meant(self, header: HashedHeader, outcome: CallOutcome, read: Callable[[bytes], bool]) -> str | None:
+    def _meant(self, header: HashedHeader, outcome: CallOutcome, read: Callable[[bytes], bool]) -> Refusal | None:
+        where = self._where(header)
         try:
             if outcome.kind == "returned" and read(outcome.output):
                 return None
         except MalformedAnswer as error:
-            return f"{self._where(header)} answered {error}"
+            return Refusal(f"{where} answered {error}")
         if outcome.kind == "reverted":
-            return f"{self._where(header)} reverted: {_shown(revert_reason(outcome.output)) or 'without a reason'}"
+            return Refusal(f"{where} reverted: {_shown(revert_reason(outcome.output)) or 'without a reason'}")
         if outcome.kind != "returned":
-            return f"{self._where(header)} did not answer: {outcome.reason or outcome.kind}"
-        return f"{self._where(header)} says no"
+            is_late = outcome.kind == "timeout"
+            is_dear = is_late or outcome.reason == "out of gas"
+            return Refusal(
+                f"{where} did not answer: {outcome.reason or outcome.kind}", is_late=is_late, is_dear=is_dear
+            )
+        return Refusal(f"{where} says no", is_answer=True)
 
     def _where(self, header: HashedHeader) -> str:
         return f"contract 0x{self.contract.hex()} at block {header.number}"
@@ -98,11 +119,6 @@ class ContractCalls:
 def _shown(reason: str | None) -> str:
     """Words of a contract as they may stand in a log, and in memory once for each question: one line, not endless."""
     return "".join(filter(str.isprintable, (reason or "")[:_LONGEST_REASON]))
-
-
-def is_too_late(refusal: str | None) -> bool:
-    """Whether this is no answer for good: the same question may be answered another time."""
-    return refusal is not None and refusal.endswith(TOO_LONG)
 
 
 def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: bytes) -> bytes:

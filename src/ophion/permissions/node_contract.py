@@ -14,7 +14,7 @@ from ophion.chain.chain import Chain
 from ophion.errors import ConfigError
 from ophion.native.executor import State
 from ophion.permissions.contract_abi import connection_question, node_question, read_connection, read_yes_or_no
-from ophion.permissions.contract_calls import EXHAUSTED, ContractCalls
+from ophion.permissions.contract_calls import ContractCalls, Refusal
 from ophion.permissions.verdicts import Verdicts
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
@@ -33,9 +33,9 @@ class NodeContract:
         self.verdicts = Verdicts()
         self._chain = chain
         self._calls = ContractCalls(chain, contract)
-        self._exhausted: tuple[Hash32, str] | None = None
+        self._exhausted: tuple[Hash32, Refusal] | None = None
         """The last block after which it had no answer left, and how that was told."""
-        self._ask: Callable[[HashedHeader, State, Enode, Enode], str | None]
+        self._ask: Callable[[HashedHeader, State, Enode, Enode], Refusal | None]
         self._ask = self._connection if version == 1 else self._both_ends
 
     @property
@@ -54,36 +54,41 @@ class NodeContract:
         if not self._calls.is_there(state):
             raise ConfigError(f"{_INVALID}: there is no contract at 0x{self._calls.contract.hex()}.")
         refusal = self._ask(head, state, local, local)
-        if refusal is not None and not refusal.endswith(" says no"):
-            raise ConfigError(f"{_INVALID}: {refusal}.")
+        if refusal is not None and not refusal.is_answer:
+            raise ConfigError(f"{_INVALID}: {refusal.text}.")
 
     def refusal(self, source: Enode, destination: Enode, block: HashedHeader | None = None) -> str | None:
         """Why these two may not be connected after a block, the head unless another is given; None: they may."""
         block = block or self._chain.head
-        return self.verdicts.note(self._ask(block, self._chain.state(block.header), source, destination))
+        refusal = self.verdicts.note(self._ask(block, self._chain.state(block.header), source, destination))
+        return None if refusal is None else refusal.text
 
-    def _connection(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> str | None:
+    def _connection(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> Refusal | None:
         refusal = self._answer(block, state, connection_question(source, destination), read_connection)
-        return refusal and f"nodes {source.url} and {destination.url} may not be connected: {refusal}"
+        if refusal is None:
+            return None
+        return refusal.about(f"nodes {source.url} and {destination.url} may not be connected")
 
-    def _both_ends(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> str | None:
+    def _both_ends(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> Refusal | None:
         for end in (source, destination):
             refusal = self._answer(block, state, node_question(end), read_yes_or_no)
             if refusal is not None:
-                return f"node {end.url} may not connect: {refusal}"
+                return refusal.about(f"node {end.url} may not connect")
         return None
 
-    def _answer(self, block: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]) -> str | None:
+    def _answer(
+        self, block: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]
+    ) -> Refusal | None:
         if self._exhausted is not None and self._exhausted[0] == block.hash:
             return self._exhausted[1]
         refusal = self._calls.refusal(block, state, question, read)
-        if refusal is None or not refusal.endswith(EXHAUSTED):
+        if refusal is None or not refusal.is_dear:
             self._exhausted = None
             return refusal
         if self._exhausted is None and block.hash == self._chain.head.hash:
             log.warning(
                 "The rules about nodes have no answer, so nobody may connect; they are asked after every block: %s",
-                refusal,
+                refusal.text,
             )
         self._exhausted = (block.hash, refusal)
         return refusal

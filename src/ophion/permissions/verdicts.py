@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from threading import Lock
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Verdicts:
@@ -15,7 +18,7 @@ class Verdicts:
         self.refused = 0
         self._lock = Lock()
 
-    def note(self, refusal: str | None) -> str | None:
+    def note(self, refusal: T | None) -> T | None:
         """One more, handed on."""
         self.add(refusal is None, refusal is not None)
         return refusal

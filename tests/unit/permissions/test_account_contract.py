@@ -16,6 +16,7 @@ from ophion.chain.importer import Outcome
 from ophion.chainspec.genesis import Genesis
 from ophion.errors import InvalidBlock
 from ophion.native.crypto import keccak256
+from ophion.native.transactions import Body
 from ophion.node.config import NodeConfig
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES, RULES
 from ophion.permissions.options import PermissionConfig
@@ -212,6 +213,31 @@ def test_result_of_wrong_size_or_form_or_a_revert_is_not_permitted(tmp_path: Pat
 
     made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
     play(tmp_path, story, ruled(made))
+
+
+def test_a_contract_that_says_it_was_late_was_not(tmp_path: Path) -> None:
+    """Its words are its own: the answer is kept, and a block against it stays refused."""
+    words = b"did not answer: the call took too long"
+    head, rest = words[:32].hex(), words[32:].ljust(32, bytes(1)).hex()
+    code = "6308c379a060e01b6000526020600452" + f"60{len(words):02x}602452" + f"7f{head}604452" + f"7f{rest}606452"
+    code += "60846000fd"
+    create = bytes.fromhex(f"60{len(code) // 2:02x}80600b6000396000f3{code}")
+
+    async def story(core: TestCore) -> None:
+        header, _ = await core.mine(legacy_transaction(ADMIN, 0, to=None, data=create, gas=500_000))
+        contract = core.core.permissions.account_contract
+        assert contract is not None
+        state = core.chain.store.state(header.header.state_root)
+        for _ in range(3):
+            refusal = contract.refusal(header, state, LISTED.address)
+            assert refusal is not None
+            assert refusal.endswith(f"reverted: {words.decode()}")
+        assert contract.asked == 1
+        with pytest.raises(InvalidBlock) as raised:
+            contract.check(header, state, Body.of([legacy_transaction(LISTED, 0)], [], None))
+        assert not raised.value.transient
+
+    play(tmp_path, story, ruled(keccak256(rlp.encode([ADMIN.address, b""]))[12:]))
 
 
 def test_local_and_on_chain_rules_combine_with_and(tmp_path: Path) -> None:
