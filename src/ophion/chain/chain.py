@@ -70,7 +70,8 @@ class Chain:
             else:
                 check_stored(hashed.hash, stored)
             chain = cls(store, genesis.spec, engine, hashed)
-            chain._keep_rules()
+            if stored is not None:
+                chain._keep_rules()
             return chain
 
     @property

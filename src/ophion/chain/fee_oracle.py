@@ -9,15 +9,14 @@ from itertools import pairwise
 from msgspec import Struct
 
 from ophion.chain.fees import FeeFloor, PriceSamples, PriceSampling
-from ophion.chain.queries import Queries
+from ophion.chain.queries import SHORT_GAS, Queries
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 from ophion.runtime.lanes import Lanes
 
 _KEPT_REWARDS = 4096
 _FEW_BLOCKS = 32
-_SHORT_GAS = 2_000_000
-"""So few blocks with so little to look through are no work for a thread."""
+"""So few blocks are no work for a thread, where there is little to look through."""
 _RLP_LONG_LIST = 0xF7
 _RLP_LONG_STRING = 0xA0
 _RLP_STRING = 0x80
@@ -75,7 +74,7 @@ class FeeOracle:
         if count <= _FEW_BLOCKS:
             headers = self._headers(count, newest)
             unknown = () if wanted is None else (one for one in headers if (one.hash, wanted) not in self._rewards)
-            if sum(one.header.gas_used for one in unknown) <= _SHORT_GAS:
+            if sum(one.header.gas_used for one in unknown) <= SHORT_GAS:
                 return self._collect(headers, after, wanted)
         return await self._lanes.read.run(lambda: self._collect(self._headers(count, newest), after, wanted))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from msgspec import Struct
 
@@ -28,6 +29,9 @@ from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, BlockRef, BlockTag, Hash32
 from ophion.runtime.clock import Clock
+
+SHORT_GAS: Final = 2_000_000
+"""What so much gas can pay for is put into words in a few milliseconds at worst (a block of nothing but logs)."""
 
 
 class UnknownBlock(OphionError):

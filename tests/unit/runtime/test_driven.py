@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from ophion.runtime.driven import _resume, driven
+from ophion.runtime.driven import _resume, awaited, driven
 
 
 def test_one_that_does_not_wait_is_finished_at_once() -> None:
@@ -18,6 +18,17 @@ def test_one_that_does_not_wait_is_finished_at_once() -> None:
 
     async def story() -> None:
         assert driven(quick(), asyncio.get_running_loop()) == 3
+
+    asyncio.run(story())
+
+
+def test_an_answer_is_awaited_where_it_is_not_there_yet() -> None:
+    async def later() -> bytes | None:
+        await asyncio.sleep(0)
+        return b"later"
+
+    async def story() -> None:
+        assert [await awaited(answer) for answer in (b"now", None, later())] == [b"now", None, b"later"]
 
     asyncio.run(story())
 

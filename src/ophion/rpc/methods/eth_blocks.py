@@ -23,7 +23,8 @@ from ophion.rpc.language.wire_types import (
 )
 from ophion.rpc.questions.blocks import header_at, is_long
 from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.receipts import awaited, mined_receipt
+from ophion.rpc.questions.receipts import mined_receipt
+from ophion.runtime.driven import awaited
 
 
 @method("eth_getBlockByNumber", needs={"chain"})

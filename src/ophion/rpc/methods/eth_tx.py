@@ -28,6 +28,7 @@ from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.pool_listing import listed
 from ophion.rpc.questions.receipts import receipt_of
 from ophion.rpc.transport.streaming import Streamed
+from ophion.runtime.driven import awaited
 
 
 @method("eth_sendRawTransaction", needs={"pool"}, exact_count=True, brings=True)
@@ -125,8 +126,7 @@ def _call_at(
 
 
 async def _call_pending(ctx: RpcContext, call: Call, state_overrides: Any, block_overrides: Any) -> bytes | None:
-    result = _call_at(ctx, await ctx.queries.pending(), call, state_overrides, block_overrides)
-    return result if result is None or isinstance(result, bytes) else await result
+    return await awaited(_call_at(ctx, await ctx.queries.pending(), call, state_overrides, block_overrides))
 
 
 @method(

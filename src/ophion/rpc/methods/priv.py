@@ -35,6 +35,7 @@ from ophion.rpc.questions.private_logs import PrivateSearchParam, of_group
 from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
 from ophion.rpc.questions.subscriptions import AnyParam, OptionsParam, Subscriber, read_id
 from ophion.rpc.questions.tracing import TraceResult, streamed
+from ophion.runtime.driven import awaited
 
 PrivateLogsJson = Annotated[
     list[dict[str, Any]], Wire("logs", "logs of private transactions", {"type": "array"}, encode=encode_json)
@@ -60,8 +61,7 @@ async def priv_call(ctx: RpcContext, group: GroupIdParam, call: CallParam, block
         raise invalid_params("to: missing")
     view = await _view(ctx, block)
     state = await private(ctx).state(group, view)
-    output = run_call(ctx, state, view.free_env, view.header.gas_limit, call, None)
-    return output if isinstance(output, bytes) else await output
+    return await awaited(run_call(ctx, state, view.free_env, view.header.gas_limit, call, None))
 
 
 @method("priv_getCode", needs={"privacy"}, without=PRIVACY_OFF)

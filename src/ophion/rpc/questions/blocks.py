@@ -8,9 +8,9 @@ other block needs no wait, so the result is a plain value there and an awaitable
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from ophion.chain.queries import BlockView
+from ophion.chain.queries import SHORT_GAS, BlockView
 from ophion.errors import MissingStateError
 from ophion.native.failures import MissingState
 from ophion.primitives.block import HashedHeader, Header
@@ -20,9 +20,6 @@ from ophion.rpc.language.wire_types import BlockId, CanonicalHash
 from ophion.rpc.questions.context import RpcContext
 
 T = TypeVar("T")
-
-SHORT_GAS: Final = 2_000_000
-"""What so much gas can pay for is put into words in a few milliseconds at worst (a block of nothing but logs)."""
 
 
 def header_at(ctx: RpcContext, block: BlockId) -> HashedHeader | None:

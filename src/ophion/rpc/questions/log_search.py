@@ -9,11 +9,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
+from ophion.chain.queries import SHORT_GAS
 from ophion.errors import StorageError
 from ophion.native.failures import translated
 from ophion.primitives.block import HashedHeader
 from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE, is_limit
-from ophion.rpc.questions.blocks import SHORT_GAS, block_range, is_long
+from ophion.rpc.questions.blocks import block_range, is_long
 from ophion.rpc.questions.context import RpcContext
 from ophion.rpc.questions.filters import ChainChange, LogChanges
 from ophion.rpc.questions.log_query import LogQuery

@@ -11,6 +11,7 @@ from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import is_limit
 from ophion.rpc.questions.context import RpcContext
+from ophion.runtime.driven import awaited
 
 TIMEOUT_CODE: Final = 4
 NONCE_GAP_CODE: Final = 6
@@ -32,11 +33,6 @@ def mined_receipt(ctx: RpcContext, hash: Hash32) -> bytes | Awaitable[bytes | No
         if not is_limit(as_ophion_error(error)):
             raise
     return ctx.lanes.read.run(lambda: queries.receipt_json(hash, with_reason))
-
-
-async def awaited(receipt: bytes | Awaitable[bytes | None] | None) -> bytes | None:
-    """The same for who has time to wait."""
-    return receipt if receipt is None or isinstance(receipt, bytes) else await receipt
 
 
 async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> bytes:
