@@ -71,7 +71,9 @@ impl Newest {
         let terms = self.terms.as_ref()?;
         let tx = usual.finish(terms.gas, terms.most_gas)?;
         let to = *tx.kind.to()?;
-        if self.declined.take().is_some_and(|declined| declined == tx) || !terms.tried.may_try(&to, &tx.data) {
+        let is_light = terms.tried.is_light(&to, &tx.data);
+        let is_declined = self.declined.take().is_some_and(|declined| declined == tx);
+        if is_declined || !(is_light || terms.tried.may_try(&to, &tx.data)) {
             return None;
         }
         let mut db = self.db.take().map_or_else(|| opened(&self.state), Some)?;
@@ -80,7 +82,9 @@ impl Newest {
         let (db, returned) = calls::returned(db, &terms.env, tx.clone(), deadline::after(terms.limit_s));
         let returned = returned.ok().flatten();
         if returned.is_some() {
-            terms.tried.returned(&to, &tx.data);
+            if !is_light {
+                terms.tried.note(&to, &tx.data, false);
+            }
         } else {
             terms.tried.wasted(&to, &tx.data, began.elapsed().as_secs_f64());
             self.declined = (tx.data.len() <= MOST_DECLINED).then_some(tx);

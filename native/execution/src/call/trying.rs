@@ -81,14 +81,6 @@ impl TriedCalls {
         joined.insert(function);
     }
 
-    /// A call was tried and returned.
-    pub fn returned(&self, to: &Address, input: &[u8]) {
-        let is_known = self.is_light(to, input);
-        if !is_known {
-            self.note(to, input, false);
-        }
-    }
-
     /// A call was tried in vain: it took so long.
     pub fn wasted(&self, to: &Address, input: &[u8], took_s: f64) {
         let mut known = self.known();
@@ -126,15 +118,15 @@ mod tests {
         assert!(!tried.is_heavy(&CONTRACT, &[1, 2, 3, 5]) && !tried.is_heavy(&Address::ZERO, &[1, 2, 3, 4]));
         tried.note(&CONTRACT, &[1, 2, 3, 4], false);
         assert!(!tried.is_heavy(&CONTRACT, &[1, 2, 3, 4]) && tried.is_light(&CONTRACT, &[1, 2, 3, 4]));
-        tried.returned(&CONTRACT, &[7; 40]);
+        tried.note(&CONTRACT, &[7; 40], false);
         assert!(tried.is_light(&CONTRACT, &[7; 4]));
     }
 
     #[test]
     fn tries_in_vain_leave_time_for_what_is_known_to_be_light_alone() {
         let tried = TriedCalls::default();
-        tried.returned(&CONTRACT, b"good");
-        tried.returned(&CONTRACT, b"both");
+        tried.note(&CONTRACT, b"good", false);
+        tried.note(&CONTRACT, b"both", false);
         for number in 0..100_000_u32 {
             if !tried.may_try(&CONTRACT, &number.to_be_bytes()) {
                 assert!((30..60).contains(&number), "{number} of two milliseconds each");

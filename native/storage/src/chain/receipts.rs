@@ -126,17 +126,31 @@ pub fn store(receipts: &[ReceiptData]) -> Vec<u8> {
         }
         put_varint(receipt.cumulative_gas, &mut out);
         put_bytes(&receipt.revert_data, &mut out);
-        put_varint(receipt.logs.len() as u64, &mut out);
-        for log in &receipt.logs {
-            out.extend_from_slice(log.address.as_slice());
-            out.push(log.data.topics().len() as u8);
-            for topic in log.data.topics() {
-                out.extend_from_slice(topic.as_slice());
-            }
-            put_bytes(&log.data.data, &mut out);
-        }
+        put_logs(&receipt.logs, &mut out);
     }
     out
+}
+
+pub fn put_logs(logs: &[Log], out: &mut Vec<u8>) {
+    put_varint(logs.len() as u64, out);
+    for log in logs {
+        out.extend_from_slice(log.address.as_slice());
+        out.push(log.data.topics().len() as u8);
+        log.data.topics().iter().for_each(|topic| out.extend_from_slice(topic.as_slice()));
+        put_bytes(&log.data.data, out);
+    }
+}
+
+pub fn read_logs(reader: &mut Reader<'_>) -> Result<Vec<Log>> {
+    let count = reader.varint()?;
+    let one = |_| {
+        let address = Address::from_slice(reader.take(20)?);
+        let topics = (0..reader.byte()?).map(|_| Ok(B256::from_slice(reader.take(32)?))).collect::<Result<Vec<_>>>()?;
+        let data = Bytes::copy_from_slice(reader.bytes()?);
+        let data = LogData::new(topics, data).ok_or_else(|| Error::damaged("a log has too many topics"))?;
+        Ok(Log { address, data })
+    };
+    (0..count).map(one).collect()
 }
 
 pub fn restore(bytes: &[u8]) -> Result<Vec<ReceiptData>> {
@@ -189,16 +203,7 @@ fn read(reader: &mut Reader<'_>) -> Result<ReceiptData> {
     };
     let cumulative_gas = reader.varint()?;
     let revert_data = Bytes::copy_from_slice(reader.bytes()?);
-    let count = reader.varint()?;
-    let mut logs = Vec::with_capacity(count.min(4096) as usize);
-    for _ in 0..count {
-        let address = Address::from_slice(reader.take(20)?);
-        let topics = (0..reader.byte()?).map(|_| Ok(B256::from_slice(reader.take(32)?))).collect::<Result<Vec<_>>>()?;
-        let data = Bytes::copy_from_slice(reader.bytes()?);
-        let data = LogData::new(topics, data).ok_or_else(|| Error::damaged("a log has too many topics"))?;
-        logs.push(Log { address, data });
-    }
-    Ok(ReceiptData { tx_type, outcome, cumulative_gas, logs, revert_data })
+    Ok(ReceiptData { tx_type, outcome, cumulative_gas, logs: read_logs(reader)?, revert_data })
 }
 
 /// Cumulative gas and number of logs of a receipt that nobody wants to see.

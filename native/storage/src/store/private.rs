@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, Bytes, Log, LogData};
+use alloy_primitives::{Address, B256, Bytes, Log};
 use heed::{RoTxn, RwTxn};
 use ophion_primitives::bytes::{Reader, put_bytes, put_varint};
 use ophion_primitives::errors::{Error, Result};
@@ -16,6 +16,7 @@ use super::node_writer::NodeWriter;
 use super::records::{Nodes, number};
 use super::snapshot::Snapshot;
 use super::tables::{Tables, meta};
+use crate::chain::receipts::{put_logs, read_logs};
 use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
 /// How a private transaction ended.
@@ -108,13 +109,7 @@ impl PrivateReceipt {
         put_bytes(&self.output, &mut out);
         put_bytes(&self.revert_data, &mut out);
         put_bytes(self.reason.as_bytes(), &mut out);
-        put_varint(self.logs.len() as u64, &mut out);
-        for log in &self.logs {
-            out.extend_from_slice(log.address.as_slice());
-            out.push(log.data.topics().len() as u8);
-            log.data.topics().iter().for_each(|topic| out.extend_from_slice(topic.as_slice()));
-            put_bytes(&log.data.data, &mut out);
-        }
+        put_logs(&self.logs, &mut out);
         out
     }
 
@@ -146,8 +141,7 @@ impl PrivateReceipt {
         let output = Bytes::copy_from_slice(reader.bytes()?);
         let revert_data = Bytes::copy_from_slice(reader.bytes()?);
         let reason = String::from_utf8_lossy(reader.bytes()?).into_owned();
-        let count = reader.varint()?;
-        let logs = (0..count).map(|_| restore_log(&mut reader)).collect::<Result<_>>()?;
+        let logs = read_logs(&mut reader)?;
         Ok(PrivateReceipt {
             status,
             group,
@@ -173,14 +167,6 @@ fn optional_address(reader: &mut Reader<'_>) -> Result<Option<Address>> {
         0 => Ok(None),
         _ => Ok(Some(Address::from_slice(reader.take(20)?))),
     }
-}
-
-fn restore_log(reader: &mut Reader<'_>) -> Result<Log> {
-    let address = Address::from_slice(reader.take(20)?);
-    let topics = (0..reader.byte()?).map(|_| Ok(B256::from_slice(reader.take(32)?))).collect::<Result<Vec<_>>>()?;
-    let data = Bytes::copy_from_slice(reader.bytes()?);
-    let data = LogData::new(topics, data).ok_or_else(|| Error::damaged("a private log has too many topics"))?;
-    Ok(Log { address, data })
 }
 
 fn group_key(group: &B256, number: u64, block: &B256) -> [u8; 72] {

@@ -106,33 +106,54 @@ pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option
 
 /// Senders and hashes of a stored body's transactions, and its RLP.
 pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
-    let damaged = |_| Error::damaged(format!("the body of block {hash} is too short"));
-    let mut reader = Reader(record);
-    let known = read_known(&mut reader).map_err(damaged)?;
-    Ok((known, reader.rest()))
+    let mut known = Vec::new();
+    let rest = visit_known(record, |_, hash, sender| known.push(one_known(hash, sender)));
+    Ok((known, rest.map_err(|_| Error::damaged(format!("the body of block {hash} is too short")))?))
+}
+
+/// Hash and sender of one transaction of a stored body, and the body's RLP; None where it has no such transaction.
+pub fn known_at(record: &[u8], index: usize) -> Result<Option<(Known, &[u8])>> {
+    let mut found = None;
+    let rest = visit_known(record, |place, hash, sender| {
+        if place == index {
+            found = Some(one_known(hash, sender));
+        }
+    })?;
+    Ok(found.map(|known| (known, rest)))
+}
+
+/// How many transactions a stored body has, and its RLP.
+pub fn counted(record: &[u8]) -> Result<(usize, &[u8])> {
+    let mut count = 0;
+    let rest = visit_known(record, |_, _, _| count += 1)?;
+    Ok((count, rest))
+}
+
+fn one_known(hash: &[u8], sender: &[u8]) -> Known {
+    Known { hash: B256::from_slice(hash), sender: Address::from_slice(sender) }
 }
 
 /// Set in the count of a record that names each sender once.
 const SENDERS_ONCE: u32 = 1 << 31;
 
-fn read_known(reader: &mut Reader<'_>) -> Result<Vec<Known>> {
+/// See place, hash and sender of each transaction; what is left is the RLP.
+fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> Result<&[u8]> {
+    let mut reader = Reader(record);
     let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));
     if count & SENDERS_ONCE == 0 {
         // As it was written before: sender and hash of each.
         let known = reader.take(count as usize * (20 + 32))?.chunks_exact(20 + 32);
-        let one =
-            |entry: &[u8]| Known { sender: Address::from_slice(&entry[..20]), hash: B256::from_slice(&entry[20..]) };
-        return Ok(known.map(one).collect());
+        known.enumerate().for_each(|(place, one)| see(place, &one[20..], &one[..20]));
+        return Ok(reader.rest());
     }
     let hashes = reader.take((count & !SENDERS_ONCE) as usize * 32)?.chunks_exact(32);
     let senders = reader.varint()? as usize;
-    let senders: Vec<_> = reader.take(senders.saturating_mul(20))?.chunks_exact(20).map(Address::from_slice).collect();
-    let one = |hash: &[u8]| {
-        let at = if senders.len() == 1 { 0 } else { reader.varint()? as usize };
-        let sender = *senders.get(at).ok_or_else(|| Error::damaged("a transaction has no sender"))?;
-        Ok(Known { hash: B256::from_slice(hash), sender })
-    };
-    hashes.map(one).collect()
+    let (senders, _) = reader.take(senders.saturating_mul(20))?.as_chunks::<20>();
+    for (place, hash) in hashes.enumerate() {
+        let whose = if senders.len() == 1 { 0 } else { reader.varint()? as usize };
+        see(place, hash, senders.get(whose).ok_or_else(|| Error::damaged("a transaction has no sender"))?);
+    }
+    Ok(reader.rest())
 }
 
 /// What stands before the RLP of a stored body: count (4), hash (32) of each transaction, number of senders, address (20)
@@ -154,31 +175,6 @@ pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
     if numbers.len() > 1 {
         whose.into_iter().for_each(|number| put_varint(number, out));
     }
-}
-
-/// Hash and sender of one transaction of a stored body, and the body's RLP; None where it has no such transaction.
-pub fn known_at(record: &[u8], index: usize) -> Result<Option<(Known, &[u8])>> {
-    let Some(hash) = stored_hash(record, index) else { return Ok(None) };
-    let mut reader = Reader(record);
-    let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));
-    let sender = if count & SENDERS_ONCE == 0 {
-        Some(&reader.take(count as usize * (20 + 32))?[index * (20 + 32)..][..20])
-    } else {
-        let count = (count & !SENDERS_ONCE) as usize;
-        reader.take(count * 32)?;
-        let number = reader.varint()? as usize;
-        let senders = reader.take(number.saturating_mul(20))?;
-        let mut whose = 0;
-        for place in 0..if number == 1 { 0 } else { count } {
-            let sender = reader.varint()? as usize;
-            if place == index {
-                whose = sender;
-            }
-        }
-        senders.chunks_exact(20).nth(whose)
-    };
-    let sender = sender.ok_or_else(|| Error::damaged("a transaction has no sender"))?;
-    Ok(Some((Known { hash: B256::from_slice(hash), sender: Address::from_slice(sender) }, reader.rest())))
 }
 
 /// Hash of one transaction of a stored body; None where it has no such.
@@ -235,6 +231,7 @@ mod tests {
                 }
                 assert_eq!(stored_hash(&record, expected.len()), None);
                 assert!(known_at(&record, expected.len()).unwrap().is_none());
+                assert_eq!(counted(&record).unwrap(), (expected.len(), &b"rlp"[..]));
                 for cut in 0..length {
                     assert!(split_body(&record[..cut], &B256::ZERO).is_err());
                     assert!(!matches!(known_at(&record[..cut], 0), Ok(Some(_))));

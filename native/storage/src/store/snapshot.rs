@@ -8,7 +8,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::database::{Database, missing};
 use super::positions;
-use super::records::{HEADER_AT, Nodes, known_at, number, read_body, read_header, read_receipts, split_body};
+use super::records::{HEADER_AT, Nodes, counted, known_at, number, read_body, read_header, read_receipts, split_body};
 use super::roots::root_id;
 use super::tables::{Tables, meta};
 use crate::chain::body::{BodyData, Known, decode_rest};
@@ -101,8 +101,9 @@ impl Snapshot {
 
     /// How many transactions and ommers a block has.
     pub fn counts(&self, hash: &B256) -> Result<Option<(usize, usize)>> {
-        let Some((known, payload)) = self.stored_body(hash)? else { return Ok(None) };
-        Ok(Some((known.len(), decode_rest(payload)?.0.len())))
+        let Some(record) = self.tables().bodies.get(&self.txn, hash.as_slice())? else { return Ok(None) };
+        let (transactions, payload) = counted(record)?;
+        Ok(Some((transactions, decode_rest(payload)?.0.len())))
     }
 
     /// The trie of a state root: the one in memory when it is the head's.
