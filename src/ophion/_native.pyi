@@ -818,6 +818,12 @@ class Store:
     def nodes_written(self) -> int:
         """How many trie nodes have been written since the database was made."""
 
+    def state_cached(self) -> int:
+        """Bytes of memory that nodes of the newest state take, about."""
+
+    def set_state_cache(self, bytes: int, /) -> None:
+        """So many bytes of memory may go into nodes of the newest state."""
+
     def write_changes(self) -> None:
         """From now on write branches of tries as what has changed in them, where that is shorter."""
 

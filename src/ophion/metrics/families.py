@@ -53,6 +53,11 @@ def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> 
     gauge("chain_head_gas_limit", "Gas limit of the head.", lambda: queries.head.header.gas_limit)
     gauge("chain_head_transaction_count", "Transactions in the head.", lambda: queries.latest.body.transaction_count)
     gauge("chain_head_ommer_count", "Ommers in the head.", lambda: len(queries.latest.body.ommers))
+    gauge(
+        "state_cache_bytes",
+        "Memory for parts of the newest state (--state-cache-size).",
+        chain.store.state_cached,
+    )
     blocks = registry.counter(category, "blocks_added_total", "Blocks that joined the chain.")
     transactions = registry.counter(category, "transactions_total", "Transactions in these blocks.")
     gas = registry.counter(category, "gas_used_total", "Gas used by these blocks.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ophion.runtime.options import Options, at_least, option
 
 _LEAST_HISTORY = 16
+_MEBIBYTE = 1024 * 1024
 
 
 class StorageConfig(Options):
@@ -28,6 +29,14 @@ class StorageConfig(Options):
         metavar="BLOCKS",
         help="Keep the states of so many blocks before the head, and of the genesis; older ones are dropped while the"
         " node runs. A branch that begins before them cannot be followed. (default: all)",
+    )
+    state_cache: int = option(
+        "--state-cache-size",
+        default=64 * _MEBIBYTE,
+        check=at_least(_MEBIBYTE),
+        metavar="BYTES",
+        help="Memory for parts of the newest state that blocks have changed, so that the next ones need not read them"
+        " again. A block that changes more needs more while it is built and written.",
     )
     engine: str = option(
         "--key-value-storage",

@@ -115,6 +115,7 @@ def test_chain_and_pool_are_followed(dev: Interface) -> None:
     assert after["besu_blockchain_chain_head_transaction_count"] == 2
     assert after["ophion_blockchain_transactions_total"] == 2
     assert after["ophion_blockchain_gas_used_total"] == 42_000
+    assert 1000 < after["ophion_blockchain_state_cache_bytes"] < 100_000
     assert after["ophion_blockchain_blocks_added_total"] == 1
     added = 'transaction_pool_transactions_added_total{source="local"}'
     assert after[f"ophion_{added}"] + after[f"ophion_{added.replace('local', 'remote')}"] == 3

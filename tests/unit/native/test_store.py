@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from ophion.native.executor import execute
 from ophion.native.failures import MissingState, NativeError
 from ophion.native.store import open_store
 from ophion.native.tries import verify_proof
+from ophion.primitives import rlp
 from tests.unit.native.worlds import ADDRESSES, KEYS, RICH, World, signed
 
 COUNTER = b"\xcc" * 20
@@ -72,6 +74,59 @@ def test_blocks_stack_on_blocks_that_are_not_written_yet(tmp_path: Path) -> None
     assert world.store.latest().balance(b"\x77" * 20) == 0
     world.extend(*blocks[1:])
     assert world.store.latest().balance(b"\x77" * 20) == 4
+    assert world.store.check(10) == []
+
+
+@pytest.mark.parametrize("as_changes", [False, True])
+@pytest.mark.parametrize("behind", [0, 1, 3])
+def test_a_chain_that_keeps_no_nodes_in_memory_is_the_same(tmp_path: Path, behind: int, as_changes: bool) -> None:
+    """Blocks grow upon blocks that are written some blocks later, and let go of everything that is written."""
+    worlds = World(tmp_path / "ample"), World(tmp_path / "none")
+    worlds[1].store.set_state_cache(0)
+    for world in worlds:
+        if as_changes:
+            world.store.write_changes()
+        blocks = [world.genesis]
+        for nonce in range(40):
+            others = [transfer(2, 3 * nonce + part, keccak256(bytes([nonce, part]))[:20], 1) for part in range(3)]
+            raws = [signed(KEYS[1], nonce, COUNTER), transfer(0, nonce, b"\x77" * 20, 1), *others]
+            blocks.append(world.block(blocks[-1], raws))
+            if nonce == 30:
+                blocks[-1] = world.block(blocks[-2], [*raws, signed(KEYS[3], 0, SUICIDE)])
+            if len(blocks) > behind + 1:
+                world.extend(blocks[-1 - behind])
+        world.extend(*blocks[len(blocks) - behind :])
+        assert world.store.check(10) == []
+        for height, block in enumerate(blocks):
+            state = world.store.state(block.execution.state_root)
+            assert (state.balance(b"\x77" * 20), state.nonce(ADDRESSES[2])) == (height, 3 * height)
+            assert int.from_bytes(state.storage(COUNTER, SLOT), "big") == height
+    heads = [world.store.head() for world in worlds]
+    assert heads[0] == heads[1]
+    assert worlds[0].store.nodes_written() == worlds[1].store.nodes_written(), "nothing was written twice"
+
+
+def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path: Path) -> None:
+    """As under load, where the next block begins before the last one is written."""
+    world = World(tmp_path / "db", gas_limit=200_000_000)
+    limit = 5_000_000
+    world.store.set_state_cache(limit)
+    # one wei to so many addresses from a number on: calldata holds both
+    pay = bytes.fromhex("6000356020358101905b60008080806001856000f15060010181811060095700")
+    create = bytes.fromhex(f"60{len(pay):02x}80600b6000396000f3") + pay
+    payer = keccak256(rlp.encode([ADDRESSES[0], b""]))[12:]
+    blocks = [world.genesis, world.block(world.genesis, [signed(KEYS[0], 0, None, 10**6, create)])]
+    cached = []
+    for nonce in range(1, 31):
+        call = slot((1 << 64) + 1000 * nonce) + slot(1000)
+        blocks = [blocks[-1], world.block(blocks[-1], [signed(KEYS[0], nonce, payer, 0, call, 50_000_000)])]
+        world.extend(blocks[0])
+        cached.append(world.store.state_cached())
+    assert limit / 2 < max(cached) <= limit
+    assert sum(after < before for before, after in pairwise(cached)) >= 3, "a thousand accounts take half a megabyte"
+    state = blocks[1].execution.state
+    assert state.balance(((1 << 64) + 1000 * 31 - 1).to_bytes(20, "big")) == 1
+    world.extend(blocks[1])
     assert world.store.check(10) == []
 
 

@@ -353,20 +353,37 @@ impl Run {
     }
 }
 
+/// Bytes that an account or a slot leaves in memory that was changed: its leaf, and its share of the nodes above.
+const CHANGED_ENTRY: usize = 500;
+/// The same of each byte of a node that was read.
+const READ_BYTE: usize = 3;
+
 /// What a commit writes of a database whose changes are in the trie, and the state that it leaves.
 pub(super) fn settled(
     db: ExecDb,
     parent: &StateData,
-    trie: Trie<Account>,
+    mut trie: Trie<Account>,
     receipts: Vec<ReceiptData>,
     blob_price: u128,
 ) -> Result<(Effects, StateData)> {
     let state_root = trie.hash();
+    // before the database goes: whoever goes on from here sees no less of it
+    let (written, read) = (db.nodes_written()?, db.nodes_read());
     let Changes { flat, preimages, codes, layers } = db.finish(&trie)?;
+    let own = (flat.accounts.len() + flat.storage.len()) * CHANGED_ENTRY + read * READ_BYTE;
+    let mut weight = parent.weight + own;
+    if let Some(store) = &parent.store
+        && parent.public.is_none()
+        && weight > store.state_cache()
+    {
+        // Blocks that grow upon each other in memory would otherwise never let go of anything.
+        trie.cool(written);
+        weight = own;
+    }
     let (store, public) = (parent.store.clone(), parent.public.clone());
-    let state = StateData { store, root: state_root, trie: trie.clone(), layers, public };
+    let state = StateData { store, root: state_root, trie: trie.clone(), weight, layers, public };
     let parent_root = parent.root;
-    Ok((Effects { parent_root, state_root, receipts, blob_price, trie, flat, preimages, codes }, state))
+    Ok((Effects { parent_root, state_root, receipts, blob_price, trie, weight, flat, preimages, codes }, state))
 }
 
 /// Run a complete block; with a deadline, one whose transactions take longer is refused.

@@ -1,6 +1,7 @@
 //! Calls that leave no trace: eth_call.
 
 use std::cell::RefCell;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{Bytes, U256};
@@ -77,6 +78,7 @@ pub fn no_database() -> ExecDb {
         flat: false,
         layers: Layers::default(),
         public: None,
+        nodes_read: AtomicUsize::new(0),
     };
     ExecDb::new(view, Ancestors::Canonical)
 }

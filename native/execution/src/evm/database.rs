@@ -1,13 +1,14 @@
 //! The database that revm sees while a block runs: a view of the parent state with the changes so far on top.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use alloy_primitives::map::{AddressMap, B256Map, HashMap};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::{Layer, LayerAccount, Layers, View};
-use ophion_storage::store::{AccountChange, FlatChanges};
+use ophion_storage::store::{AccountChange, FlatChanges, Snapshot};
 use ophion_storage::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie};
 use revm::database_interface::{Database, DatabaseCommit};
 use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
@@ -82,6 +83,16 @@ impl ExecDb {
     /// How many accounts and slots were read from the state and are at hand since.
     pub fn reads(&self) -> usize {
         self.reads
+    }
+
+    /// How many trie nodes the database had when this state was opened; it has them still.
+    pub fn nodes_written(&self) -> Result<u64> {
+        self.view.snapshot.as_ref().map_or(Ok(0), Snapshot::nodes_written)
+    }
+
+    /// Bytes of trie nodes that were read so far.
+    pub fn nodes_read(&self) -> usize {
+        self.view.nodes_read.load(Ordering::Relaxed)
     }
 
     /// From now on `first_held` tells what slots held before anything ran (`machine::count_from_start`).

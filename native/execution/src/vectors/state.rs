@@ -85,7 +85,7 @@ fn pre_state(pre: &Value) -> Result<StateData> {
     let trie = settle(&mut db, accounts.collect::<Result<Vec<_>>>()?)?;
     let root = trie.hash();
     let layers = db.finish(&trie)?.layers;
-    Ok(StateData { store: None, root, trie, layers, public: None })
+    Ok(StateData { store: None, root, trie, weight: 0, layers, public: None })
 }
 
 fn pre_account(address: &str, account: &Value) -> Result<GenesisAccount> {

@@ -354,6 +354,16 @@ impl Store {
         Ok(self.inner()?.snapshot()?.nodes_written()?)
     }
 
+    fn state_cached(&self) -> Answer<usize> {
+        Ok(self.inner()?.state_cached())
+    }
+
+    #[pyo3(signature = (bytes, /))]
+    fn set_state_cache(&self, bytes: usize) -> Answer<()> {
+        self.inner()?.set_state_cache(bytes);
+        Ok(())
+    }
+
     fn write_changes(&self) -> Answer<()> {
         self.inner()?.write_changes();
         Ok(())

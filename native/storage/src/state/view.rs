@@ -8,6 +8,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alloy_primitives::map::{AddressMap, B256Map, HashMap};
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
@@ -44,6 +45,8 @@ pub struct StateData {
     pub store: Option<Arc<Database>>,
     pub root: B256,
     pub trie: Trie<Account>,
+    /// Bytes that its nodes take in memory, about.
+    pub weight: usize,
     pub layers: Layers,
     /// Only private states have one: the public state that shows wherever they have nothing of their own.
     pub public: Option<Arc<StateData>>,
@@ -52,13 +55,9 @@ pub struct StateData {
 impl StateData {
     /// A state of the database.
     pub fn at(snapshot: &Snapshot, root: B256) -> Result<Self> {
-        Ok(StateData {
-            store: Some(snapshot.inner.clone()),
-            root,
-            trie: snapshot.trie(root)?,
-            layers: Layers::default(),
-            public: None,
-        })
+        let (trie, weight) = snapshot.trie(root)?;
+        let store = Some(snapshot.inner.clone());
+        Ok(StateData { store, root, trie, weight, layers: Layers::default(), public: None })
     }
 
     /// The state after the head.
@@ -70,12 +69,13 @@ impl StateData {
 
     /// A state without any account, to be written to a database or to stay in memory.
     pub fn empty(store: Option<Arc<Database>>) -> Self {
-        StateData { store, root: EMPTY_ROOT, trie: Trie::default(), layers: Layers::default(), public: None }
+        StateData { store, root: EMPTY_ROOT, trie: Trie::default(), weight: 0, layers: Layers::default(), public: None }
     }
 
     /// The state of a group, upon a public one.
     pub fn private(public: StateData, root: B256, trie: Trie<Account>) -> Self {
-        StateData { store: public.store.clone(), root, trie, layers: Layers::default(), public: Some(Arc::new(public)) }
+        let (store, layers) = (public.store.clone(), Layers::default());
+        StateData { store, root, trie, weight: 0, layers, public: Some(Arc::new(public)) }
     }
 
     pub fn open(&self) -> Result<View> {
@@ -83,7 +83,15 @@ impl StateData {
         if let Some(public) = &self.public {
             let public = Some(Box::new(public.open()?));
             let (trie, layers) = (self.trie.clone(), self.layers.clone());
-            return Ok(View { root: self.root, trie, snapshot, flat: false, layers, public });
+            return Ok(View {
+                root: self.root,
+                trie,
+                snapshot,
+                flat: false,
+                layers,
+                public,
+                nodes_read: AtomicUsize::new(0),
+            });
         }
         let flat_root = snapshot.as_ref().map(Snapshot::flat_root).transpose()?;
         let (flat, layers) = if flat_root == Some(self.root) {
@@ -103,7 +111,15 @@ impl StateData {
         {
             snapshot.expect_state(&self.root)?;
         }
-        Ok(View { root: self.root, trie: self.trie.clone(), snapshot, flat, layers, public: None })
+        Ok(View {
+            root: self.root,
+            trie: self.trie.clone(),
+            snapshot,
+            flat,
+            layers,
+            public: None,
+            nodes_read: AtomicUsize::new(0),
+        })
     }
 }
 
@@ -120,10 +136,16 @@ pub struct View {
     pub layers: Layers,
     /// Below a private state.
     pub public: Option<Box<View>>,
+    /// Bytes of nodes that were read so far.
+    pub nodes_read: AtomicUsize,
 }
 
 impl Source for View {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        let read = |bytes: &[u8]| {
+            self.nodes_read.fetch_add(bytes.len(), Ordering::Relaxed);
+            read(bytes)
+        };
         match &self.snapshot {
             Some(snapshot) if self.public.is_some() => snapshot.private_nodes().load(id, read),
             Some(snapshot) => snapshot.nodes().load(id, read),

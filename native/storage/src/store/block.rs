@@ -17,17 +17,12 @@ pub struct Effects {
     /// Price of a blob's gas; zero before Cancun.
     pub blob_price: u128,
     pub trie: Trie<Account>,
+    /// Bytes that its nodes take in memory, about.
+    pub weight: usize,
     pub flat: FlatChanges,
     /// Slots by their hashes; addresses are part of the changes.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
-}
-
-impl Effects {
-    /// A measure of how many trie nodes this block brought into memory.
-    pub fn touched(&self) -> usize {
-        self.flat.accounts.len() + self.flat.storage.len()
-    }
 }
 
 /// A block ready to be written.

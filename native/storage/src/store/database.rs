@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use alloy_primitives::B256;
@@ -25,18 +25,32 @@ use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
 /// Contract codes kept analysed, so that a call does not look for jump destinations again.
 const CODES_KEPT: usize = 2048;
-/// Accounts and slots touched since the head's trie was last let go of; bounds the memory of cached nodes, of which each
-/// touch leaves some 500 bytes.
-const TOUCHES_KEPT: usize = 160_000;
+/// Memory for nodes of the newest state, unless another number was given.
+const STATE_CACHE: usize = 64 << 20;
+
+/// The trie of a head as its commit left it in memory.
+struct HeadTrie {
+    root: B256,
+    trie: Trie<Account>,
+    /// Bytes that its nodes take in memory, about.
+    weight: usize,
+}
+
+#[derive(Default)]
+struct Live {
+    head: Option<HeadTrie>,
+    /// That of the head before, for one block longer than anybody needs it: so what is left of it is freed by whoever writes
+    /// the next block, and not by the event loop when that goes on to the new head.
+    before: Option<HeadTrie>,
+}
 
 pub struct Database {
     pub(super) tables: Tables,
     pub(super) row_tables: RowTables,
     env: Env<WithoutTls>,
     codes: RwLock<B256Map<Bytecode>>,
-    /// The trie of the head as the last commit left it in memory.
-    live: Mutex<Option<(B256, Trie<Account>)>>,
-    touches: Mutex<usize>,
+    live: Mutex<Live>,
+    state_cache: AtomicUsize,
     /// One writer at a time, and the reason why no more may be written.
     writer: Mutex<Option<String>>,
     closed: AtomicBool,
@@ -52,8 +66,8 @@ impl Database {
             row_tables,
             env,
             codes: RwLock::default(),
-            live: Mutex::new(None),
-            touches: Mutex::new(0),
+            live: Mutex::default(),
+            state_cache: AtomicUsize::new(STATE_CACHE),
             writer: Mutex::new(None),
             closed: AtomicBool::new(false),
             writes_changes: AtomicBool::new(false),
@@ -70,7 +84,21 @@ impl Database {
 
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        *self.live.lock().expect("no panic while locked") = None;
+        self.forget_live();
+    }
+
+    /// So many bytes of memory may go into nodes of the newest state.
+    pub fn set_state_cache(&self, bytes: usize) {
+        self.state_cache.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that nodes of the newest state take now, about.
+    pub fn state_cached(&self) -> usize {
+        self.live.lock().expect("no panic while locked").head.as_ref().map_or(0, |head| head.weight)
+    }
+
+    pub fn state_cache(&self) -> usize {
+        self.state_cache.load(Ordering::Relaxed)
     }
 
     /// From now on write branches as what has changed in them.
@@ -95,10 +123,15 @@ impl Database {
         codes.insert(hash, code.clone());
     }
 
-    /// The trie of the head, when that is the root asked for.
-    pub(super) fn live_trie(&self, root: B256) -> Option<Trie<Account>> {
+    /// The trie of the head, when that is the root asked for, and the bytes that its nodes take in memory.
+    pub(super) fn live_trie(&self, root: B256) -> Option<(Trie<Account>, usize)> {
         let live = self.live.lock().expect("no panic while locked");
-        live.as_ref().filter(|(known, _)| *known == root).map(|(_, trie)| trie.clone())
+        let head = live.head.as_ref().filter(|head| head.root == root)?;
+        Some((head.trie.clone(), head.weight))
+    }
+
+    fn forget_live(&self) {
+        *self.live.lock().expect("no panic while locked") = Live::default();
     }
 
     /// The right to write, unless something has gone wrong with it.
@@ -137,7 +170,7 @@ impl Database {
         if let Err(cause) = &outcome {
             // Nodes in memory may carry ids that were never written: nothing may be built on them.
             *failed = Some(stopped(cause));
-            *self.live.lock().expect("no panic while locked") = None;
+            self.forget_live();
         }
         outcome
     }
@@ -207,22 +240,14 @@ impl Database {
             }
         };
         txn.commit()?;
-        if let Some((root, trie)) = live {
-            self.keep_live(root, trie, blocks);
+        if let Some(head) = live {
+            let mut live = self.live.lock().expect("no panic while locked");
+            let before = live.head.replace(head);
+            let gone = std::mem::replace(&mut live.before, before);
+            drop(live);
+            drop(gone);
         }
         Ok(())
-    }
-
-    fn keep_live(&self, root: B256, trie: Trie<Account>, blocks: &[Arc<BlockRecord>]) {
-        let mut touches = self.touches.lock().expect("no panic while locked");
-        *touches += blocks.iter().map(|block| block.effects.touched()).sum::<usize>();
-        let mut live = self.live.lock().expect("no panic while locked");
-        if *touches > TOUCHES_KEPT {
-            *touches = 0;
-            *live = None;
-        } else {
-            *live = Some((root, trie));
-        }
     }
 
     fn write_block(&self, txn: &mut RwTxn<'_>, writer: &mut NodeWriter, block: &BlockRecord) -> Result<()> {
@@ -307,26 +332,26 @@ impl Database {
         Ok(())
     }
 
-    /// Bring the flat tables to the state of the new head; its root and trie.
+    /// Bring the flat tables to the state of the new head; its trie.
     fn move_flat(
         self: &Arc<Self>,
         txn: &mut RwTxn<'_>,
         fresh: &B256Map<&BlockRecord>,
         added: &[B256],
         head: B256,
-    ) -> Result<(B256, Trie<Account>)> {
+    ) -> Result<HeadTrie> {
         let flat_root = self.tables.meta.get(txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice);
         let straight = straight(fresh, added, flat_root);
         // Whoever applies the changes of the others knows their accounts by hashes.
         for block in fresh.values().filter(|block| straight.is_none() || !added.contains(&block.hash)) {
             block.effects.flat.note_addresses(txn, &self.tables)?;
         }
-        let (root, trie) = match fresh.get(&head) {
-            Some(block) => (block.effects.state_root, block.effects.trie.clone()),
+        let (root, trie, weight) = match fresh.get(&head) {
+            Some(block) => (block.effects.state_root, block.effects.trie.clone(), block.effects.weight),
             None => {
                 let (_, _, header) = read_header(&self.tables, txn, &head)?.ok_or_else(|| unknown(head))?;
                 let root = decode_header(header)?.state_root;
-                (root, self.stored_trie(txn, root)?)
+                (root, self.stored_trie(txn, root)?, 0)
             }
         };
         let changes = match straight {
@@ -338,7 +363,7 @@ impl Database {
         };
         changes.write(txn, &self.tables)?;
         self.tables.meta.put(txn, meta::FLAT_ROOT, root.as_slice())?;
-        Ok((root, trie))
+        Ok(HeadTrie { root, trie, weight })
     }
 
     /// The trie of a root that was written.

@@ -106,11 +106,11 @@ impl Snapshot {
         Ok(Some((transactions, decode_rest(payload)?.0.len())))
     }
 
-    /// The trie of a state root: the one in memory when it is the head's.
-    pub fn trie(&self, root: B256) -> Result<Trie<Account>> {
+    /// The trie of a state root, and the bytes that its nodes take: the one in memory when it is the head's.
+    pub fn trie(&self, root: B256) -> Result<(Trie<Account>, usize)> {
         match self.inner.live_trie(root) {
-            Some(trie) => Ok(trie),
-            None => self.inner.stored_trie(&self.txn, root),
+            Some(found) => Ok(found),
+            None => Ok((self.inner.stored_trie(&self.txn, root)?, 0)),
         }
     }
 

@@ -95,6 +95,10 @@ impl Value for Account {
         Ok(Account { nonce, balance, code_hash, storage: Trie { root } })
     }
 
+    fn cool(&mut self, last: u64) {
+        self.storage.cool(last);
+    }
+
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()> {
         self.storage.root.as_ref().map_or(Ok(()), |root| save_root(root, before, saver).map(drop))
     }

@@ -12,6 +12,7 @@
 //! | source.rs  | where do nodes come from and go to                     |
 //! | lookup.rs  | what a key holds                                       |
 //! | update.rs  | insert, remove                                         |
+//! | cooling.rs | which nodes need not stay in memory                    |
 //! | codec.rs   | how a node looks in the database, how a trie is saved  |
 //! | pieces.rs  | masks and children in stored nodes                     |
 //! | change.rs  | how a branch stands as what has changed in it         |
@@ -22,6 +23,7 @@
 mod account;
 mod change;
 mod codec;
+mod cooling;
 mod lookup;
 mod node;
 mod pieces;

@@ -25,6 +25,8 @@ pub trait Value: Clone {
     /// Write what hangs below this value (the storage trie of an account) before the value is stored; `before` is the root
     /// of what hung there.
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()>;
+    /// Let go of the nodes up to an id that hang below this value.
+    fn cool(&mut self, _last: u64) {}
     /// Id of the root of what hangs below this value, once it was stored.
     fn below(&self) -> Option<u64> {
         None

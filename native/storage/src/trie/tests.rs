@@ -135,6 +135,73 @@ fn a_version_stays_as_it_was_when_another_is_changed() {
     assert_eq!(first.hash(), root);
 }
 
+/// A database as somebody sees it who opened it some nodes ago.
+struct Seen<'a>(&'a Memory, u64);
+
+impl Source for Seen<'_> {
+    fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        assert!(id <= self.1, "node {id} is not there yet");
+        self.0.load(id, read)
+    }
+}
+
+#[test]
+fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
+    for seed in 0..60 {
+        let mut dice = Dice(seed + 500);
+        let mut memory = Memory::default();
+        let mut trie: Trie<Slot> = Trie::default();
+        let mut entries = BTreeMap::new();
+        // changed, and on its way to the database: the block before
+        let mut parent: Trie<Slot> = Trie::default();
+        for step in 0..200 {
+            // writing the parent has ended, goes on, or has not begun when this one is opened
+            let writing = dice.roll(3);
+            if writing == 0 {
+                save(&parent, &mut memory);
+            }
+            let seen = memory.next() - 1;
+            if writing == 1 {
+                save(&parent, &mut memory);
+            }
+            for _ in 0..5 {
+                let key = if dice.roll(2) == 0 { key(&mut dice) } else { keccak256(dice.roll(4000).to_be_bytes()) };
+                if dice.roll(4) == 0 {
+                    trie.remove(&Nibbles::unpack(key), &Seen(&memory, seen)).unwrap();
+                    entries.remove(&key);
+                } else {
+                    let value = U256::from(dice.roll(1 << 20) + 1);
+                    trie.insert(Nibbles::unpack(key), Slot(value), &Seen(&memory, seen)).unwrap();
+                    entries.insert(key, value);
+                }
+            }
+            assert_eq!(trie.hash(), expected_root(&entries), "seed {seed}, step {step}");
+            if dice.roll(4) == 0 {
+                trie.cool(seen);
+                assert_eq!(trie.hash(), expected_root(&entries), "seed {seed}, step {step}");
+                for (key, value) in &entries {
+                    let found = trie.get(&Nibbles::unpack(key), &Seen(&memory, seen)).unwrap();
+                    assert_eq!(found.map(|slot| slot.0), Some(*value), "seed {seed}, step {step}");
+                }
+                if writing == 0 {
+                    // the five paths, with small leaves that stand in their branches
+                    let live = trie.root.as_ref().map_or(0, Child::live);
+                    assert!(live <= 5 * 3 * 17, "seed {seed}, step {step}: {live} nodes of {} entries", entries.len());
+                }
+            }
+            if writing == 2 {
+                save(&parent, &mut memory);
+            }
+            parent = trie.clone();
+        }
+        save(&trie, &mut memory);
+        drop(parent);
+        trie.cool(memory.next() - 1);
+        assert_eq!(trie.root.as_ref().map_or(0, Child::live), 0);
+        assert_eq!(trie.hash(), expected_root(&entries));
+    }
+}
+
 #[test]
 fn proofs_verify_for_present_and_absent_keys() {
     let mut memory = Memory::default();
