@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -14,7 +16,7 @@ from ophion.native.failures import MissingState, NativeError
 from ophion.native.store import open_store
 from ophion.native.tries import verify_proof
 from ophion.primitives import rlp
-from tests.unit.native.worlds import ADDRESSES, KEYS, RICH, World, signed
+from tests.unit.native.worlds import ADDRESSES, KEYS, RICH, Built, World, signed
 
 COUNTER = b"\xcc" * 20
 SUICIDE = b"\xdd" * 20
@@ -128,6 +130,42 @@ def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path:
     assert state.balance(((1 << 64) + 1000 * 31 - 1).to_bytes(20, "big")) == 1
     world.extend(blocks[1])
     assert world.store.check(10) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_transactions_are_found_through_reorganisations_and_restarts(tmp_path: Path, seed: int) -> None:
+    """The index of transactions is written a part with each block: the rest waits, or is found again."""
+    dice, world = Random(seed), World(tmp_path / "db")
+    chain: list[tuple[Built, list[bytes]]] = [(world.genesis, [])]
+    roots, seen = {0: world.genesis.execution.state_root}, set[bytes]()
+    for step in range(100):
+        back = min(dice.choice((0, 0, 0, 0, 1, 3, 70)), len(chain) - 1)
+        removed, chain = chain[len(chain) - back :], chain[: len(chain) - back]
+        state, blocks = world.store.state(roots[len(chain) - 1]), list[Built]()
+        for _ in range(back + dice.choice((1, 1, 1, 2, 66))):
+            nonce = state.nonce(ADDRESSES[0])
+            raws = [transfer(0, nonce + index, b"\x77" * 20, step) for index in range(dice.randrange(4))]
+            block = world.block(chain[-1][0], raws, state, bytes([step]))
+            blocks.append(block)
+            state, roots[block.number] = block.execution.state, block.execution.state_root
+            chain.append((replace(block, execution=None), raws))  # type: ignore[arg-type]
+            seen.update(map(keccak256, raws))
+        gone = [block.hash for block, _ in reversed(removed)]
+        world.store.commit([block.new_block() for block in blocks], gone, [block.hash for block in blocks])
+        if dice.randrange(10) == 0:
+            del state, blocks, block
+            chain[0] = (replace(chain[0][0], execution=None), [])  # type: ignore[arg-type]
+            world.genesis = chain[0][0]
+            world.store.close()
+            world.store = open_store(tmp_path / "db", durable=False)
+        expected = {
+            keccak256(raw): (block.hash, block.number, index) for block, raws in chain for index, raw in enumerate(raws)
+        }
+        if step % 10 == 9:
+            assert {hash: world.store.transaction_position(hash) for hash in seen} == {
+                hash: expected.get(hash) for hash in seen
+            }
+            assert world.store.check(10) == []
 
 
 def test_an_execution_that_is_dropped_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@
 //! | roots.rs     | which states are kept                                |
 //! | flat.rs      | how do the tables of the head's state follow it      |
 //! | positions.rs | where on the chain does a transaction lie            |
+//! | waiting.rs   | and one of the last blocks                           |
 //! | rows.rs      | which tables belong to other rooms, how they are used |
 //! | log_index.rs | what does the index of logs hold                     |
 //! | private.rs   | what do private transactions leave                   |
@@ -37,6 +38,7 @@ mod roots;
 mod rows;
 mod snapshot;
 mod tables;
+mod waiting;
 
 pub use block::{BlockRecord, Effects};
 pub use check::{Watch, check};

@@ -5,7 +5,7 @@
 //! hash (32)                   | number (8), index (4)     as it was written before
 //! ```
 //! The whole hash stands in the body of the block, which decides: rows of a third of the length, in the table that
-//! grows with every transaction.
+//! grows with every transaction. Rows of the last blocks wait in memory (waiting.rs).
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};
@@ -14,31 +14,33 @@ use ophion_primitives::errors::{Error, Result};
 use super::records::{number, stored_hash};
 use super::tables::{Table, Tables};
 
-const KEY: usize = 6;
+pub const KEY: usize = 6;
 /// Bits of the index below the number of the block.
 const INDEX_BITS: u32 = 24;
 
 /// Where a transaction lies: number of the block, index in it.
 pub type Place = (u64, u32);
 
-fn packed((block, index): Place) -> [u8; 8] {
+/// A place as rows hold it.
+pub type Packed = [u8; 8];
+
+pub fn packed((block, index): Place) -> Packed {
     (block << INDEX_BITS | u64::from(index)).to_be_bytes()
 }
 
-fn places(record: &[u8]) -> impl Iterator<Item = Place> + '_ {
+pub fn restore(record: &[u8]) -> impl Iterator<Item = Place> + '_ {
     let places = record.chunks_exact(8).map(number);
     places.map(|place| (place >> INDEX_BITS, (place & ((1 << INDEX_BITS) - 1)) as u32))
 }
 
-/// Note where a transaction lies.
-pub fn put(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Place) -> Result<()> {
-    let key = &transaction[..KEY];
-    if table.put_new(txn, key, &packed(place))? {
+/// Note where a transaction lies whose hash begins so.
+pub fn put(table: Table, txn: &mut RwTxn<'_>, key: &[u8; KEY], place: &Packed) -> Result<()> {
+    if table.put_new(txn, key, place)? {
         return Ok(());
     }
     let mut record = table.get(txn, key)?.unwrap_or_default().to_vec();
-    if !places(&record).any(|known| known == place) {
-        record.extend_from_slice(&packed(place));
+    if !record.chunks_exact(place.len()).any(|known| known == place) {
+        record.extend_from_slice(place);
         table.put(txn, key, &record)?;
     }
     Ok(())
@@ -48,7 +50,7 @@ pub fn put(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Place) 
 pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Place) -> Result<()> {
     let key = &transaction[..KEY];
     let before = table.get(txn, key)?.unwrap_or_default();
-    let after: Vec<u8> = places(before).filter(|known| *known != place).flat_map(packed).collect();
+    let after: Vec<u8> = restore(before).filter(|known| *known != place).flat_map(packed).collect();
     match (after.len() < before.len(), after.is_empty()) {
         (false, _) => table.delete(txn, transaction.as_slice()).map(drop),
         (true, true) => table.delete(txn, key).map(drop),
@@ -56,19 +58,37 @@ pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Plac
     }
 }
 
-/// Where a transaction lies.
+/// Where a transaction lies, by the rows that the index has for it.
 pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Option<Place>> {
-    for (block, index) in places(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()) {
+    if let Some(place) = confirmed(tables, txn, transaction, places(tables, txn, transaction)?)? {
+        return Ok(Some(place));
+    }
+    let Some(place) = tables.positions.get(txn, transaction.as_slice())? else { return Ok(None) };
+    let damaged = || Error::damaged(format!("the place of transaction {transaction} cannot be read"));
+    let place: [u8; 12] = place.try_into().map_err(|_| damaged())?;
+    Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
+}
+
+/// Where a transaction may lie by the index, which knows the beginning of its hash.
+pub fn places(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Vec<Place>> {
+    Ok(restore(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()).collect())
+}
+
+/// The one of these places at which a transaction lies.
+pub fn confirmed(
+    tables: &Tables,
+    txn: &RoTxn<'_>,
+    transaction: &B256,
+    places: impl IntoIterator<Item = Place>,
+) -> Result<Option<Place>> {
+    for (block, index) in places {
         let Some(hash) = tables.canonical.get(txn, &block.to_be_bytes())? else { continue };
         let body = tables.bodies.get(txn, hash)?;
         if body.and_then(|record| stored_hash(record, index as usize)) == Some(transaction.as_slice()) {
             return Ok(Some((block, index)));
         }
     }
-    let Some(place) = tables.positions.get(txn, transaction.as_slice())? else { return Ok(None) };
-    let damaged = || Error::damaged(format!("the place of transaction {transaction} cannot be read"));
-    let place: [u8; 12] = place.try_into().map_err(|_| damaged())?;
-    Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -99,8 +119,9 @@ mod tests {
             tables.canonical.put(&mut txn, &block.to_be_bytes(), hash.as_slice()).unwrap();
             tables.bodies.put(&mut txn, hash.as_slice(), &body).unwrap();
             for (index, hash) in hashes.iter().enumerate() {
-                put(table, &mut txn, hash, (*block, index as u32)).unwrap();
-                put(table, &mut txn, hash, (*block, index as u32)).unwrap();
+                let key = hash.first_chunk().unwrap();
+                put(table, &mut txn, key, &packed((*block, index as u32))).unwrap();
+                put(table, &mut txn, key, &packed((*block, index as u32))).unwrap();
             }
         }
         let found = |txn: &RoTxn<'_>, last| find(&tables, txn, &alike(last)).unwrap();

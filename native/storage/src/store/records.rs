@@ -8,7 +8,7 @@ use heed::RoTxn;
 use ophion_primitives::bytes::{Reader, put_varint};
 use ophion_primitives::errors::{Error, Result};
 
-use super::tables::{Table, Tables};
+use super::tables::{Table, Tables, meta};
 use crate::chain::body::{BodyData, Known, decode_body};
 use crate::chain::receipts::{self, ReceiptData};
 use crate::trie::{Source, load};
@@ -39,6 +39,12 @@ impl Source for Nodes<'_> {
 
 pub fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
+}
+
+/// Hash and number of the head.
+pub fn head(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<(B256, u64)>> {
+    let head = tables.meta.get(txn, meta::HEAD)?;
+    Ok(head.map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))
 }
 
 pub fn decode_header(rlp: &[u8]) -> Result<Header> {
@@ -137,7 +143,7 @@ fn one_known(hash: &[u8], sender: &[u8]) -> Known {
 const SENDERS_ONCE: u32 = 1 << 31;
 
 /// See place, hash and sender of each transaction; what is left is the RLP.
-fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> Result<&[u8]> {
+pub fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> Result<&[u8]> {
     let mut reader = Reader(record);
     let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));
     if count & SENDERS_ONCE == 0 {

@@ -8,7 +8,9 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::database::{Database, missing};
 use super::positions;
-use super::records::{HEADER_AT, Nodes, counted, known_at, number, read_body, read_header, read_receipts, split_body};
+use super::records::{
+    HEADER_AT, Nodes, counted, head, known_at, number, read_body, read_header, read_receipts, split_body,
+};
 use super::roots::root_id;
 use super::tables::{Tables, meta};
 use crate::chain::body::{BodyData, Known, decode_rest};
@@ -41,11 +43,7 @@ impl Snapshot {
     }
 
     pub fn head(&self) -> Result<Option<(B256, u64)>> {
-        Ok(self
-            .tables()
-            .meta
-            .get(&self.txn, meta::HEAD)?
-            .map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))
+        head(self.tables(), &self.txn)
     }
 
     pub fn flat_root(&self) -> Result<B256> {
@@ -84,7 +82,18 @@ impl Snapshot {
 
     /// Number of the block and index in it of a transaction on the canonical chain.
     pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
-        positions::find(self.tables(), &self.txn, transaction)
+        let (tables, txn) = (self.tables(), &self.txn);
+        // First, since a row leaves memory when it is in the database.
+        let waiting = self.inner.waiting.places(transaction);
+        if let Some(place) = positions::confirmed(tables, txn, transaction, waiting)? {
+            return Ok(Some(place));
+        }
+        if let Some(place) = positions::find(tables, txn, transaction)? {
+            return Ok(Some(place));
+        }
+        // It may have left memory since this view was opened.
+        let later = self.inner.read_txn()?;
+        positions::confirmed(tables, txn, transaction, positions::places(tables, &later, transaction)?)
     }
 
     /// Hash and sender of each transaction of a block, and the RLP of its body, undecoded.

@@ -319,10 +319,10 @@ pub mod meta {
     pub const FOLLOWED: &[u8] = b"private followed";
     /// Layout of this file's tables.
     pub const LAYOUT: &[u8] = b"layout";
-    pub const LAYOUT_VERSION: &[u8] = &[3];
+    pub const LAYOUT_VERSION: &[u8] = &[4];
     /// Whose rows are read as they are. 1: transactions by their whole hash, bodies with each sender, accounts without address.
-    /// 2: trie nodes are whole.
-    pub const OLDER_LAYOUTS: [&[u8]; 2] = [&[1], &[2]];
+    /// 2: trie nodes are whole. 3: the index has the transactions of every block.
+    pub const OLDER_LAYOUTS: [&[u8]; 3] = [&[1], &[2], &[3]];
     /// How many of the tables were made (1); absent in a database that has the first ones alone.
     pub const TABLES: &[u8] = b"tables";
 
