@@ -379,6 +379,43 @@ def test_a_taken_port_is_said_before_anything_is_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+KILLED = """
+import os, signal, sys
+from ophion.cli.main import main
+
+left, replace = int(sys.argv[1]), os.replace
+def fatal(*names):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(*names)
+os.replace = fatal
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("writes", range(1, 6))
+def test_one_that_was_killed_while_it_was_made_is_made_anew_or_removed(tmp_path: Path, writes: int) -> None:
+    """Before each file gets its name: what was asked for, two keys, the first block, and the sign that all is there."""
+    path = tmp_path / "network"
+    begin = ["quickstart", "up", "--print-commands", "--validators=1", "--port=0", f"--directory={path}"]
+    for goes_on in (True, False):
+        begun = [sys.executable, "-c", KILLED, str(writes), *begin]
+        assert subprocess.run(begun, env=environment(), capture_output=True, timeout=120).returncode == -signal.SIGKILL
+        assert not (path / "network.json").exists()
+        if goes_on:
+            done = quickstart(path, "up", "--print-commands", "--validators=1", "--port=0")
+            assert done.returncode == 0, done.stderr
+            assert ("was not finished" in done.stderr) == (writes > 1)
+        elif writes == 1:
+            continue  # nothing was begun: there is no network, as before
+        else:
+            assert "was not finished" in quickstart(path, "resume").stderr
+        assert succeeded(path, "remove") == f"Removed {path}.\n"
+        assert not path.exists()
+
+
 def test_a_node_that_does_not_start_ends_everything_and_is_named(tmp_path: Path) -> None:
     path = tmp_path / "network"
     succeeded(path, "up", "--print-commands", "--validators=1", "--port=0")

@@ -25,7 +25,7 @@ from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
 from ophion.quickstart.plan import PROXY
 from ophion.quickstart.supervisor import Supervisor
-from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, Workdir, prepare, where
+from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import problems_of
 
@@ -51,6 +51,8 @@ def up(options: UpOptions, session: Session) -> int:
             return _print_commands(Workdir.open(path))
         raise CommandError(_taken(path))
     with lock:
+        if discard_unfinished(path):
+            print(f"The network in {path} was not finished: it is made anew.", file=sys.stderr)
         work = Workdir.make(path, plan, SystemEntropy())
         if not options.print_commands and not options.detach:
             return _run(work, lock)
@@ -221,14 +223,27 @@ def _stopped(path: Path) -> bool:
 
 def remove(options: PlaceOptions, session: Session) -> int:
     """End the processes of a network and take its files away."""
-    work = Workdir.open(options.place)
-    _stopped(work.path)
-    left = work.remove()
+    path = options.place
+    left = _removed_unfinished(path)
+    if left is None:
+        work = Workdir.open(path)
+        _stopped(path)
+        left = work.remove()
     if left:
-        print(f"Removed, but {work.path} stays: it holds something else ({', '.join(left[:3])}).")
+        print(f"Removed, but {path} stays: it holds something else ({', '.join(left[:3])}).")
     else:
-        print(f"Removed {work.path}.")
+        print(f"Removed {path}.")
     return 0
+
+
+def _removed_unfinished(path: Path) -> list[str] | None:
+    """Take away what a killed `up` has left; what stays, as of any network. None where no such thing is there."""
+    lock = Lock.take(path) if (path / UNFINISHED).exists() else None
+    if lock is None:
+        return None
+    with lock:
+        work = Workdir.unfinished(path)
+        return None if work is None else work.remove()
 
 
 def kill(options: PlaceOptions, session: Session) -> int:

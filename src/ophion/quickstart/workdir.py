@@ -1,6 +1,7 @@
 """The directory of a network.
 
 network.json         what was asked for; a directory without it is none of ours
+unfinished-network.json    the same from the first moment, until everything that is made once is there
 genesis.json         the first block                    (made once, as keys are)
 <node>/              a data path for each node, with its key
 site.json            where everything listens           (written at every start, as static nodes and rules are, where
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -31,10 +33,12 @@ from ophion.quickstart.commands import MARKER_KEY
 from ophion.quickstart.genesis import genesis_document
 from ophion.quickstart.layout import HOST, Layout
 from ophion.quickstart.lock import NAME as LOCK
+from ophion.quickstart.lock import holder
 from ophion.quickstart.monitoring import FOLDER as MONITORING
 from ophion.quickstart.monitoring import write_configuration
 from ophion.quickstart.plan import PROXY, Consensus, Plan, Role
 from ophion.runtime.clock import Entropy
+from ophion.runtime.operator_files import force_directory
 
 USUAL_PLACE: Final = Path("ophion-quickstart")
 """Where a network is kept when nobody says where."""
@@ -42,9 +46,15 @@ CONTROL: Final = "control"
 ENCLAVE_KEY: Final = Path("privacy") / "nodeKey.pub"
 """Where the enclave inside of a node writes its public key."""
 PLAN: Final = "network.json"
+UNFINISHED: Final = "unfinished-network.json"
+"""The plan of a network that is being made, or was until somebody killed its maker."""
 PORTS: Final = "ports.json"
 LOGS: Final = "logs"
 SUPERVISOR_LOG: Final = "quickstart"
+_FILES: Final = ("genesis.json", "site.json", CONTROL, PORTS, UNFINISHED, PLAN)
+"""In the order in which they are removed: what says whose directory this is goes last."""
+_HALF_WRITTEN: Final = re.compile(r"\.(.+)\.[0-9a-f]{16}")
+"""What is left of a file whose writer was killed."""
 
 
 class Workdir:
@@ -59,8 +69,13 @@ class Workdir:
     def open(cls, path: Path) -> Workdir:
         """A network that has been made; `CommandError` when there is none."""
         if not (path / PLAN).exists():
-            raise CommandError(f"There is no network in {path}: `ophion quickstart up{where(path)}` makes one.")
+            raise CommandError(_missing(path))
         return cls(path, Plan.read(path / PLAN))
+
+    @classmethod
+    def unfinished(cls, path: Path) -> Workdir | None:
+        """One that was begun and not finished, if any, for the holder of the lock: whoever makes a network holds it."""
+        return cls(path, Plan.read(path / UNFINISHED)) if (path / UNFINISHED).exists() else None
 
     @classmethod
     def make(cls, path: Path, plan: Plan, entropy: Entropy) -> Workdir:
@@ -76,6 +91,8 @@ class Workdir:
 
     def _make(self, entropy: Entropy) -> None:
         path, plan = self.path, self.plan
+        # the first one: whoever comes after a maker that was killed sees whose files these are
+        write_text(path / UNFINISHED, plan.text())
         (path / LOGS).mkdir()
         keys = {node.name: new_key(entropy) for node in plan.nodes}
         for name, key in keys.items():
@@ -88,8 +105,9 @@ class Workdir:
             members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
             genesis = genesis_document(plan, members, [key.address for key in markers.values()])
             write_text(path / "genesis.json", json.dumps(genesis, indent=2) + "\n")
-        # the last one: until it is there, there is no network
-        write_text(path / PLAN, plan.text())
+        # the last step: until it is done, there is no network
+        os.replace(path / UNFINISHED, path / PLAN)
+        force_directory(path)
 
     def furnish(self, layout: Layout) -> None:
         """What depends on ports: who connects to whom, who may, where everything is."""
@@ -140,15 +158,25 @@ class Workdir:
     def remove(self) -> list[str]:
         """Take away everything that was made here; what somebody else has put there stays, and is named."""
         with explained(self.path):
-            for name in (*(node.name for node in self.plan.nodes), LOGS, MONITORING):
-                if (self.path / name).is_dir():
-                    shutil.rmtree(self.path / name)
-            for name in ("genesis.json", "site.json", CONTROL, PORTS, PLAN, LOCK):
-                (self.path / name).unlink(missing_ok=True)
+            self.empty()
+            (self.path / LOCK).unlink(missing_ok=True)
             left = sorted(entry.name for entry in os.scandir(self.path))
             if not left:
                 self.path.rmdir()
         return left
+
+    def begun(self) -> dict[str, tuple[str, ...]]:
+        """Folders that there may be before all is made, and the files in them."""
+        return {LOGS: ()} | {node.name: ("key", MARKER_KEY) for node in self.plan.nodes}
+
+    def empty(self) -> None:
+        """Take away what was made here but for the lock, which whoever does this may hold."""
+        for name in (*(node.name for node in self.plan.nodes), LOGS, MONITORING):
+            if (self.path / name).is_dir():
+                shutil.rmtree(self.path / name)
+        _sweep(self.path)
+        for name in _FILES:
+            (self.path / name).unlink(missing_ok=True)
 
     def _enode(self, name: str, layout: Layout) -> str:
         key: PrivateKey = load_key(self.path / name / "key")
@@ -186,10 +214,55 @@ def prepare(path: Path) -> None:
     with explained(path):
         os.umask(0o077)
         path.mkdir(parents=True, exist_ok=True)
-        if not (path / PLAN).exists():
-            others = [entry.name for entry in os.scandir(path) if entry.name != LOCK]
-            if others:
-                raise CommandError(f"{path} holds no network but something else ({others[0]}): choose another.")
+        if not (path / PLAN).exists() and not (path / UNFINISHED).exists():
+            _refuse_others(path, {})
+
+
+def discard_unfinished(path: Path) -> bool:
+    """Take away what somebody has left who was killed while making a network, for the holder of the lock. Whether there
+    was any; `CommandError`, and all of it stays, when there is something else too."""
+    with explained(path):
+        work = Workdir.unfinished(path)
+        _refuse_others(path, work.begun() if work is not None else {})
+        if work is not None:
+            work.empty()
+        _sweep(path)
+    return work is not None
+
+
+def _refuse_others(path: Path, folders: Mapping[str, tuple[str, ...]]) -> None:
+    """`CommandError` unless there are only files that are written here, and folders with only the files named."""
+    for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
+        other = None if _is_of(entry.name, (*_FILES, LOCK)) else entry.name
+        if entry.name in folders and entry.is_dir(follow_symlinks=False):
+            inside = sorted(name for name in os.listdir(entry) if not _is_of(name, folders[entry.name]))
+            other = f"{entry.name}/{inside[0]}" if inside else None
+        if other is not None:
+            raise CommandError(f"{path} holds no network but something else ({other}): choose another.")
+
+
+def _sweep(path: Path) -> None:
+    """Take away what was not written to its end."""
+    for name in os.listdir(path):
+        if name not in _FILES and _is_of(name, _FILES):
+            (path / name).unlink()
+
+
+def _is_of(name: str, files: tuple[str, ...]) -> bool:
+    half = _HALF_WRITTEN.fullmatch(name)
+    return (half[1] if half else name) in files
+
+
+def _missing(path: Path) -> str:
+    """Why there is no network to do something with."""
+    if not (path / UNFINISHED).exists():
+        return f"There is no network in {path}: `ophion quickstart up{where(path)}` makes one."
+    if (maker := holder(path)) is not None:
+        return f"The network in {path} is being made (process {maker.pid}): wait until it is."
+    return (
+        f"The network in {path} was not finished: `ophion quickstart up{where(path)}` makes it anew,"
+        f" `ophion quickstart remove{where(path)}` takes it away."
+    )
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from ophion.primitives.enode import Enode
 from ophion.quickstart.layout import Layout, NodePorts
 from ophion.quickstart.monitoring import commands
 from ophion.quickstart.plan import Consensus, Plan
-from ophion.quickstart.workdir import Workdir, prepare, where
+from ophion.quickstart.workdir import PLAN as PLAN_FILE
+from ophion.quickstart.workdir import UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
 
 PLAN = Plan(Consensus.QBFT, 2, 2, None, False, True)
@@ -94,6 +95,54 @@ def test_nothing_is_left_of_one_that_was_not_finished(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         Workdir.make(place, PLAN, Broken())
     assert not place.exists()
+
+
+def unfinished(place: Path) -> None:
+    """What a process leaves that was killed while it wrote the second key."""
+    Workdir.make(place, PLAN, SystemEntropy())
+    (place / PLAN_FILE).rename(place / UNFINISHED)
+    (place / "genesis.json").rename(place / ".genesis.json.0123456789abcdef")
+    (place / "validator1" / "key").rename(place / "validator1" / ".key.0123456789abcdef")
+    (place / "lock").write_text('{"pid": 1}')
+
+
+def test_one_that_was_not_finished_is_known_as_such(tmp_path: Path) -> None:
+    unfinished(tmp_path)
+    prepare(tmp_path)
+    with pytest.raises(CommandError, match="was not finished.* up.* remove"):
+        Workdir.open(tmp_path)
+    assert discard_unfinished(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+    assert not discard_unfinished(tmp_path)
+    Workdir.make(tmp_path, PLAN, SystemEntropy())
+    assert not (tmp_path / UNFINISHED).exists()
+
+
+def test_one_that_was_not_begun_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    (tmp_path / f".{UNFINISHED}.0123456789abcdef").write_text("{")
+    prepare(tmp_path)
+    discard_unfinished(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".genesis.json.mine", "validator1/notes.txt", "logs/a.log", "letters/a"])
+def test_nothing_is_taken_away_where_others_have_put_something_too(tmp_path: Path, name: str) -> None:
+    unfinished(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(CommandError, match=f"something else \\({name.removesuffix('/a')}\\)"):
+        discard_unfinished(tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_nothing_is_taken_away_where_it_does_not_say_what_was_begun(tmp_path: Path) -> None:
+    (tmp_path / UNFINISHED).write_text("a novel")
+    (tmp_path / "validator1").mkdir()
+    with pytest.raises(CommandError, match=UNFINISHED):
+        discard_unfinished(tmp_path)
+    assert (tmp_path / "validator1").is_dir()
 
 
 def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
