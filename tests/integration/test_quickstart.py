@@ -379,6 +379,19 @@ def test_a_taken_port_is_said_before_anything_is_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("text", ["", '{"consensus": "qbft", "validators": 4.0}'])
+def test_every_command_says_what_to_do_about_a_damaged_description(tmp_path: Path, text: str) -> None:
+    (tmp_path / "network.json").write_text(text)
+    (tmp_path / "validator1").mkdir()
+    commands = ["up", "up --print-commands", "resume", "list", "stop", "remove", "logs", "kill proxy", "start proxy"]
+    for words in commands:
+        done = quickstart(tmp_path, *words.split())
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"{tmp_path}/network.json does not describe a network (")
+        assert done.stderr.endswith(f"or delete {tmp_path} to make another there.\n")
+    assert (tmp_path / "validator1").is_dir()
+
+
 KILLED = """
 import os, signal, sys
 from ophion.cli.main import main

@@ -62,6 +62,7 @@ def up(options: UpOptions, session: Session) -> int:
 def _taken(path: Path) -> str:
     running = holder(path)
     if running is None:
+        Workdir.open(path)  # one that can neither be resumed nor removed says so itself
         return (
             f"There is a network in {path} already, which does not run: `ophion quickstart resume{where(path)}` starts"
             f" it again, `ophion quickstart remove{where(path)}` takes it away."

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
 from ophion.errors import CommandError
@@ -20,6 +20,7 @@ MEMBERS: Final = 3
 """Nodes with private transactions, where they are asked for."""
 RPC_NODE: Final = "rpcnode"
 PROXY: Final = "proxy"
+Port = Annotated[int, Meta(ge=0, lt=1 << 16)]
 
 
 class Consensus(Enum):
@@ -53,14 +54,14 @@ class PlannedNode(Struct, frozen=True):
     """Among those of its role, from 1."""
 
 
-class Plan(Struct, frozen=True):
+class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     """A network as it was asked for."""
 
     consensus: Consensus
     validators: int
     period_s: int
     """0 makes a block for each transaction, on the development network."""
-    port: int | None
+    port: Port | None
     """Of the proxy; None for the usual one, or a free one where that is taken."""
     has_free_gas: bool
     has_permissions: bool
@@ -99,15 +100,17 @@ class Plan(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Plan:
-        """`CommandError` when the file is not one of ours."""
+        """`CommandError`, with what to do, when the file is not one of ours."""
         try:
-            found: dict[str, Any] = json.loads(content_of(path))
-            plan = cls(**(found | {"consensus": Consensus(found["consensus"])}))
-            problems = list(plan.problems())
+            plan = convert(json.loads(content_of(path)), cls)
+            reason = next(plan.problems(), "")
         except OSError as error:
             raise CommandError(f"Unable to read {path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise CommandError(f"{path} does not describe a network: {error}") from None
-        if problems:
-            raise CommandError(f"{path} does not describe a network: {problems[0]}")
+        except (ValueError, RecursionError) as error:
+            reason = str(error)
+        if reason:
+            raise CommandError(
+                f"{path} does not describe a network ({reason.rstrip('.')}): put it back as it was,"
+                f" or delete {path.parent} to make another there."
+            )
         return plan

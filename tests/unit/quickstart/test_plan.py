@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,61 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert Plan.read(tmp_path / "network.json") == plan
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"consensus":"qbft"}', PLAN.text().replace("4", "400")])
-def test_anything_else_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+def changed(**members: object) -> str:
+    return json.dumps(json.loads(PLAN.text()) | members)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '"qbft"',
+        "1E400",
+        '{"consensus":"qbft"}',
+        "[" * 100_000,
+        PLAN.text()[:-5],
+        PLAN.text().replace("4", "400"),
+        PLAN.text().replace("4", "4.5"),
+        PLAN.text().replace("4", "9" * 5000),
+        PLAN.text().replace("2", "1E400"),
+        PLAN.text() + " " * 2_000_000,
+        changed(consensus=["qbft"]),
+        changed(validators="4"),
+        changed(validators=True),
+        changed(period_s=2.5),
+        changed(period_s=None),
+        changed(port="8080"),
+        changed(port=70_000),
+        changed(port=-1),
+        changed(has_free_gas="no"),
+        changed(has_permissions=[]),
+        changed(has_privacy=None),
+        changed(another=1),
+    ],
+)
+def test_anything_else_is_refused_in_one_line_that_says_what_to_do(tmp_path: Path, text: str) -> None:
     (tmp_path / "network.json").write_text(text)
+    with pytest.raises(CommandError, match="does not describe a network") as refused:
+        Plan.read(tmp_path / "network.json")
+    message = str(refused.value)
+    assert message.startswith(f"{tmp_path}/network.json does not describe a network (")
+    assert message.endswith(f"): put it back as it was, or delete {tmp_path} to make another there.")
+    assert "\n" not in message
+    assert "not supported between" not in message
+    assert len(message) < 1000
+
+
+def test_what_is_no_text_is_refused_too(tmp_path: Path) -> None:
+    (tmp_path / "network.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CommandError, match="does not describe a network"):
         Plan.read(tmp_path / "network.json")
+
+
+def test_a_plan_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """From before there was privacy."""
+    found = json.loads(PLAN.text())
+    del found["has_privacy"]
+    (tmp_path / "network.json").write_text(json.dumps(found))
+    assert Plan.read(tmp_path / "network.json") == PLAN
