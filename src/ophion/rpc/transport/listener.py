@@ -147,7 +147,7 @@ class Listener(ABC, Generic[ConnectionT]):
                 # loads the ssl module, which other services are spared
                 from ophion.rpc.transport.tls.handshakes import Handshakes
 
-                newcomer = Handshakes(self._tls, newcomer, self._commons.turns).newcomer
+                newcomer = Handshakes(self._tls, newcomer, self._commons.turns, service=self.name).newcomer
             # as bytes, which need no look into the rules of international names
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
             first = await loop.create_server(newcomer, host, self.port, backlog=_BACKLOG, start_serving=False)

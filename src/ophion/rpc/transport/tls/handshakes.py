@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 from ophion.runtime.driven import driven
+from ophion.runtime.failed_handshakes import FailedHandshakes, reason_of
 from ophion.runtime.turns import Turns
 
 MOST: Final = 256
@@ -36,16 +37,26 @@ _MOST_RECORD_BYTES: Final = 1 << 14
 _FIRST_BYTES: Final = 6
 _MOST_FIRST_BYTES: Final = 32 * 1024
 """What a client may send before it has been answered; honest ones send some hundred bytes, or two thousand."""
+_NO_TLS: Final = "the client speaks something else than TLS"
+_SILENT: Final = "the client has not begun in time"
+_TOO_MANY: Final = "too many handshakes at the same time"
 
 
 class Handshakes:
     """Makes connections of one service, each secured before its protocol hears of it."""
 
     def __init__(
-        self, context: ssl.SSLContext, factory: Callable[[], asyncio.BaseProtocol], turns: Turns, most: int = MOST
+        self,
+        context: ssl.SSLContext,
+        factory: Callable[[], asyncio.BaseProtocol],
+        turns: Turns,
+        most: int = MOST,
+        service: str = "",
     ) -> None:
+        """`service` is its name, for people."""
         self._context = context
         self._factory = factory
+        self._failures = FailedHandshakes(service)
         self._most = most
         self._under_way: dict[_Newcomer, None] = {}
         self._turns = turns
@@ -66,7 +77,7 @@ class Handshakes:
         if len(self._under_way) > self._most:
             oldest = next(iter(self._under_way))
             del self._under_way[oldest]
-            oldest.give_way()
+            oldest.give_way(_TOO_MANY)
 
     def end(self, newcomer: _Newcomer) -> None:
         """One less, however it ended."""
@@ -82,7 +93,7 @@ class Handshakes:
         if len(self._line) == 1:
             self._turns.wait(self)
         elif len(self._line) > _MOST_IN_LINE:
-            self._line.popleft().give_way()
+            self._line.popleft().give_way(_TOO_MANY)
         return True
 
     def work(self) -> None:
@@ -111,9 +122,13 @@ class Handshakes:
                 ssl_handshake_timeout=_TIMEOUT_S,
                 ssl_shutdown_timeout=_GOODBYE_S,
             )
-        except OSError:  # also what the ssl module raises, and a time-out
-            transport.abort()
+        except OSError as error:  # also what the ssl module raises, and a time-out
+            newcomer.give_way(reason_of(error))
             return None
+
+    def failed(self, client: str, reason: str) -> None:
+        """One has come to nothing."""
+        self._failures.note(client, reason, asyncio.get_running_loop().time())
 
     def protocol(self) -> asyncio.Protocol:
         """Who talks to a client that has come so far."""
@@ -139,12 +154,14 @@ class _Newcomer(asyncio.Protocol):
         """What has come before the handshake has begun."""
         self._is_in_line = self._is_shaking = False
         self._early: list[bytes] = []
-        self._is_lost = False
+        self._is_lost = self._has_failed = False
+        self._client = ""
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._timer = asyncio.get_running_loop().call_later(_TIMEOUT_S, self.give_way)
+        self._client = _address(transport)  # a connection that has failed may not know it any more
+        self._timer = asyncio.get_running_loop().call_later(_TIMEOUT_S, self.give_way, _SILENT)
         self._handshakes.begin(self)
 
     def data_received(self, data: bytes) -> None:
@@ -153,7 +170,7 @@ class _Newcomer(asyncio.Protocol):
             return
         self._first += data
         if not may_begin(self._first) or len(self._first) > _MOST_FIRST_BYTES:
-            self.give_way()
+            self.give_way(_NO_TLS)
         elif len(self._first) >= _FIRST_BYTES and not self._is_in_line:
             self._is_in_line = self._handshakes.line_up(self)
             if self._is_in_line:
@@ -169,8 +186,11 @@ class _Newcomer(asyncio.Protocol):
         if not self._is_shaking:
             self._handshakes.end(self)
 
-    def give_way(self) -> None:
-        """Somebody else begins a handshake, or this one has not begun."""
+    def give_way(self, reason: str) -> None:
+        """Somebody else begins a handshake, this one has not begun, or it has failed; the first reason is the one."""
+        if not self._has_failed:
+            self._has_failed = True
+            self._handshakes.failed(self._client, reason)
         self._transport.abort()
 
     @property
@@ -209,6 +229,12 @@ class _Newcomer(asyncio.Protocol):
         protocol.connection_made(secured)
         for data in self._early:
             protocol.data_received(data)
+
+
+def _address(transport: asyncio.BaseTransport) -> str:
+    """Of the client; nothing where it has gone before anybody looked."""
+    name = transport.get_extra_info("peername")
+    return str(name[0]) if isinstance(name, tuple) and name else ""
 
 
 def may_begin(first: bytes) -> bool:
