@@ -7,18 +7,17 @@ from pathlib import Path
 from ophion.errors import KeyFileError
 from ophion.native.crypto import PrivateKey
 from ophion.runtime.clock import Entropy, SystemEntropy
-from ophion.runtime.operator_files import write_whole
-
-_MOST_BYTES = 4096
+from ophion.runtime.operator_files import content_of, write_whole
 
 
 def load_key(path: Path) -> PrivateKey:
     """Read a key file; `KeyFileError` when it cannot be read or holds anything but one key."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES)
+        content = content_of(path)
     except OSError as error:
         raise KeyFileError(f"Unable to read the private key file {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise _no_key(path, str(error)) from error
     secret = _secret(content, path)
     try:
         return PrivateKey(secret)

@@ -16,7 +16,11 @@ from ophion.chainspec.dev import (
 )
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.errors import GenesisError
+from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option
+
+_MOST_GENESIS_BYTES = 1024 * 1024 * 1024
+"""Some million accounts with their storage; what is larger is no genesis file."""
 
 _EXCLUSIVE = (
     "--network option and --genesis-file option can't be used at the same time.  Please refer to CLI reference for more"
@@ -104,9 +108,11 @@ def load_genesis(config: NetworkConfig) -> Genesis:
     if config.genesis_file is None:
         return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK, config.overrides)
     try:
-        text = config.genesis_file.read_bytes()
+        text = content_of(config.genesis_file, _MOST_GENESIS_BYTES)
     except OSError as error:
         raise GenesisError(f"Unable to load genesis file. {config.genesis_file}: {error.strerror}") from error
+    except ValueError as error:
+        raise GenesisError(f"Unable to load genesis file. {config.genesis_file}: {error}") from error
     try:
         return parse_genesis(text, overrides=config.overrides)
     except GenesisError as error:

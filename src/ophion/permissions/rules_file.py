@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from ophion.errors import RulesError
 from ophion.permissions.toml_list import TomlList, find_list
 from ophion.permissions.vocabulary import Vocabulary
-from ophion.runtime.operator_files import table_of, write_whole
+from ophion.runtime.operator_files import content_of, table_of, write_whole
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class RulesFile(Generic[T]):
     def place_of(self, item: T) -> str:
         """File and line of an entry, for whoever asks why; the file alone when it is not there."""
         try:
-            found = self._found(self.path.read_text())
+            found = self._found(content_of(self.path).decode())
         except (OSError, ValueError):
             return str(self.path)
         for entry in found.entries:
@@ -118,7 +118,7 @@ class RulesFile(Generic[T]):
             raise NotPersisted(f"{self.path} is read-only")
         try:
             # as bytes: line ends stay what they are
-            after = self.path.read_bytes().decode()
+            after = content_of(self.path).decode()
             if removed:
                 after = self._found(after).without(lambda text: vocabulary.read(text) in removed)
             if added:
@@ -127,7 +127,7 @@ class RulesFile(Generic[T]):
             if not self._differs_only_in_list(table, tomllib.loads(after), wanted):
                 raise ValueError("the changed text would say something else")
             rewrite(self.path, after)
-            if self.path.read_bytes() != after.encode():
+            if content_of(self.path) != after.encode():
                 raise ValueError("the file does not hold what was written")
         except (OSError, ValueError, RulesError) as error:
             raise NotPersisted(f"{self.path}: {error}") from None

@@ -38,7 +38,7 @@ from ophion.quickstart.monitoring import FOLDER as MONITORING
 from ophion.quickstart.monitoring import write_configuration
 from ophion.quickstart.plan import PROXY, Consensus, Plan, Role
 from ophion.runtime.clock import Entropy
-from ophion.runtime.operator_files import force_directory
+from ophion.runtime.operator_files import content_of, force_directory
 
 USUAL_PLACE: Final = Path("ophion-quickstart")
 """Where a network is kept when nobody says where."""
@@ -187,7 +187,7 @@ def _strangers(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> li
     """Nodes that somebody has added to a list beside those of the network, whose ports may have moved."""
     ids = {_id(url) for url in own}
     try:
-        return [url for url in read(file.read_text()) if _id(url) not in ids]
+        return [url for url in read(content_of(file).decode()) if _id(url) not in ids]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []  # there is none yet, or nothing that a node would take
 

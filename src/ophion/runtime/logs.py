@@ -19,6 +19,7 @@ from typing import TextIO
 import orjson
 
 from ophion.errors import ConfigError
+from ophion.runtime.operator_files import content_of
 
 TRACE = 5
 _ROOT = "ophion"
@@ -139,7 +140,7 @@ def configure_from_file(path: Path) -> None:
     import logging.config
 
     try:
-        content = path.read_bytes()
+        content = content_of(path)
         if path.suffix == ".json":
             logging.config.dictConfig(orjson.loads(content))
         else:

@@ -1,13 +1,17 @@
 """Files that an operator writes by hand: configuration, users, keys.
 
 They are small. What is not was named by mistake (a device, a database, somebody else's data), and reading it must end
-in one line that says so, soon, instead of taking all memory or minutes of parsing.
+in one line that says so, soon, instead of taking all memory or minutes of parsing. The same goes for a pipe that nobody
+writes into; one with a writer is as good as a file (`--config-file=<(…)`).
 """
 
 from __future__ import annotations
 
 import os
 import re
+import select
+import stat
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -15,19 +19,58 @@ from typing import Any, Final
 from ophion.runtime.clock import SystemEntropy
 
 MAX_BYTES: Final = 1024 * 1024
+_PATIENCE_S: Final = 10.0
+"""How long a pipe may take to say what is in it."""
+_CHUNK: Final = 1024 * 1024
 _MAX_PARTS: Final = 64
 _KEY: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY: Final = rf"(?<![\w\"'.-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
 """A key of more parts than anybody writes: the time that the parser takes for one grows with their square."""
 
 
-def content_of(path: Path) -> bytes:
-    """The whole file; `OSError` when it cannot be read, `ValueError` with the reason when it is too large."""
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise ValueError(f"more than {MAX_BYTES} bytes")
-    return content
+class Unusual(ValueError):
+    """What was named is no file that somebody has written by hand."""
+
+
+def content_of(path: Path, most_bytes: int = MAX_BYTES) -> bytes:
+    """The whole file; `OSError` when it cannot be read, `Unusual` with the reason when it is too large, or a pipe that
+    does not come to its end."""
+    # a pipe without a writer would keep whoever opens it otherwise, deaf to signals
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
+            most_bytes = min(most_bytes, MAX_BYTES)  # what has no end is not read far
+        size, parts = 0, list[bytes]()
+        deadline = time.monotonic() + _PATIENCE_S
+        while found.st_size <= most_bytes and size <= most_bytes:
+            if not stat.S_ISREG(found.st_mode):
+                _wait(descriptor, deadline)
+            part = os.read(descriptor, min(_CHUNK, most_bytes + 1 - size))
+            if not part:
+                return b"".join(parts)
+            size += len(part)
+            parts.append(part)
+        raise Unusual(f"more than {most_bytes} bytes")
+    finally:
+        os.close(descriptor)
+
+
+def _wait(descriptor: int, deadline: float) -> None:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        raise Unusual(f"a pipe that does not come to its end within {_PATIENCE_S:g} s")
+
+
+def refuse_unusual(path: Path) -> None:
+    """For files that others read by their name, without limits: `Unusual` with the reason where `content_of` would have
+    one, and for every pipe. `OSError` when there is no such file."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise Unusual("not a plain file")
+    if found.st_size > MAX_BYTES:
+        raise Unusual(f"more than {MAX_BYTES} bytes")
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:

@@ -85,3 +85,10 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
     with pytest.raises(KeyFileError, match="Unable to write .*plain"):
         write_text(tmp_path / "plain" / "key", "text")
+
+
+def test_a_file_of_gigabytes_is_no_key(tmp_path: Path) -> None:
+    with (tmp_path / "key").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(KeyFileError, match=r"/key: more than 1048576 bytes"):
+        load_key(tmp_path / "key")

@@ -9,6 +9,7 @@ import pytest
 from ophion.chainspec.dev import DEV_CHAIN_ID
 from ophion.errors import ConfigError, GenesisError
 from ophion.node.network import NetworkConfig, load_genesis
+from ophion.runtime.operator_files import MAX_BYTES
 from ophion.runtime.options import Given, Source, load, problems_of, specs_of
 
 GENESIS = '{"config":{"chainId":7,"ethash":{}},"difficulty":"0x1","gasLimit":"0x1000000","alloc":{}}'
@@ -80,3 +81,19 @@ def test_a_missing_or_bad_file_is_one_clear_error(tmp_path: Path) -> None:
     bad.write_text('{"config":{"ethash":{}}, "gasLimit": 1}')
     with pytest.raises(GenesisError, match=r"bad\.json: Invalid genesis block configuration, missing value for 'diff"):
         load_genesis(NetworkConfig(genesis_file=bad))
+
+
+def test_a_file_of_gigabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    huge = tmp_path / "genesis.json"
+    with huge.open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(
+        GenesisError, match=r"Unable to load genesis file\. .*/genesis\.json: more than 1073741824 bytes"
+    ):
+        load_genesis(NetworkConfig(genesis_file=huge))
+
+
+def test_a_file_larger_than_other_files_of_operators_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "genesis.json"
+    file.write_text(GENESIS + " " * (2 * MAX_BYTES))
+    assert load_genesis(NetworkConfig(genesis_file=file)).spec.chain_id == 7

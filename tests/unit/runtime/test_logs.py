@@ -114,3 +114,10 @@ def test_an_ini_file_that_cannot_be_used_says_why(tmp_path: Path, content: str |
         file.write_text(content)
     with pytest.raises(ConfigError, match=why):
         logs.configure_from_file(file)
+
+
+def test_a_file_of_gigabytes_says_so(tmp_path: Path) -> None:
+    with (tmp_path / "logging.json").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(ConfigError, match=r"logging\.json: more than 1048576 bytes"):
+        logs.configure_from_file(tmp_path / "logging.json")

@@ -246,6 +246,12 @@ def test_a_missing_or_unreadable_file_is_one_clear_error(tmp_path: Path) -> None
     binary.write_bytes(b"a = '\xff'")
     with pytest.raises(ConfigError, match=r"not UTF-8 text \(at byte 5\)"):
         parse(file=binary)
+    with (tmp_path / "huge.toml").open("wb") as huge:
+        huge.truncate(2**40)
+    with pytest.raises(
+        ConfigError, match="Unable to read TOML configuration file .*/huge.toml: more than 1048576 bytes"
+    ):
+        parse(file=tmp_path / "huge.toml")
 
 
 def test_options_without_effect_are_named_with_their_main_switch() -> None:

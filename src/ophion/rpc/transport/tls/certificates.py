@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ophion.errors import ConfigError
-from ophion.runtime.operator_files import content_of
+from ophion.runtime.operator_files import content_of, refuse_unusual
 
 if TYPE_CHECKING:
     import ssl
@@ -48,6 +48,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     if settings.asks_clients and settings.truststore_file is not None:
         context.verify_mode = ssl.CERT_REQUIRED
         with _using(settings.truststore_file):
+            refuse_unusual(settings.truststore_file)
             context.load_verify_locations(settings.truststore_file)
         # a client's own certificate in the list is as good as that of its authority
         context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
@@ -73,8 +74,9 @@ def _using(path: Path) -> Iterator[None]:
     """What is wrong is wrong with this file."""
     try:
         yield
-    except OSError as error:  # also what the ssl module raises
-        raise ConfigError(f"Unable to use the TLS files ({path}): {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # also what the ssl module raises
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"Unable to use the TLS files ({path}): {reason}") from None
 
 
 def _load_key(context: ssl.SSLContext, keystore: Path, password_file: Path | None) -> None:
@@ -82,11 +84,11 @@ def _load_key(context: ssl.SSLContext, keystore: Path, password_file: Path | Non
     if password_file is not None:
         with _using(password_file):
             password = _password(password_file)
-    try:
-        with _using(keystore):
+    with _using(keystore):
+        try:
             _load(context, keystore, password)
-    except ValueError as error:
-        raise ConfigError(f"Unable to read the key store {keystore}: {error}") from None
+        except ValueError as error:
+            raise ConfigError(f"Unable to read the key store {keystore}: {error}") from None
 
 
 def _password(path: Path) -> bytes:
@@ -97,6 +99,7 @@ def _password(path: Path) -> bytes:
 def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
     content = content_of(path)
     if b"-----BEGIN" in content:
+        refuse_unusual(path)
         # an empty password instead of none: nobody is there to type one
         context.load_cert_chain(path, password=password or b"")
         return

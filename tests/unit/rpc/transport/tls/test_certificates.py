@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import ssl
 from pathlib import Path
 
@@ -118,3 +119,19 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
             server_context(TlsSettings(OPTION, store, None, True, trust))
     with pytest.raises(ConfigError, match=rf"Unable to use the TLS files \({tmp_path / 'none'}\): No such file"):
         server_context(TlsSettings(OPTION, store, tmp_path / "none"))
+
+
+def test_files_of_gigabytes_and_pipes_are_named(tmp_path: Path) -> None:
+    store = pem_file(tmp_path / "node.pem", *identity("node"))
+    huge = tmp_path / "huge"
+    with huge.open("wb") as file:
+        file.truncate(2**40)
+    os.mkfifo(tmp_path / "pipe")
+    for settings, words in (
+        (TlsSettings("", huge), "huge: more than 1048576 bytes"),
+        (TlsSettings("", store, huge), r"huge\): more than 1048576 bytes"),
+        (TlsSettings("", store, None, True, huge), r"huge\): more than 1048576 bytes"),
+        (TlsSettings("", store, None, True, tmp_path / "pipe"), r"pipe\): not a plain file"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            server_context(settings)
