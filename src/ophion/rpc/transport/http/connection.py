@@ -275,7 +275,7 @@ class HttpConnection(asyncio.Protocol):
         policy = self._policy
         request = reader.request()
         if request.method == b"OPTIONS" and reader.extra and b"access-control-request-method" in request.headers:
-            return preflight()
+            return preflight(request.headers.get(b"access-control-request-headers", b""))
         if not reader.is_call:
             request.address = address_of(self._transport)
             return policy.application.respond(request)

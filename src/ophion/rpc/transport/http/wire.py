@@ -123,9 +123,10 @@ def _first_lines(shape: Shape) -> bytes:
     return lines if shape.content_type is None else lines + b"Content-Type: %b\r\n" % shape.content_type
 
 
-def preflight() -> Response:
-    """The answer to a browser that asks before a cross-origin request (json-rpc.md 1.7)."""
-    return Response(
-        200,
-        headers=b"Access-Control-Allow-Headers: *,content-type\r\nAccess-Control-Allow-Methods: GET, POST, OPTIONS\r\n",
-    )
+def preflight(asked: bytes = b"") -> Response:
+    """The answer to a browser that asks before a cross-origin request, with these headers (json-rpc.md 1.7)."""
+    # to a browser `*` means every header but this one, which has to be named
+    has_token = b"authorization" in (name.strip().lower() for name in asked.split(b","))
+    allowed = b"*,content-type,authorization" if has_token else b"*,content-type"
+    lines = b"Access-Control-Allow-Headers: %b\r\nAccess-Control-Allow-Methods: GET, POST, OPTIONS\r\n" % allowed
+    return Response(200, headers=lines)

@@ -482,8 +482,14 @@ def test_a_browser_may_ask_first() -> None:
         assert headers["access-control-allow-headers"] == "*,content-type"
         assert headers["access-control-allow-methods"] == "GET, POST, OPTIONS"
         assert headers["access-control-allow-origin"] == "http://a"
+        with_token = ask.replace(b"\r\n\r\n", b"\r\nAccess-Control-Request-Headers: authorization,content-type\r\n\r\n")
+        _, headers, _ = only(client.send(with_token))
+        assert headers["access-control-allow-headers"] == "*,content-type,authorization"
 
     run(story, origins=["all"])
+    refused = b"OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://a\r\nAccess-Control-Request-Method: POST\r\n"
+    refused += b"Access-Control-Request-Headers: authorization\r\n\r\n"
+    run(lambda client, context: _status(client, refused, 403), origins=["http://b"])
 
 
 def test_a_body_too_large_is_refused_before_it_is_read() -> None:

@@ -28,3 +28,20 @@ def test_a_head_has_reason_type_and_further_lines() -> None:
 
 def test_a_preflight_names_what_is_allowed() -> None:
     assert b"Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n" in preflight().headers
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed"),
+    [
+        (b"", b"*,content-type"),
+        (b"content-type", b"*,content-type"),
+        (b"content-type,x-request-id", b"*,content-type"),
+        (b"authorization", b"*,content-type,authorization"),
+        (b"Content-Type , Authorization", b"*,content-type,authorization"),
+        (b"x-authorization", b"*,content-type"),
+        (b"," * 60_000, b"*,content-type"),
+    ],
+)
+def test_a_page_may_send_its_token(asked: bytes, allowed: bytes) -> None:
+    """`*` is every header but that one (fetch.spec.whatwg.org, CORS-preflight fetch)."""
+    assert preflight(asked).headers.startswith(b"Access-Control-Allow-Headers: %b\r\n" % allowed)
