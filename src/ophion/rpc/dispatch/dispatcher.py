@@ -179,7 +179,8 @@ class Dispatcher:
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
-            return _NOT_JSON
+            # numbers without a size are JSON: as an id they go back as they came
+            return self._outlined(body, json_outline(body, self._limits.max_batch), caller)
         if type(message) is dict:
             return self._request(message, caller, body)
         return self._batch(message, body, caller) if type(message) is list else _NOT_JSON
@@ -358,7 +359,7 @@ class Dispatcher:
             try:
                 return self._request(orjson.loads(member), caller, member)
             except orjson.JSONDecodeError:
-                return failure(NULL, PARSE_ERROR())
+                return self._outlined(member, json_outline(member, 0), caller)
 
         def id_text(position: int) -> bytes:
             start, end, _ = outline.member(position)

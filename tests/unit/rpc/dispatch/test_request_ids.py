@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.transport.replies import Pending
 from tests.unit.rpc.envelopes import ask, error, request, run
 from tests.unit.rpc.wire import Context
 
@@ -27,6 +29,46 @@ def test_ids_of_every_type_come_back_as_they_were_written(written: str) -> None:
                 assert pattern % written.encode() in reply
 
     run(main)
+
+
+@pytest.mark.parametrize("filler", [b"", b" " * 5000, b" " * 100_000], ids=["short", "long", "very long"])
+@pytest.mark.parametrize("written", [b"1E400", b"-1e+400", b"1E999999999999", b"9" * 400, b"-" + b"9" * 3000])
+def test_numbers_beyond_those_of_this_machine_come_back_too(written: bytes, filler: bytes) -> None:
+    """They are JSON, and an id is a name: nobody needs its value (json-rpc.md 1.2)."""
+    answer = b'{"jsonrpc":"2.0","id":%b,"result":"0x20"}' % written
+    unknown = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32601,' % written
+
+    async def reply_to(dispatch: Dispatcher, body: bytes) -> bytes:
+        reply = dispatch.handle(body)
+        if isinstance(reply, Pending):
+            settled = asyncio.get_running_loop().create_future()
+            reply.deliver = settled.set_result
+            reply = await settled
+        return reply if isinstance(reply, bytes) else reply.join()
+
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        one = b'{"id":%b,%b"method":"eth_blockNumber","params":[]}' % (written, filler)
+        assert await reply_to(dispatch, one) == answer
+        plain = b'{"id":1,"method":"eth_blockNumber"}'
+        assert await reply_to(dispatch, b"[%b,%b]" % (plain, one)) == (
+            b'[{"jsonrpc":"2.0","id":1,"result":"0x20"},%b]' % answer
+        )
+        assert (await reply_to(dispatch, one.replace(b"eth_blockNumber", b"eth_none"))).startswith(unknown)
+
+    run(main)
+
+
+@pytest.mark.parametrize("written", ["1E", "01", "+1", "1E400x", "NaN", "Infinity", '"\\ud800"'])
+def test_what_is_no_json_is_no_id(written: str) -> None:
+    body = b'{"id":%b,"method":"eth_blockNumber","params":[]}' % written.encode()
+    assert ask(body) == (400, error(-32700, "Parse error", None))
+    assert ask(b"[%b]" % body) == (400, error(-32700, "Parse error", None))
+
+
+def test_a_parameter_beyond_the_numbers_of_this_machine_is_refused() -> None:
+    body = b'{"id":1,"method":"eth_blockNumber","params":[1E400]}'
+    assert ask(body) == (400, error(-32700, "Parse error", None))
+    assert ask(b'{"id":2,"method":"eth_blockNumber","params":[]}')[1]["result"] == "0x20"
 
 
 @pytest.mark.parametrize("id", [True, {}, [1]])
