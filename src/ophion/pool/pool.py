@@ -463,14 +463,16 @@ class TxPool:
         return len(self._queue)
 
     def _compact(self) -> None:
-        if self._journal is None:
+        # a line is about twice its raw bytes; where common transactions would not fill the file, each is looked at
+        if self._journal is None or not self._journal.is_wasteful(self._queue.local_count * 300):
             return
-        # a line is about twice its raw bytes; transactions of other than common size only move the moment
-        if self._journal.is_wasteful(self._queue.local_count * 300):
-            try:
-                self._journal.rewrite(self._live_entries())
-            except StorageError as error:
-                log.warning("%s; lines of mined transactions stay in it until there is room", error.message)
+        live = self._live_entries()
+        if not self._journal.is_wasteful(sum(2 * len(entry.raw) for entry in live)):
+            return
+        try:
+            self._journal.rewrite(live)
+        except StorageError as error:
+            log.warning("%s; lines of mined transactions stay in it until there is room", error.message)
 
     def _live_entries(self) -> list[Entry]:
         items = self._queue.matching(lambda item: item.is_local)
@@ -486,6 +488,8 @@ class TxPool:
                 while self._mined:
                     del self._mined[-_LET_GO:]
                     await asyncio.sleep(0)
+                # where no block comes, others may have been replaced or have made room
+                self._compact()
                 sync = None if self._journal is None else self._journal.sync_job()
                 if sync is not None:
                     await self._lanes.files.run(sync)

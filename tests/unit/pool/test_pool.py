@@ -516,6 +516,52 @@ def test_the_journal_is_written_anew_when_most_of_it_is_mined(world: Callable[..
     told(story, Bench(world, journal=journal))
 
 
+def test_a_few_large_transactions_that_wait_do_not_have_the_journal_written_anew(
+    world: Callable[..., State], tmp_path: Path
+) -> None:
+    class Counting(Journal):
+        rewrites = 0
+
+        def rewrite(self, entries: Any) -> None:
+            self.rewrites += 1
+            super().rewrite(entries)
+
+    journal = Counting(tmp_path / "journal")
+
+    async def story(bench: Bench) -> None:
+        bench.pool.restore()
+        await bench.add(*(legacy_transaction(A, nonce, data=bytes(30_000), gas=2_000_000) for nonce in range(1, 26)))
+        for _ in range(3):
+            bench.pool.on_chain_event(Extended((bench.mine(),)), bench.head())
+            journal.sync()
+        assert len(bench.pool) == 25
+        assert journal.rewrites == 0
+
+    told(story, Bench(world, journal=journal))
+
+
+def test_the_journal_is_written_anew_also_while_no_block_comes(
+    world: Callable[..., State], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ophion.pool.pool._SYNC_INTERVAL_S", 0.001)
+    path = tmp_path / "journal"
+
+    async def story(bench: Bench) -> None:
+        bench.pool.restore()
+        running = asyncio.create_task(bench.pool.run(lambda: None))
+        for price in range(10_000, 100_000, 2_000):
+            await bench.add(legacy_transaction(A, 1, data=bytes(30_000), gas=2_000_000, gas_price=price * 1000))
+        async with asyncio.timeout(60):
+            while path.stat().st_size > 500_000:
+                assert not running.done()
+                await asyncio.sleep(0.001)
+        assert len(bench.pool) == 1
+        running.cancel()
+        await asyncio.wait({running})
+
+    told(story, Bench(world, floor=FeeFloor(0), journal=Journal(path)))
+
+
 def test_upkeep_sweeps_and_closes_the_journal(world: Callable[..., State], tmp_path: Path) -> None:
     async def story(bench: Bench) -> None:
         bench.pool.restore()
