@@ -93,6 +93,10 @@ class Journal(Generic[T]):
         count = min(self.end - position, len(self._entries))
         return [self._entries[index] for index in range(len(self._entries) - count, len(self._entries))]
 
+    def clear(self) -> None:
+        """Drop everything: nobody reads it."""
+        self._entries.clear()
+
     def forget_before(self, position: int) -> None:
         """Drop what nobody will read again."""
         while self._entries and self.end - len(self._entries) < position:
@@ -120,6 +124,8 @@ class Filters:
         self._entropy = entropy
         self._allowances = Allowances(most, max(1, most // _SHARE), _MOST_BYTES, _MOST_BYTES // _SHARE)
         self._filters: dict[str, _Filter] = {}
+        self._pending = 0
+        """Those of them for pending transactions, which come by the thousand: none may look through all filters."""
         self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
         self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
 
@@ -130,6 +136,7 @@ class Filters:
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Listener of the chain."""
+        self._expire()  # whoever has left his filters behind asks for nothing any more
         if not self._filters:
             return
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
@@ -144,7 +151,7 @@ class Filters:
 
     def on_pool_event(self, event: PoolEvent) -> None:
         """Listener of the pool."""
-        if isinstance(event, Added) and any(one.kind is FilterKind.PENDING for one in self._filters.values()):
+        if self._pending and isinstance(event, Added):
             for item in event.transactions:
                 self._pool.append(item.hash)
 
@@ -165,6 +172,7 @@ class Filters:
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
         journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
         self._filters[filter_id] = _Filter(kind, wanted, journal.end, self._clock.monotonic(), client, journal.end)
+        self._pending += kind is FilterKind.PENDING
         self._allowances.keep(client, wanted.weight)
         return filter_id
 
@@ -237,7 +245,12 @@ class Filters:
         found = self._filters.pop(filter_id, None)
         if found is None:
             return False
+        self._pending -= found.kind is FilterKind.PENDING
         self._allowances.drop(found.client, found.query.weight)
+        if not self._pending:
+            self._pool.clear()
+        if len(self._filters) == self._pending:
+            self._chain.clear()
         return True
 
     def _make_room(self, candidates: Iterable[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -223,6 +225,35 @@ def test_what_every_filter_has_read_is_forgotten() -> None:
         if number % 100 == 0:
             store.changes(found)
     assert len(store._chain) < 1200
+
+
+def test_a_transaction_looks_through_no_filters() -> None:
+    class Unread(dict[str, Any]):
+        def values(self) -> Any:
+            raise AssertionError("all of them were looked at")
+
+    store, _ = filters()
+    store._filters = Unread()
+    store.install(FilterKind.LOGS)
+    store.on_pool_event(Added((pooled(1),)))
+    pending = store.install(FilterKind.PENDING)
+    store.on_pool_event(Added((pooled(2),)))
+    assert store.changes(pending) == [pooled(2).hash]
+    store.uninstall(pending)
+    store.on_pool_event(Added((pooled(3),)))
+    assert len(store._pool) == 0
+
+
+def test_nothing_is_kept_for_filters_whose_clients_never_come_back() -> None:
+    store, clock = filters()
+    store.install(FilterKind.BLOCKS)
+    store.install(FilterKind.PENDING)
+    store.on_chain_event(Extended((block(1),)))
+    store.on_pool_event(Added((pooled(1),)))
+    clock.advance(601)
+    store.on_chain_event(Extended((block(2),)))
+    store.on_pool_event(Added((pooled(2),)))
+    assert (len(store), len(store._chain), len(store._pool)) == (0, 0, 0)
 
 
 def test_one_client_cannot_take_all_places() -> None:
