@@ -174,6 +174,8 @@ class BlockGossip:
         if coming is not None and held is not None:
             held.blocks -= 1
             held.size -= coming.size
+            if not held.blocks:
+                del self._held[coming.peer]  # it may have left before the block was here
 
     def joined(self, peer: EthPeer) -> None:
         """A peer has said which chain it has. If ours has moved since we said so, nobody has told this peer yet.
@@ -223,6 +225,9 @@ class BlockGossip:
     async def _bring_in(self, peer: EthPeer, block: ChainBlock) -> None:
         header = block.header
         parent = self._chain.header(header.parent_hash)
+        if parent is None and not peer.peer.is_open:
+            self._finish(header.hash)  # it has left already, and with it would have gone what waits
+            return
         if parent is None:
             self._orphans.setdefault(header.parent_hash, []).append(block)
             if header.parent_hash not in self._coming and self._is_near(header.number - 1):

@@ -279,6 +279,48 @@ def test_what_a_peer_has_on_its_way_is_bounded(tmp_path: Path) -> None:
     told(tmp_path, 2, story)
 
 
+def test_nothing_waits_for_a_parent_whose_sender_hung_up_at_once(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        built = await one.node.core.assembler.assemble(1.0)
+        for number in range(3):
+            _, there = connect(one.eth, other.eth)
+            await asyncio.sleep(1)
+            there.intercept = lambda code, payload: None
+            orphan = replace(built.header, parent_hash=bytes([number + 1]) * 32, number=5)
+            there.deliver(Code.NEW_BLOCK, encode_new_block(built.body.encode_block(orphan.encode()), 10**6))
+            there.close()
+            await asyncio.sleep(1)
+        blocks = other.eth.blocks
+        assert (blocks._orphans, blocks._coming, blocks._held) == ({}, {}, {})
+        assert (len(blocks._fetcher), blocks._fetcher._tracked) == (0, {})
+
+    told(tmp_path, 2, story)
+
+
+def test_a_fetched_block_without_a_parent_goes_with_its_sender(tmp_path: Path) -> None:
+    async def story(one: EthNode, other: EthNode) -> None:
+        here, there = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
+        blocks = [(await one.node.mine(legacy_transaction(DEV_KEYS[1], nonce)))[0] for nonce in range(3)]
+        received = there.deliver
+
+        def answer_and_hang_up(code: int, payload: bytes) -> None:
+            received(code, payload)
+            if code == Code.BLOCK_BODIES:
+                there.close()
+
+        there.deliver = answer_and_hang_up  # type: ignore[method-assign]
+        there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(blocks[-1].hash, 3)]))
+        await asyncio.sleep(2)
+        assert not there.is_open
+        gossip = other.eth.blocks
+        assert (gossip._orphans, gossip._coming, gossip._held) == ({}, {}, {})
+        assert (len(gossip._fetcher), gossip._fetcher._tracked) == (0, {})
+
+    told(tmp_path, 2, story, synchronises=False)
+
+
 def test_announcements_without_end_are_bounded(tmp_path: Path) -> None:
     async def story(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
