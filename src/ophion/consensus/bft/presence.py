@@ -15,9 +15,13 @@ time-out while everybody waits for the missing.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from ophion.consensus.bft.committee import Committee
 from ophion.primitives.types import Address
+
+_MOST_GONE: Final = 1024
+"""Peers need not be validators, and while a height is not decided any number of them may come and go."""
 
 
 class Presence:
@@ -50,7 +54,8 @@ class Presence:
 
     def disconnected(self, peer: Address) -> None:
         """A connection has ended."""
-        self._gone.add(peer)
+        if len(self._gone) < _MOST_GONE:
+            self._gone.add(peer)
 
     def absent(self, committee: Committee, me: Address) -> frozenset[Address]:
         """Members that are passed over, as far as the others can do without them."""

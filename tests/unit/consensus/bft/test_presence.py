@@ -80,3 +80,12 @@ def test_only_validators_are_kept() -> None:
     assert len(presence) == 4
     assert set(presence.heard_at) == set(ALL)
     assert absent(presence, validators=(*ALL, *(stand_in_address(index) for index in range(4, 60)))) == {A, B, C}
+
+
+def test_strangers_that_come_and_go_while_nothing_is_decided_leave_little_behind() -> None:
+    presence = Presence(passes_over=True)
+    presence.disconnected(A)
+    for number in range(5000):
+        presence.disconnected(b"stranger" + number.to_bytes(12, "big"))
+    assert len(presence._gone) <= 1024
+    assert absent(presence) == {A}
