@@ -117,8 +117,9 @@ class Queue:
         self.by_hash: dict[Hash32, PooledTransaction] = {}
         self.senders: dict[Address, SenderQueue] = {}
         self.local_count = 0
-        self._victims: list[tuple[bool, int, int, PooledTransaction]] | None = None
-        """Who goes first when there are too many, while there nearly are; some have left already."""
+        self._victims: list[tuple[bool, int, int, Hash32]] | None = None
+        """Who goes first when there are too many, while there nearly are; some have left already, and must not be kept
+        for it."""
         self._heaviest: list[tuple[int, Address]] | None = None
         """Senders by minus their bytes, while there are nearly too many bytes; some have fewer by now."""
 
@@ -161,7 +162,7 @@ class Queue:
         self.bytes += size
         self.local_count += item.is_local
         if self._victims is not None:
-            heappush(self._victims, (item.is_local, item.max_tip, item.sequence, item))
+            heappush(self._victims, (item.is_local, item.max_tip, item.sequence, item.hash))
         if self._heaviest is not None:
             heappush(self._heaviest, (-queue.bytes, sender))
         return True
@@ -259,14 +260,15 @@ class Queue:
     def _evict_count(self) -> list[PooledTransaction]:
         evicted: list[PooledTransaction] = []
         if len(self.by_hash) <= self.limit:
-            if self._victims is not None and len(self.by_hash) < self.limit * _SHRUNK:
+            if len(self.by_hash) < self.limit * _SHRUNK or _is_stale(self._victims, len(self.by_hash)):
                 self._victims = None
             return evicted
-        items = ((item.is_local, item.max_tip, item.sequence, item) for item in self.by_hash.values())
+        items = ((item.is_local, item.max_tip, item.sequence, item.hash) for item in self.by_hash.values())
         victims = self._victims = _ordered(self._victims, len(self.by_hash), items)
         while len(self.by_hash) > self.limit:
-            item = victims[0][3]
-            if self.by_hash.get(item.hash) is not item:
+            _, _, sequence, hash = victims[0]
+            item = self.by_hash.get(hash)
+            if item is None or item.sequence != sequence:
                 heappop(victims)
                 continue
             last = self.senders[item.sender].last()
@@ -277,7 +279,7 @@ class Queue:
     def _evict_bytes(self) -> list[PooledTransaction]:
         evicted: list[PooledTransaction] = []
         if self.bytes <= self.limit_bytes:
-            if self._heaviest is not None and self.bytes < self.limit_bytes * _SHRUNK:
+            if self.bytes < self.limit_bytes * _SHRUNK or _is_stale(self._heaviest, len(self.senders)):
                 self._heaviest = None
             return evicted
         senders = ((-queue.bytes, sender) for sender, queue in self.senders.items())
@@ -306,8 +308,13 @@ class Queue:
 
 def _ordered(kept: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
     """An order of eviction: the one that is kept, or another where there is none or most of it has left already."""
-    if kept is not None and len(kept) <= 2 * count + 64:
+    if kept is not None and not _is_stale(kept, count):
         return kept
     made = list(entries)
     heapify(made)
     return made
+
+
+def _is_stale(kept: list[T] | None, count: int) -> bool:
+    """Whether most of an order has left already."""
+    return kept is not None and len(kept) > 2 * count + 64

@@ -195,6 +195,30 @@ def test_eviction_goes_on_as_the_queue_stays_full() -> None:
     assert len(queue) == 10
 
 
+def test_what_was_replaced_in_a_full_queue_is_let_go_of() -> None:
+    queue = filled(*(pooled(A, nonce) for nonce in range(101)))
+    assert len(queue.evict()) == 1
+    for price in range(11, 3011):
+        queue.put(pooled(A, price % 100, price), 0)
+        assert queue.evict() == []
+    assert len(queue) == 100
+    assert queue._victims is None or len(queue._victims) <= 264
+    assert not any(isinstance(part, PooledTransaction) for entry in queue._victims or () for part in entry)
+
+
+def test_bytes_that_come_and_go_in_a_full_queue_leave_nothing_behind() -> None:
+    queue = Queue(100, limit_bytes=1000)
+    for sender in (A, B):
+        queue.put(pooled(sender, 0, size=600), 0)
+    assert len(queue.evict()) == 1
+    queue.put(pooled(C, 0, size=350), 0)
+    for price in range(11, 3011):
+        queue.put(pooled(C, 0, price, size=350), 0)
+        assert queue.evict() == []
+    assert queue.bytes == 950
+    assert queue._heaviest is None or len(queue._heaviest) <= 264
+
+
 @given(st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 6), st.integers(1, 5), st.booleans()), max_size=40))
 def test_counts_and_runs_stay_true_whatever_happens(story: list[tuple[str, int, int, bool]]) -> None:
     queue = Queue(12, 1500)
