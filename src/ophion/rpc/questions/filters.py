@@ -146,6 +146,7 @@ class Filters:
 
     def note(self, change: ChainChange) -> None:
         """A block that joined or left, from somebody who is not the chain."""
+        self._expire()
         if self._filters:
             self._chain.append(change)
 

@@ -254,6 +254,10 @@ def test_nothing_is_kept_for_filters_whose_clients_never_come_back() -> None:
     store.on_chain_event(Extended((block(2),)))
     store.on_pool_event(Added((pooled(2),)))
     assert (len(store), len(store._chain), len(store._pool)) == (0, 0, 0)
+    store.install(FilterKind.LOGS)
+    clock.advance(601)
+    store.note(ChainChange(block(3).header.hash, 3, False))
+    assert (len(store), len(store._chain)) == (0, 0)
 
 
 def test_one_client_cannot_take_all_places() -> None:
