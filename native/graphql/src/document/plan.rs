@@ -80,6 +80,8 @@ pub struct Plan {
     pub introspected: usize,
     /// The same name stands for several selections with arguments, so other literals might make them contradict.
     pub is_fragile: bool,
+    /// After fragments were spread.
+    pub fields: usize,
 }
 
 /// What only the node can supply, known before anything is read.

@@ -117,6 +117,7 @@ impl<'a> Planner<'a> {
             introspection,
             introspected: draft.introspected,
             is_fragile: draft.is_fragile,
+            fields: draft.fields,
         })
     }
 

@@ -22,9 +22,14 @@ use crate::values::binding::{self, BadValue};
 use crate::values::sources::{self, Texts, Variables};
 use crate::values::value::Value;
 
-/// Documents that are kept, and the longest of them; what was kept goes when there are too many.
+/// Documents that are kept, the longest of them, and the memory of all with their plans, about; what was kept goes when that
+/// is too much.
 const DOCUMENTS_KEPT: usize = 512;
 const LONGEST_KEPT: usize = 16 * 1024;
+const BYTES_KEPT: usize = 32 << 20;
+/// Memory that a byte of a document takes once it is parsed, and a field of a plan: fragments make many of few bytes.
+const TEXT_BYTE: usize = 40;
+const FIELD: usize = 250;
 const LONGEST_NAME: usize = 256;
 /// Values of the schema that are looked up by the thread which serves everybody.
 const INTROSPECTED_AT_ONCE: usize = 500;
@@ -34,7 +39,23 @@ pub struct Engine {
     pub implementers: apollo_compiler::collections::HashMap<Name, Implementers>,
     pub limits: Limits,
     pub max_tokens: usize,
-    kept: Mutex<HashMap<Vec<u8>, Arc<Compiled>>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    documents: HashMap<Vec<u8>, Arc<Compiled>>,
+    bytes: usize,
+}
+
+impl Kept {
+    /// Make room for so many bytes more.
+    fn weigh(&mut self, bytes: usize) {
+        if self.bytes + bytes > BYTES_KEPT {
+            *self = Kept::default();
+        }
+        self.bytes += bytes;
+    }
 }
 
 /// A document that has been checked.
@@ -43,6 +64,7 @@ pub struct Compiled {
     /// Of the text that was parsed.
     literals: Vec<Literal>,
     plans: Mutex<Vec<(Option<String>, Arc<Plan>)>>,
+    is_kept: bool,
     /// It turned out to be too much for the thread that serves everybody.
     pub is_heavy: AtomicBool,
     /// Length of the last answer: the next will be about as long.
@@ -133,18 +155,20 @@ impl Engine {
     fn compiled(&self, text: &str, key: &[u8], literals: &[Literal], is_plain: bool) -> Refused<Arc<Compiled>> {
         {
             let kept = self.kept.lock().expect("no panic while locked");
-            let shared = if is_plain { kept.get(key) } else { None };
-            if let Some(found) = shared.or_else(|| kept.get(&exact_key(text))) {
+            let shared = if is_plain { kept.documents.get(key) } else { None };
+            if let Some(found) = shared.or_else(|| kept.documents.get(&exact_key(text))) {
                 return Ok(found.clone());
             }
         }
         let compiled = Arc::new(self.parse(text, literals, is_plain)?);
-        if text.len() <= LONGEST_KEPT {
+        if compiled.is_kept {
             let mut kept = self.kept.lock().expect("no panic while locked");
-            if kept.len() >= DOCUMENTS_KEPT {
-                kept.clear();
+            if kept.documents.len() >= DOCUMENTS_KEPT {
+                *kept = Kept::default();
             }
-            kept.insert(if compiled.is_shared { key.to_vec() } else { exact_key(text) }, compiled.clone());
+            kept.weigh(text.len() * TEXT_BYTE);
+            let key = if compiled.is_shared { key.to_vec() } else { exact_key(text) };
+            kept.documents.insert(key, compiled.clone());
         }
         Ok(compiled)
     }
@@ -159,13 +183,19 @@ impl Engine {
         let document = Arc::new(document);
         // Whether other literals could make the document invalid shows in the plans of its operations.
         let mut is_shared = is_plain;
-        let mut introspected = 0;
+        let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {
+            if fields > self.limits.max_fields {
+                // Hundreds of operations may spread the same fragments: the others are looked at when they are asked for.
+                (is_shared, introspected) = (false, usize::MAX);
+                break;
+            }
             let literals = is_plain.then_some(literals);
             let planner =
                 Planner { document: &document, operation, literals, limits: &self.limits, condition: &|_| true };
             let plan = planner.plan().map_err(refused)?;
             introspected = introspected.max(plan.introspected);
+            fields += plan.fields;
             is_shared &=
                 !plan.is_fragile && plan.introspection.is_none() && !has_variable_conditions(&document, operation);
         }
@@ -173,6 +203,7 @@ impl Engine {
             document,
             literals: if is_shared { literals.to_vec() } else { Vec::new() },
             plans: Mutex::default(),
+            is_kept: text.len() <= LONGEST_KEPT,
             is_heavy: AtomicBool::new(introspected > INTROSPECTED_AT_ONCE),
             last_bytes: AtomicUsize::new(0),
             is_shared,
@@ -207,7 +238,8 @@ impl Engine {
             condition: &condition,
         };
         let plan = Arc::new(planner.plan().map_err(refused)?);
-        if !is_conditional {
+        if !is_conditional && compiled.is_kept {
+            self.kept.lock().expect("no panic while locked").weigh(plan.fields * FIELD);
             compiled.plans.lock().expect("no panic while locked").push((name.map(str::to_string), plan.clone()));
         }
         Ok(plan)
@@ -228,4 +260,54 @@ fn refused(refusal: Refusal) -> Vec<Entry> {
         Refusal::Depth(most) => format!("maximum query depth exceeded: more than {most} levels"),
     };
     vec![Entry::aborted(message)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine() -> Engine {
+        let schema = include_str!("../../../../src/ophion/graphql/schema.graphql");
+        Engine::new(schema, 15_000, Limits { max_fields: 5000, max_depth: 50 }).unwrap()
+    }
+
+    fn kept(engine: &Engine) -> (usize, usize, usize) {
+        let kept = engine.kept.lock().unwrap();
+        let plans = kept.documents.values().flat_map(|document| {
+            let plans = document.plans.lock().unwrap();
+            plans.iter().map(|(_, plan)| plan.fields).collect::<Vec<_>>()
+        });
+        (kept.documents.len(), kept.bytes, plans.sum())
+    }
+
+    /// A thousand fields and more, by fragments, in a text of some hundred bytes.
+    fn wide(operations: usize, salt: usize) -> String {
+        let spread =
+            |from: &str| (0..10).map(|at| format!("a{at}:block(number:{salt}){{...{from}}}")).collect::<String>();
+        let mut text = format!("fragment A on Block{{number hash nonce}} fragment B on Query{{{}}}", spread("A"));
+        (0..operations).for_each(|at| text += &format!("query q{at}{{...B x{at}:block{{...A}}}}"));
+        text
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_by_its_size() {
+        let engine = engine();
+        for salt in 0..3000 {
+            assert!(engine.prepare(wide(2, salt), Some("q1"), None).is_ok());
+            let text = format!("{{ a{salt}: block {{ number }} }}");
+            assert!(engine.prepare(text.clone(), None, None).is_ok() && engine.prepare(text, None, None).is_ok());
+            let (documents, bytes, fields) = kept(&engine);
+            assert!(documents <= DOCUMENTS_KEPT && bytes <= BYTES_KEPT && fields * FIELD <= bytes);
+        }
+        for _ in 0..2 {
+            let many = wide(300, 1);
+            for operation in 0..300 {
+                let name = format!("q{operation}");
+                let query = engine.prepare(many.clone(), Some(&name), None).ok().unwrap();
+                assert!(query.is_heavy() && !query.compiled.is_shared, "not all of them were looked at");
+            }
+            let (_, bytes, fields) = kept(&engine);
+            assert!(bytes <= BYTES_KEPT && fields > 0 && fields * FIELD <= bytes);
+        }
+    }
 }
