@@ -821,6 +821,9 @@ class Store:
     def state_cached(self) -> int:
         """Bytes of memory that nodes of the newest state take, about."""
 
+    def state_cache(self) -> int:
+        """Bytes of memory that they may take."""
+
     def set_state_cache(self, bytes: int, /) -> None:
         """So many bytes of memory may go into nodes of the newest state."""
 

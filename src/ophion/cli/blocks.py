@@ -76,13 +76,18 @@ def import_blocks(options: ImportOptions, session: Session) -> int:
     for warning in genesis.warnings:
         print(f"Warning: {warning}", file=sys.stderr)
     engine = engine_for(genesis.spec, verifies_work=not options.skip_pow)
+    storage = session.part(StorageConfig)
     with DataDirectory.open(data.data_path) as directory:
-        chain = Chain.open(directory.store(), genesis, engine)
-        upkeep = _upkeep(chain, session.part(StorageConfig).states_kept)
-        if options.format is BlockFormat.JSON:
-            _make(options, chain, upkeep)
-            return 0
-        _run(options, chain, session.part(AccessConfig).revert_reason_enabled, upkeep)
+        chain = Chain.open(directory.store(storage), genesis, engine)
+        upkeep = _upkeep(chain, storage.states_kept)
+        try:
+            if options.format is BlockFormat.JSON:
+                _make(options, chain, upkeep)
+            else:
+                _run(options, chain, session.part(AccessConfig).revert_reason_enabled, upkeep)
+        finally:
+            if not storage.durable:
+                chain.store.sync()
     return 0
 
 

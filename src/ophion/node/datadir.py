@@ -21,6 +21,7 @@ from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
 from ophion.node.keyfile import load_key, load_or_create_key
+from ophion.node.storage_options import StorageConfig
 from ophion.runtime.options import Options, option
 
 LAYOUT_VERSION = 1
@@ -115,7 +116,7 @@ class DataDirectory:
         """The node's key, and whether it has just been made."""
         return load_or_create_key(config.key_file)
 
-    def store(self, *, read_only: bool = False, durable: bool = True) -> Store:
+    def store(self, options: StorageConfig | None = None, *, read_only: bool = False) -> Store:
         """The database, opened at the first call and closed with the directory."""
         if self._store is None:
             with _explained(self.path):
@@ -123,7 +124,10 @@ class DataDirectory:
                     self.database.mkdir(exist_ok=True)
                     forget_compaction(self.database)
                 _check_layout(self.database, write=not read_only)
+            durable = options is None or options.durable
             self._store = open_store(self.database, create=not read_only, read_only=read_only, durable=durable)
+            if options is not None:
+                self._store.set_state_cache(options.state_cache)
         return self._store
 
     def close_store(self) -> None:

@@ -115,7 +115,7 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
 def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool]:
     """What must have reached the disk before anybody relies on it."""
     found = directory.key(config.data)
-    directory.store(durable=config.storage.durable)
+    directory.store(config.storage)
     return found
 
 

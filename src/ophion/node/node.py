@@ -55,8 +55,7 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
     permissions = _permissions(config, genesis, directory.path, key)
     clock, entropy = SystemClock(), SystemEntropy()
     lanes = ThreadLanes()
-    store = directory.store(durable=config.storage.durable)
-    store.set_state_cache(config.storage.state_cache)
+    store = directory.store(config.storage)
     try:
         core = build_core(config, genesis, store, key, lanes, clock, entropy, directory.path, permissions)
         head = core.chain.head

@@ -10,6 +10,7 @@ import pytest
 
 from ophion.errors import StorageError
 from ophion.node.datadir import DataConfig, DataDirectory, refuse_in_use
+from ophion.node.storage_options import StorageConfig
 from ophion.runtime.options import problems_of
 
 
@@ -168,3 +169,8 @@ def test_a_lock_is_never_taken_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="is a link"):
         DataDirectory.open(path)
     assert precious.read_text() == "keep me"
+
+
+def test_a_database_is_opened_as_the_options_say(tmp_path: Path) -> None:
+    with DataDirectory.open(tmp_path) as directory:
+        assert directory.store(StorageConfig(state_cache=5_000_000, durable=False)).state_cache() == 5_000_000

@@ -358,6 +358,10 @@ impl Store {
         Ok(self.inner()?.state_cached())
     }
 
+    fn state_cache(&self) -> Answer<usize> {
+        Ok(self.inner()?.state_cache())
+    }
+
     #[pyo3(signature = (bytes, /))]
     fn set_state_cache(&self, bytes: usize) -> Answer<()> {
         self.inner()?.set_state_cache(bytes);

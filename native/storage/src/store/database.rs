@@ -26,8 +26,6 @@ use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
 /// Contract codes kept analysed, so that a call does not look for jump destinations again.
 const CODES_KEPT: usize = 2048;
-/// Memory for nodes of the newest state, unless another number was given.
-const STATE_CACHE: usize = 64 << 20;
 
 /// The trie of a head as its commit left it in memory.
 struct HeadTrie {
@@ -53,6 +51,7 @@ pub struct Database {
     live: Mutex<Live>,
     /// Kept by whoever writes. One who looks on while another process writes knows what waited when it opened the database.
     pub(super) waiting: Waiting,
+    /// Bytes for nodes of the newest state; no bound until one is given.
     state_cache: AtomicUsize,
     /// One writer at a time, and the reason why no more may be written.
     writer: Mutex<Option<String>>,
@@ -74,7 +73,7 @@ impl Database {
             codes: RwLock::default(),
             live: Mutex::default(),
             waiting,
-            state_cache: AtomicUsize::new(STATE_CACHE),
+            state_cache: AtomicUsize::new(usize::MAX),
             writer: Mutex::new(None),
             closed: AtomicBool::new(false),
             writes_changes: AtomicBool::new(false),
