@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import time
 
-from ophion.consensus.bft.dialect import Rules
 from ophion.consensus.bft.events import (
     BftEvent,
     BlockTimer,
@@ -22,11 +21,12 @@ from ophion.consensus.bft.events import (
     Received,
 )
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.machine import BftMachine
+from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
-from ophion.consensus.bft.timing import Timing
+from ophion.consensus.bft.state_machine import BftStateMachine
+from ophion.consensus.bft.timeouts import Timing
 from ophion.primitives.types import ZERO_ADDRESS, ZERO_HASH
-from ophion.testing.simulation.stand_ins import Content, StandInScribe, stand_in_address, stand_in_block
+from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block
 
 GOAL = 50_000
 TIMING = Timing(1.0, 10.0)
@@ -34,7 +34,7 @@ TIMING = Timing(1.0, 10.0)
 
 def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, ...]]:
     """What the last validator hears at each height; heights at which it would propose itself are left out."""
-    hands = [StandInScribe(stand_in_address(index), rules) for index in range(validators)]
+    hands = [FakeMessageFactory(stand_in_address(index), rules) for index in range(validators)]
     addresses = tuple(hand.address for hand in hands)
     heights = []
     for number in range(1, blocks + 1):
@@ -54,7 +54,7 @@ def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, .
 def measure(rules: Rules, validators: int, blocks: int) -> float:
     """Messages per second."""
     heights = script(rules, validators, blocks)
-    machine = BftMachine(rules, StandInScribe(stand_in_address(validators - 1), rules))
+    machine = BftStateMachine(rules, FakeMessageFactory(stand_in_address(validators - 1), rules))
     messages = sum(isinstance(event, Received) for events in heights for event in events)
     decided = 0
     started = time.perf_counter()

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ophion.gateway.site import Kind, Place, Site, SiteNode
+from ophion.gateway.backends import Kind, Place, Site, SiteNode
 from ophion.testing.ports import free_ports
 from ophion.testing.process import COMMAND, NodeProcess, environment, processor_s
 

@@ -32,11 +32,11 @@ import uvloop
 from rpc_transport import BODIES, Context, Service, block_number, get_balance
 
 from ophion.metrics.requests import RequestMetrics
-from ophion.rpc.auth.gate import Gate
+from ophion.rpc.auth.authenticator import Gate
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.language.registry import HTTP, Bound, Registry
+from ophion.rpc.schema.registry import HTTP, Bound, Registry
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads

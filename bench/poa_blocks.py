@@ -33,9 +33,9 @@ ENGINES = ("dev", "clique", "ibft2", "qbft")
 CONNECTIONS = 8
 GAS_LIMIT = 0x1FFFFFFFFFFFFF
 """As on the dev network: the machine is the limit, not the block."""
-MOST_WAITING = 20_000
+MAX_WAITING = 20_000
 """Transactions sent and not mined at which the client waits."""
-MOST_RATE = 14_000
+MAX_RATE = 14_000
 """Transactions signed beforehand, per second of load."""
 
 
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=60, help="idle blocks to watch")
     parser.add_argument("--seconds", type=int, default=60, help="length of the load; 0 measures punctuality alone")
     arguments = parser.parse_args()
-    bodies = list(signed_bodies(arguments.seconds * MOST_RATE))
+    bodies = list(signed_bodies(arguments.seconds * MAX_RATE))
     print(f"{'':<27}{'late in ms, idle':<27}{'late in ms, under load':<27}")
     print(f"{'engine':<8}{'tx/s':>8}{'of dev':>8}" + f"   {'median':>8}{'p99':>8}{'max':>8}" * 2 + "   load average")
     rates: dict[str, float] = {}
@@ -174,12 +174,12 @@ async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_
     while (left := began + seconds - time.perf_counter()) > 0:
         await asyncio.sleep(min(left, 0.1))
         done = await mined()
-        if sent - done > MOST_WAITING:
+        if sent - done > MAX_WAITING:
             has_room.clear()
         else:
             has_room.set()
         if all(task.done() for task in posting):
-            raise SystemExit(f"{len(bodies)} transactions were not enough: raise MOST_RATE")
+            raise SystemExit(f"{len(bodies)} transactions were not enough: raise MAX_RATE")
     found.rate = done / (time.perf_counter() - began)
     tasks = [watching, *posting]
     for task in tasks:

@@ -23,8 +23,8 @@ from statistics import median
 from msgspec.structs import replace
 
 from ophion.chain.events import ChainBlock
+from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.inside import InnerEnclave
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.privacy import sign_private_transaction
@@ -36,7 +36,7 @@ from ophion.testing.core import DEV_CONFIG, open_core
 from ophion.testing.network import CHAIN_ID, TestNetwork
 from ophion.testing.private import ENCLAVE_SECRETS, PrivateClient, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 LUA = """local lines = {}
 for line in io.lines("%s") do lines[#lines + 1] = line end
@@ -158,7 +158,7 @@ async def imports(folder: Path, blocks: int = 20) -> dict[str, object]:
     found: dict[str, list[float]] = {"transfers": [], "markers": [], "markers, followed": []}
     config = replace(DEV_CONFIG, privacy=PrivacyConfig(enabled=True))
     with open_core(folder / "maker") as maker, open_core(folder / "node", config, lanes=lanes) as node:
-        enclave = InnerEnclave(node.chain.store, EnclaveKeyring(ENCLAVE_SECRETS[:1]), lanes, entropy)
+        enclave = EmbeddedEnclave(node.chain.store, EnclaveKeyring(ENCLAVE_SECRETS[:1]), lanes, entropy)
         follower = build_privacy(config, node.core, enclave, lanes, entropy).follower
         tasks = [asyncio.create_task(one.run(lambda: None)) for one in (enclave, follower)]
         precompile, nonce = (126).to_bytes(20, "big"), 0

@@ -19,12 +19,12 @@ import uvloop
 
 from ophion.primitives.types import BlockTag
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.language.registry import HTTP, Registry, method
-from ophion.rpc.language.wire_types import AddressParam, BlockParam, Quantity
+from ophion.rpc.schema.registry import HTTP, Registry, method
+from ophion.rpc.schema.wire_types import AddressParam, BlockParam, Quantity
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
-from ophion.rpc.transport.http.wire import Request, Response
 from ophion.rpc.transport.replies import Reply
 
 BODIES = {

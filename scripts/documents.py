@@ -14,8 +14,8 @@ from ophion.cli.command import Command, Family
 from ophion.cli.commands import FAMILIES, commands_of
 from ophion.cli.help import usage
 from ophion.node.config import NodeConfig
-from ophion.rpc.language.openrpc import pages, table
 from ophion.rpc.methods import all_methods
+from ophion.rpc.schema.openrpc import pages, table
 from ophion.runtime.options import specs_of
 from ophion.runtime.options.render import markdown, meaning, show_default, value_form
 

@@ -3,9 +3,9 @@
 import sys
 
 from ophion.errors import ExtensionError
-from ophion.runtime.garbage import while_starting
+from ophion.runtime.garbage_collection import while_starting
 from ophion.runtime.interrupts import end_at_once
-from ophion.runtime.loading import left_out, load_later
+from ophion.runtime.lazy_imports import left_out, load_later
 
 _LATER = ("asyncio.sslproto", "ipaddress", "locale", "msgspec.inspect", "msgspec.json", "textwrap", "tokenize")
 """What others import for purposes that a start does not have."""

@@ -39,7 +39,7 @@ class CallRefused(NativeError):
 
 # --- crypto -------------------------------------------------------------------------------------
 
-def keep_freed(most_bytes: int, /) -> None:
+def keep_freed(max_bytes: int, /) -> None:
     """Let each heap keep so much of what was freed; what is larger goes back at once."""
 
 def note_heap() -> None:
@@ -66,7 +66,7 @@ def recover_addresses(pairs: Sequence[tuple[bytes, bytes]], /) -> list[bytes | N
 
 # --- the enclave --------------------------------------------------------------------------------
 
-MOST_SEALED_BOXES: int
+MAX_SEALED_BOXES: int
 """Recipients of one sealed payload."""
 
 @final
@@ -206,15 +206,15 @@ class Bounds:
         fork: str,
         chain_id: int,
         last_type: int,
-        most_gas: int,
+        max_gas: int,
         base_fee: int,
         least_fee: int,
         least_price: int,
         least_tip: int,
-        most_paid: int | None,
-        most_init_code: int | None,
+        max_paid: int | None,
+        max_init_code: int | None,
     ) -> Bounds:
-        """`least_fee` is for a unit of gas in all, `least_price` what base fee and tip come to, `most_paid` for all gas;
+        """`least_fee` is for a unit of gas in all, `least_price` what base fee and tip come to, `max_paid` for all gas;
         types from 3 on are never usual."""
 
 def journal_lines(transactions: Sequence[Transaction], arrived_ms: int, /) -> bytes:
@@ -507,11 +507,11 @@ def call_each(
     """Run a call with one input after the other, each as `call` would and each within the limit."""
 
 @final
-class TriedCalls:
+class CallCostCache:
     """Which functions of contracts may be tried on the loop: those that returned soon when they were last run, not those
     that are heavy, and any other while tries in vain have not taken too much of the time."""
 
-    def __new__(cls) -> TriedCalls: ...
+    def __new__(cls) -> CallCostCache: ...
     def is_light(self, to: bytes, input: bytes, /) -> bool: ...
     def is_heavy(self, to: bytes, input: bytes, /) -> bool: ...
     def may_try(self, to: bytes, input: bytes, /) -> bool: ...
@@ -532,7 +532,7 @@ class NewestBlock:
 
     has_terms: bool
     def set_terms(
-        self, env: BlockEnv, gas: int, most_gas: int, limit_s: float, tried: TriedCalls, /
+        self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, tried: CallCostCache, /
     ) -> None:
         """What calls at this block run with: gas where they name none, and for how long; without terms none is run."""
 
@@ -741,7 +741,7 @@ class Store:
 
     def write_rows(self, changes: Sequence[tuple[str, bytes, bytes | None]], /) -> None:
         """Put rows (table, key, value) into tables of other rooms, delete those without a value, in ONE transaction.
-        Which tables there are: native/storage/src/store/rows.rs."""
+        Which tables there are: native/storage/src/store/key_value_tables.rs."""
 
     def clear_rows(self, tables: Sequence[str], /) -> None: ...
     def row(self, table: str, key: bytes, /) -> bytes | None: ...
@@ -791,9 +791,9 @@ class Store:
     def transaction_json(self, hash: bytes, /) -> bytes | None: ...
     def transaction_at_json(self, block: bytes, index: int, /) -> bytes | None: ...
     def receipt_json(
-        self, hash: bytes, with_revert_reason: bool, most_bytes: int | None = None, /
+        self, hash: bytes, with_revert_reason: bool, max_bytes: int | None = None, /
     ) -> bytes | None:
-        """StorageError where it takes more than `most_bytes` in the database."""
+        """StorageError where it takes more than `max_bytes` in the database."""
 
     def receipt_at_json(self, block: bytes, index: int, with_revert_reason: bool, /) -> bytes | None: ...
     def block_receipts_json(self, block: bytes, with_revert_reason: bool, /) -> bytes | None: ...
@@ -1077,11 +1077,11 @@ def json_outline(text: bytes, most_members: int, /) -> JsonOutline | None:
 class FrameReader:
     """The frames of one WebSocket client."""
 
-    def __new__(cls, most_frame: int, most_message: int, /) -> FrameReader: ...
+    def __new__(cls, max_frame: int, max_message: int, /) -> FrameReader: ...
     held_bytes: int
     """What there is of a message that has not ended."""
     def read(
-        self, data: bytes, start: int, most_frames: int, /
+        self, data: bytes, start: int, max_frames: int, /
     ) -> tuple[int, list[tuple[int, bytes]], int, int | None]:
         """Looks at some frames. Where to go on; opcodes (text 1, binary 2, close 8 with its code, ping 9) with payloads; how many
         pings and pongs there were; and the code to close with when the client broke a rule."""

@@ -15,7 +15,7 @@
     │   └── StateDropped        ... or whose parent's state is no longer kept
     ├── PoolRejected            a transaction the pool does not take
     ├── RulesError              permissions that cannot be read or changed as asked
-    ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/reasons.py)
+    ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/disconnect_reasons.py)
     ├── EnclaveError            the privacy enclave refused or did not answer
     ├── PrivacyRefused          a private transaction or question that cannot be taken
     └── RpcError                an answer with a JSON-RPC error code

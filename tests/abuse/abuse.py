@@ -64,8 +64,8 @@ BACK_SHARE = 1.03
 """Memory is back: nothing is gained by waiting for the rest of the ten seconds."""
 ATTACK_LIMIT_S = 120.0
 REST_S = 10.0
-LEAST_REST_S = 1.0
-LEAST_ATTACK_S = 3.0
+MIN_REST_S = 1.0
+MIN_ATTACK_S = 3.0
 """An attack that is over sooner is made again: of a hundred requests the slowest is no percentile."""
 LOOK_S = 0.25
 USUAL_CLIENTS, USUAL_BLOCKS = 20, 20
@@ -171,7 +171,7 @@ async def attacked(attack: Attack, scene: Scene, rest_s: float) -> Row:
     async def attempts() -> None:
         async with asyncio.timeout(ATTACK_LIMIT_S):
             await attack.run(scene.target)
-            while rest_s and time.perf_counter() < began + LEAST_ATTACK_S:
+            while rest_s and time.perf_counter() < began + MIN_ATTACK_S:
                 await attack.run(scene.target)
 
     try:
@@ -188,7 +188,7 @@ async def rested(pid: int | None, idle_mb: float, most_s: float) -> float:
     began = time.perf_counter()
     while (gone_s := time.perf_counter() - began) < most_s:
         await asyncio.sleep(LOOK_S)
-        if gone_s > LEAST_REST_S and memory_mb(pid) <= idle_mb * BACK_SHARE:
+        if gone_s > MIN_REST_S and memory_mb(pid) <= idle_mb * BACK_SHARE:
             break
     return time.perf_counter() - began
 

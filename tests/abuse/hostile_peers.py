@@ -21,7 +21,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.scribe import KeyScribe
+from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
@@ -361,7 +361,7 @@ async def false_promises(target: Target) -> None:
 async def noise_of_validators(target: Target) -> None:
     """Messages of consensus: noise, and well signed ones of somebody who has nothing to say."""
     key = new_key()
-    scribe, last = KeyScribe(Ibft2(), key), await head(target)
+    scribe, last = KeyMessageFactory(Ibft2(), key), await head(target)
     async with shaken(target.enode, key) as peer:
         await peer.send(HELLO, hello(key, capabilities=[[b"IBF", 1], [b"eth", 68]]))
         await peer.expect(HELLO)

@@ -15,8 +15,8 @@ from typing import Protocol
 
 import bcrypt
 
-from ophion.gateway.site import Kind, Site, SiteNode
-from ophion.gateway.site import Place as Upstream
+from ophion.gateway.backends import Kind, Site, SiteNode
+from ophion.gateway.backends import Place as Upstream
 from ophion.primitives.enode import Enode
 from ophion.testing.ports import free_ports
 from ophion.testing.process import COMMAND, MINING, NodeProcess, environment

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from ophion.gateway.site import Kind, Place, Site, SiteNode
-from ophion.page.service import PageFiles
+from ophion.gateway.backends import Kind, Place, Site, SiteNode
 from ophion.testing.network import TestNetwork
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.web.service import PageFiles
 from tests.browser.chromium import Browser
 from tests.integration.gateway_stage import Gateway
 
@@ -27,7 +27,7 @@ OPTIONS = (
 )  # fmt: skip
 NAMES = ("validator1", "validator2", "validator3", "validator4", "rpcnode")
 LOAD_S = float(os.environ.get("OPHION_PAGE_LOAD", "6"))
-"""How long the page is flooded; the figures of docs/page.md are of 60 seconds."""
+"""How long the page is flooded; the figures of docs/web-interface.md are of 60 seconds."""
 
 
 def keep_ports(node: NodeProcess) -> None:

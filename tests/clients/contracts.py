@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ophion.chainspec.dev import MNEMONIC_ACCOUNTS
-from ophion.rpc.language.render import checksum_address
+from ophion.rpc.schema.render import checksum_address
 from ophion.testing.process import NodeProcess
 
 SENDER = MNEMONIC_ACCOUNTS[0].address

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from ophion.node.config import NodeConfig
-from ophion.rpc.language.registry import Example, MethodSpec
 from ophion.rpc.methods import all_methods
+from ophion.rpc.schema.registry import Example, MethodSpec
 from tests.conftest import DATA
 from tests.unit.rpc.interface import Interface, import_chain, open_interface
 

@@ -10,7 +10,7 @@ from tests.abuse.target import Target, opened
 from tests.fuzz.finding import check_answer
 
 PAUSE_S = 0.02
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
 REQUESTS = (
@@ -125,7 +125,7 @@ async def case(target: Target, random: Random) -> bytes:
     sent = b""
     async with opened(random.choice(places)) as (reader, writer):
         for _ in range(random.choice((1, 1, 1, 2, 4))):
-            data = message(random)[:MOST_BYTES]
+            data = message(random)[:MAX_BYTES]
             sent += data
             cut = random.randrange(len(data) + 1)
             for piece in (data[:cut], data[cut:]):

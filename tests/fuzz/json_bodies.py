@@ -7,8 +7,8 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from ophion.rpc.language.registry import MethodSpec
 from ophion.rpc.methods import all_methods
+from ophion.rpc.schema.registry import MethodSpec
 from ophion.testing.signing import DEV_KEYS
 from tests.abuse.target import Target, post
 from tests.fuzz.finding import Finding, check_answer

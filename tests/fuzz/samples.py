@@ -6,8 +6,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
 from ophion.consensus.bft.messages import PreparedRound
-from ophion.consensus.bft.scribe import Dialect, KeyScribe
 from ophion.native.executor import genesis_state
 from ophion.native.store import open_store
 from ophion.primitives import rlp
@@ -88,7 +88,7 @@ def vectors(kind: str) -> tuple[bytes, ...]:
 
 def bft_messages(dialect: Dialect) -> list[bytes]:
     """One message of each kind, a round change and a proposal with their justification among them."""
-    scribes = [KeyScribe(dialect, key) for key in (K4, K2, K3)]
+    scribes = [KeyMessageFactory(dialect, key) for key in (K4, K2, K3)]
     block = message_block(dialect)
     prepares = tuple(scribe.prepare(1, 0, block.digest) for scribe in scribes)
     proposal = scribes[0].proposal(1, 0, block, None)

@@ -18,20 +18,20 @@ from ophion.chain.block import decode_block
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.rlp import ExtraDataType, validators_of
 from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.message_factory import Dialect
 from ophion.consensus.bft.messages import RawMessage
 from ophion.consensus.bft.qbft import Qbft
-from ophion.consensus.bft.scribe import Dialect
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.registry import engine_for
 from ophion.errors import ConfigError, DecodeError, GenesisError, KeyFileError
 from ophion.native import transactions as native
 from ophion.native import vectors
-from ophion.native.failures import DecodeError as NativeDecodeError
-from ophion.native.failures import InvalidBody, NativeError
+from ophion.native.exceptions import DecodeError as NativeDecodeError
+from ophion.native.exceptions import InvalidBody, NativeError
 from ophion.native.transactions import Body, Transaction, decode_transactions
 from ophion.native.tries import verify_proof
 from ophion.node.config import NodeConfig
-from ophion.node.keyfile import load_key
+from ophion.node.node_key_file import load_key
 from ophion.pool.journal import Entry, Journal
 from ophion.primitives import rlp
 from ophion.primitives.block import Header

@@ -12,22 +12,22 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.enclave.contract import GroupType
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.interface import GroupType
 from ophion.enclave.keyfile import read_pair, read_public
-from ophion.enclave.outside.dialects import refusal
 from ophion.enclave.parcels import Kind, Label, Listing, Parcel
+from ophion.enclave.remote.refusals import refusal
 from ophion.enclave_http.envelope import Envelope, open_request, seal_request
-from ophion.enclave_http.forms import BadForm, Form
+from ophion.enclave_http.request_bodies import BadRequestBody, Form
 from ophion.errors import DecodeError, KeyFileError
 from ophion.native.enclave import EnclaveKeyring, read_sealed
-from ophion.native.failures import DecodeError as NativeDecodeError
+from ophion.native.exceptions import DecodeError as NativeDecodeError
 from ophion.native.privacy import decode_versioned, encode_versioned, sign_private_transaction
 from ophion.peers.priv import messages
 from ophion.peers.priv.messages import Ack, Challenge, ListRequest
 from ophion.primitives import rlp
-from ophion.privacy import hand_overs
+from ophion.privacy import payload_handover
 from ophion.privacy.payloads import read_handed
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.enclaves import Member
@@ -157,9 +157,9 @@ def test_forms_of_tools(body: bytes) -> None:
             for name in ("payload", "from", "to", "name"):
                 try:
                     read(name)
-                except BadForm as error:
+                except BadRequestBody as error:
                     assert error.code in ("InvalidPayload", "EnclaveDecodePublicKey")
-    except BadForm as error:
+    except BadRequestBody as error:
         assert error.code == "InvalidPayload"
 
 
@@ -216,8 +216,8 @@ CHUNK = rlp.encode([[b"k" * 32, KEY_A, [KEY_A, KEY_B], encode_versioned(FLEXIBLE
 @target(200)
 @given(mutated([CHUNK, rlp.encode([[b"k" * 32] * 3])]))
 def test_what_is_handed_over(payload: bytes) -> None:
-    for key in hand_overs.keys_of(payload):
+    for key in payload_handover.keys_of(payload):
         assert len(key) == 32
-    for key, row, inner in hand_overs.items_of(payload):
+    for key, row, inner in payload_handover.items_of(payload):
         assert len(key) == 32
         assert read_handed(row)[2] == inner

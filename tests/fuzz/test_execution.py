@@ -14,6 +14,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ophion.native.exceptions import NativeError
 from ophion.native.executor import (
     AccountOverride,
     BlockEnv,
@@ -27,7 +28,6 @@ from ophion.native.executor import (
     execute,
     genesis_state,
 )
-from ophion.native.failures import NativeError
 from ophion.native.store import open_store
 from ophion.native.transactions import Body, Transaction, Withdrawal, decode_transactions
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.graphql.service import schema_text
-from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.http.messages import Response
 from tests.fuzz.mutate import ODD_VALUES, mutated, target
 from tests.unit.graphql.client import JSON_TYPE, Client, original_chain
 

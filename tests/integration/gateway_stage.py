@@ -13,12 +13,12 @@ from typing import Any
 
 import uvloop
 
-from ophion.gateway.paths import Page, PageAnswer
+from ophion.gateway.backends import Kind, Place, Site, SiteNode
+from ophion.gateway.routing import Page, PageAnswer
 from ophion.gateway.service import LIMITS, GatewayService
-from ophion.gateway.site import Kind, Place, Site, SiteNode
-from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits
-from ophion.runtime.budget import Budget
+from ophion.rpc.transport.shared_resources import SharedResources
+from ophion.runtime.memory_budget import Budget
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -104,7 +104,7 @@ class Gateway(Loop):
         self, site: Site, limits: HttpLimits = LIMITS, budget: Budget | None = None, page: Page = _plain_page
     ) -> None:
         super().__init__()
-        self.commons = Commons(budget or Budget())
+        self.commons = SharedResources(budget or Budget())
         self.service = GatewayService(lambda: site, page, port=0, limits=limits, commons=self.commons)
 
     async def serve(self, ready: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from ophion.testing.network import TestNetwork
 from ophion.testing.process import NodeProcess
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 PLANTED = b"planted-47-planted-contract-code-and-arguments"
 

@@ -20,11 +20,11 @@ from web3 import AsyncWeb3, Web3
 from web3.providers.persistent import WebSocketProvider
 
 from ophion.gateway import upstream as upstream_module
-from ophion.runtime.budget import Budget
+from ophion.runtime.memory_budget import Budget
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.integration.gateway_stage import Gateway, Upstream, call, request_of, site
 
 FREE = ("--rpc-ws-port=0", "--graphql-http-port=0", "--page-http-port=0")
@@ -414,8 +414,8 @@ def test_an_answer_that_breaks_off_late_is_not_taken_for_a_whole_one() -> None:
 
 
 def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_module, "MOST_CONNECTIONS", 1)
-    monkeypatch.setattr(upstream_module, "MOST_WAITING", 1)
+    monkeypatch.setattr(upstream_module, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(upstream_module, "MAX_WAITING", 1)
     gate = asyncio.Event()
 
     async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

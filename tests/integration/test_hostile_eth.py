@@ -12,19 +12,19 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.native.crypto import PrivateKey
-from ophion.peers.eth.fields import enclosed
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.eth.field_decoding import enclosed
 from ophion.peers.eth.messages import Code, Status, TransactionHashes, encode_new_block, encode_new_hashes
 from ophion.peers.eth.versions import ETH_68, NAME
 from ophion.peers.peer import Peer
-from ophion.peers.reasons import DisconnectReason
+from ophion.peers.peer_table import PeerEvent, PeerGone
 from ophion.peers.service import PeerService, PeerSettings
-from ophion.peers.table import PeerEvent, PeerGone
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import until
+from ophion.testing.wait_for import until
 
 PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,TXPOOL")
 _MIB = 1 << 20

@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 
-from ophion.quickstart.lock import holder
+from ophion.quickstart.lock_file import holder
 from ophion.testing.process import COMMAND
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.integration.command import environment
 
 PROMETHEUS = os.environ.get("OPHION_PROMETHEUS") or shutil.which("prometheus")

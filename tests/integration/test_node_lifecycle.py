@@ -17,7 +17,7 @@ import pytest
 
 from ophion.testing.process import COMMAND, MINING, NodeProcess, RpcFailure, environment
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 B, C = DEV_KEYS[1:]
 

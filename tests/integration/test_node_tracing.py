@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ophion.testing.process import NodeProcess
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 CONTRACT = "0x" + "c1" * 20
 LOOP = "0x" + "62002710" + "5b6001900380600457" + "00"

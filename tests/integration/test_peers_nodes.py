@@ -14,7 +14,7 @@ import pytest
 
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 
 APIS = "--rpc-http-api=ADMIN,NET,ETH,DEBUG"

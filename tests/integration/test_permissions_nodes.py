@@ -14,7 +14,7 @@ from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.integration.command import Finished, ophion
 from tests.integration.test_auth_node import post
 

@@ -15,7 +15,7 @@ from ophion.testing import network as networks
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 from tests.integration.test_permissions_nodes import peers
 
@@ -24,7 +24,7 @@ KEYS = [networks.member_key(index) for index in range(5)]
 STRANGER = 4
 
 
-class Guarded:
+class MethodAccess:
     """Four validators and a stranger, who find each other by discovery."""
 
     def __init__(self, folder: Path, by_contract: bool) -> None:
@@ -106,7 +106,7 @@ class Guarded:
 def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_other(
     tmp_path: Path, by_contract: bool
 ) -> None:
-    network = Guarded(tmp_path, by_contract)
+    network = MethodAccess(tmp_path, by_contract)
     stranger = network.nodes[STRANGER]
     with ExitStack() as running:
         for node in network.nodes:

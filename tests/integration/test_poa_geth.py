@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ophion.node.keyfile import load_key
+from ophion.node.node_key_file import load_key
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.conftest import ROOT
 from tests.integration.command import ophion
 

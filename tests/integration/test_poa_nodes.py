@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ophion.native.crypto import PrivateKey
-from ophion.node.keyfile import load_key
+from ophion.node.node_key_file import load_key
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, fee_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.conftest import ROOT
 from tests.integration.command import ophion
 

@@ -19,7 +19,7 @@ from ophion.testing.private import (
     text,
 )
 from ophion.testing.signing import DEV_KEYS
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 LIMIT_S = 60.0
 GROUP = bytes(range(32))

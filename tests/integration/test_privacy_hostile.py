@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.outside.http import Answer, HttpClient
+from ophion.enclave.remote.http import Answer, HttpClient
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
@@ -22,13 +22,13 @@ from ophion.testing.network import CHAIN_ID, TestNetwork
 from ophion.testing.private import GAS, GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 LIMIT_S = 60.0
 ENTROPY = SystemEntropy()
 PRECOMPILE = (126).to_bytes(20, "big")
 ACCOUNT = DEV_KEYS[2]
-MOST_RESIDENT = 512 << 20
+MAX_RESIDENT = 512 << 20
 
 
 class Evil:
@@ -122,7 +122,7 @@ class Story:
             roots = {node.rpc("priv_debugGetStateRoot", text(group), number) for node in self.network.nodes}
             assert len(roots) == 1
         for node in self.network.nodes:
-            assert resident(node) < MOST_RESIDENT
+            assert resident(node) < MAX_RESIDENT
 
 
 def resident(node: NodeProcess) -> int:

@@ -17,7 +17,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.testing.network import CHAIN_ID, TestNetwork
 from ophion.testing.private import GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.signing import DEV_KEYS
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 KILLS = int(os.environ.get("OPHION_KILLS", "3"))
 LIMIT_S = 120.0
@@ -37,7 +37,7 @@ class Sender(threading.Thread):
         self._contract = contract
 
     def run(self) -> None:
-        from ophion.cli.rpc_node import RpcNode
+        from ophion.cli.node_client import RpcNode
         from ophion.errors import CommandError
         from ophion.native.privacy import sign_private_transaction
 

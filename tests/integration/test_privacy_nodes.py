@@ -17,7 +17,7 @@ from ophion.testing.ports import free_ports
 from ophion.testing.private import GET, NUMBER_CONTRACT, PrivateClient, set_number, text
 from ophion.testing.process import COMMAND, RpcFailure, environment
 from ophion.testing.signing import DEV_KEYS
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 LIMIT_S = 60.0
 

@@ -1,7 +1,7 @@
 """Secrecy, on real nodes: what C receives and stores, and what A and B store publicly, holds nothing private.
 
 A and B are members. C has an enclave too and is no participant; everything that its sessions bring it is opened on the
-way (`Tap`) and kept. D has no privacy at all, and follows the same chain.
+way (`DecryptingRelay`) and kept. D has no privacy at all, and follows the same chain.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ophion.testing.network import CHAIN_ID, TestNetwork
 from ophion.testing.private import NUMBER_CONTRACT, PrivateClient, text
 from ophion.testing.process import NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 LIMIT_S = 60.0
 PRECOMPILE = (126).to_bytes(20, "big")

@@ -28,11 +28,11 @@ from web3 import Web3
 from web3.middleware import ExtraDataToPOAMiddleware
 
 from ophion.native.crypto import PrivateKey
-from ophion.quickstart.lock import Running, holder
+from ophion.quickstart.lock_file import Running, holder
 from ophion.quickstart.plan import PROXY
 from ophion.testing.process import COMMAND, is_alive
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.conftest import ROOT
 from tests.integration.command import environment
 

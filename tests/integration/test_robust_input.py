@@ -17,7 +17,7 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.registry import engine_for
 from ophion.errors import DecodeError, GenesisError
 from ophion.native import vectors
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.primitives import rlp
 from tests.data.small_chain.make import BLOCKS_FILE, GENESIS_FILE, genesis_document, make_chain
 from tests.fuzz.block_files import import_file, opened_chain, spoil_all

@@ -31,7 +31,7 @@ from ophion.testing.network import TestNetwork, member_key
 from ophion.testing.ports import free_ports
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 
 IS_LONG = os.environ.get("OPHION_FAULTS") == "long"

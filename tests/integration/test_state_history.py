@@ -19,7 +19,7 @@ from ophion.node.datadir import DataDirectory
 from ophion.testing.private import NUMBER_CONTRACT, PrivateClient
 from ophion.testing.process import MINING, NodeProcess, RpcFailure
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.conftest import shared_path
 from tests.fuzz.small_chain import import_arguments
 from tests.integration.command import OPHION, environment, ophion

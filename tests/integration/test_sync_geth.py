@@ -18,7 +18,7 @@ from ophion.testing.clique_chain import CHAIN_ID, SIGNER, clique_genesis_text, s
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 
 GETH = os.environ.get("GETH")

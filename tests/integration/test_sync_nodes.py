@@ -10,7 +10,7 @@ import pytest
 from ophion.testing.bft_chain import bft_genesis_text, sealed_blocks
 from ophion.testing.process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 
 PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,TXPOOL,MINER")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from ophion.testing.network import TestNetwork
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.interop.partner import Partner
 
 BESU = os.environ.get("BESU", "")

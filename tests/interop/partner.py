@@ -14,7 +14,7 @@ from typing import Any
 
 from ophion.testing.network import CHAIN_ID, TestNetwork
 from ophion.testing.ports import free_ports
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 BLOCKS = 200 if os.environ.get("OPHION_FAULTS") == "long" else 16
 GAS_LIMIT = 30_000_000

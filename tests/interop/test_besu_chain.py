@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.network import TestNetwork, member_key
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.interop.besu import Besu, needs_besu
 from tests.interop.partner import check_agreement, check_signers, end_all, mixed_network
 

@@ -15,7 +15,7 @@ import pytest
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, NODE_INGRESS
 from ophion.testing.network import CHAIN_ID, TestNetwork
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 from tests.integration.command import Finished, ophion
 from tests.interop.besu import Besu, needs_besu
 from tests.interop.partner import check_agreement, end_all, mixed_network

@@ -33,7 +33,7 @@ from ophion.testing.private import (
 )
 from ophion.testing.process import COMMAND, RpcFailure, environment
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 TESSERA = shlex.split(os.environ.get("TESSERA", ""))
 LIMIT_S = 90.0

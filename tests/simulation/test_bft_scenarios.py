@@ -7,17 +7,17 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from ophion.consensus.bft.dialect import Rules
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import Commit, RoundChange
+from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.status import Phase, status_of
-from ophion.consensus.bft.timing import Timing
-from ophion.testing.simulation.conditions import Link, Misconduct
+from ophion.consensus.bft.timeouts import Timing
 from ophion.testing.simulation.driver import Network
-from ophion.testing.simulation.mail import Letter
+from ophion.testing.simulation.fault_plan import Link, Misconduct
+from ophion.testing.simulation.message_delivery import Letter
+from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.trace import Trace
-from ophion.testing.simulation.world import World
 
 IBFT2, QBFT = Ibft2(), Qbft()
 both = pytest.mark.parametrize("rules", [IBFT2, QBFT], ids=["ibft2", "qbft"])
@@ -32,23 +32,23 @@ def world(
     faulty: tuple[int, ...] = (),
     standby: int = 0,
     epoch_length: int = 30_000,
-) -> World:
+) -> SimulatedNetwork:
     network = Network(rules, validators, timing, standby=standby, epoch_length=epoch_length)
-    found = World(network, 7, misconduct, faulty)
+    found = SimulatedNetwork(network, 7, misconduct, faulty)
     found.start()
     return found
 
 
-def safe(found: World) -> None:
+def safe(found: SimulatedNetwork) -> None:
     assert found.checker.violations == []
 
 
-def reached(found: World, height: int, members: tuple[int, ...] | None = None) -> Callable[[], bool]:
+def reached(found: SimulatedNetwork, height: int, members: tuple[int, ...] | None = None) -> Callable[[], bool]:
     chosen = found.members if members is None else [found.members[index] for index in members]
     return lambda: all(member.height >= height for member in chosen)
 
 
-def rounds(found: World) -> list[int]:
+def rounds(found: SimulatedNetwork) -> list[int]:
     """In which round each block was decided."""
     return [found.checker.finals[height].round for height in sorted(found.checker.finals)]
 
@@ -58,7 +58,7 @@ def rounds(found: World) -> list[int]:
 
 @both
 def test_i_01_a_single_validator_makes_a_block_each_period_without_messages(rules: Rules) -> None:
-    found = World(Network(rules, 1, PATIENT), trace=Trace(1))
+    found = SimulatedNetwork(Network(rules, 1, PATIENT), trace=Trace(1))
     found.start()
     found.run(20.5)
     assert found.heights() == [10]
@@ -86,7 +86,7 @@ def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(
 @both
 def test_i_03_one_crashed_validator_costs_a_time_out_on_its_turns(rules: Rules) -> None:
     """As everywhere else, where nobody is passed over."""
-    found = World(Network(rules, 4, PATIENT, passes_over=False), trace=Trace(4))
+    found = SimulatedNetwork(Network(rules, 4, PATIENT, passes_over=False), trace=Trace(4))
     found.start()
     found.crash(2)
     found.run(60.0)
@@ -139,7 +139,7 @@ def test_i_04_two_crashed_of_four_halt_with_growing_time_outs_until_one_returns(
 def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: Rules, keeps_disk: bool) -> None:
     """With their disks validators repeat the round they had asked for and meet there; without, they meet in round 0.
 
-    Beginning at round 0 again with promises on disk would break them: see `ophion.consensus.bft.memory`.
+    Beginning at round 0 again with promises on disk would break them: see `ophion.consensus.bft.durable_votes`.
     """
     found = world(rules, faulty=() if keeps_disk else (0, 1, 2, 3))
     found.run(5.0)
@@ -181,7 +181,7 @@ def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_
     safe(found)
 
 
-def locked_and_restarted(rules: Rules, keeps_disk: bool) -> tuple[World, bytes]:
+def locked_and_restarted(rules: Rules, keeps_disk: bool) -> tuple[SimulatedNetwork, bytes]:
     """I-07: A, B and C commit, A alone decides and is cut off, B and C restart, D has seen nothing."""
     found = world(rules, faulty=() if keeps_disk else (1, 2))
     a, d = 0, 3
@@ -259,7 +259,7 @@ def test_i_09_a_majority_goes_on_and_the_one_cut_off_catches_up_and_rejoins(rule
 def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: Rules) -> None:
     for seed in range(8):
         network = Network(rules, 4, PATIENT)
-        found = World(network, seed, {0: (Misconduct.DOUBLE_PROPOSAL, Misconduct.EQUIVOCATION)})
+        found = SimulatedNetwork(network, seed, {0: (Misconduct.DOUBLE_PROPOSAL, Misconduct.EQUIVOCATION)})
         found.start()
         assert found.run(120.0, reached(found, 12, (1, 2, 3)))
         safe(found)
@@ -290,7 +290,7 @@ def test_i_15_doubled_and_reordered_messages_change_nothing(rules: Rules) -> Non
 @both
 def test_i_17_a_fast_clock_loses_its_turns_and_a_slow_one_does_not(rules: Rules) -> None:
     for skew, loses in ((2.0, True), (-2.0, False)):
-        found = World(Network(rules, 4, Timing(2.0, 6.0, 64.0)), 7)
+        found = SimulatedNetwork(Network(rules, 4, Timing(2.0, 6.0, 64.0)), 7)
         found.members[0].skew_s = skew
         found.start()
         found.run(80.0)
@@ -465,7 +465,7 @@ def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rul
 
 @both
 def test_i_23_consensus_does_not_pass_through_a_node_that_is_no_validator(rules: Rules) -> None:
-    found = World(Network(rules, 2, PATIENT, standby=1), 7)
+    found = SimulatedNetwork(Network(rules, 2, PATIENT, standby=1), 7)
     found.mail.missing_links = {frozenset((0, 1))}
     found.start()
     found.run(60.0)

@@ -12,25 +12,25 @@ import pytest
 from ophion.consensus.clique import IN_TURN, OUT_OF_TURN, CliqueEngine
 from ophion.consensus.engine import Vote
 from ophion.consensus.voting import Tally
-from ophion.testing.simulation.clique import CliqueWorld
+from ophion.testing.simulation.clique import SimulatedCliqueNetwork
 from tests.unit.consensus.stories import FAR, CliqueStory, address_of
 
 
-def world(signers: int, seed: int = 3, **options: int) -> CliqueWorld:
-    found = CliqueWorld(signers, seed, **options)  # type: ignore[arg-type]
+def world(signers: int, seed: int = 3, **options: int) -> SimulatedCliqueNetwork:
+    found = SimulatedCliqueNetwork(signers, seed, **options)  # type: ignore[arg-type]
     found.start()
     return found
 
 
-def reached(found: CliqueWorld, number: int) -> Callable[[], bool]:
+def reached(found: SimulatedCliqueNetwork, number: int) -> Callable[[], bool]:
     return lambda: all(member.head.number >= number for member in found.members if member.is_up)
 
 
-def authors(found: CliqueWorld, member: int = 0) -> list[int]:
+def authors(found: SimulatedCliqueNetwork, member: int = 0) -> list[int]:
     return [found.author(block) for block in found.chain(found.members[member])[1:]]
 
 
-def heads(found: CliqueWorld) -> set[bytes]:
+def heads(found: SimulatedCliqueNetwork) -> set[bytes]:
     return {member.head.hash for member in found.members if member.is_up}
 
 
@@ -168,7 +168,7 @@ def test_c_10_the_least_number_of_signers_gets_out_of_a_tie() -> None:
 
 
 def test_c_11_of_two_blocks_by_one_signer_at_one_height_one_is_chosen() -> None:
-    found = CliqueWorld(4, 5, dishonest=(0,))
+    found = SimulatedCliqueNetwork(4, 5, dishonest=(0,))
     found.start()
     found.run(80.0)
     honest = found.honest
@@ -184,7 +184,7 @@ def test_c_11_of_two_blocks_by_one_signer_at_one_height_one_is_chosen() -> None:
 
 
 def test_c_14_standing_votes_vanish_at_an_epoch_and_are_cast_again_after_it() -> None:
-    found = CliqueWorld(5, 3, epoch_length=10, listed=(0, 1, 2, 3))
+    found = SimulatedCliqueNetwork(5, 3, epoch_length=10, listed=(0, 1, 2, 3))
     found.start()
     found.run(8.5)
     target = found.members[4]
@@ -217,7 +217,7 @@ def test_c_15_turns_are_counted_with_the_smaller_set_after_a_removal() -> None:
 
 def test_c_17_a_clock_five_seconds_ahead_is_tolerated_and_fifteen_are_not() -> None:
     for skew, used in ((5.0, True), (15.0, False)):
-        found = CliqueWorld(3, 3)
+        found = SimulatedCliqueNetwork(3, 3)
         found.members[0].skew_s = skew
         found.start()
         found.run(40.0)
@@ -227,7 +227,7 @@ def test_c_17_a_clock_five_seconds_ahead_is_tolerated_and_fifteen_are_not() -> N
 
 
 def test_c_18_a_clock_behind_releases_late_and_others_fill_in() -> None:
-    found = CliqueWorld(3, 3)
+    found = SimulatedCliqueNetwork(3, 3)
     found.members[0].skew_s = -4.0
     found.start()
     found.run(60.0)
@@ -243,8 +243,8 @@ def test_c_18_a_clock_behind_releases_late_and_others_fill_in() -> None:
 
 
 def test_c_23_turns_follow_addresses_whatever_the_order_in_genesis() -> None:
-    sorted_list = CliqueWorld(3, 3, listed=(0, 1, 2))
-    shuffled = CliqueWorld(3, 3, listed=(2, 0, 1))
+    sorted_list = SimulatedCliqueNetwork(3, 3, listed=(0, 1, 2))
+    shuffled = SimulatedCliqueNetwork(3, 3, listed=(2, 0, 1))
     for found in (sorted_list, shuffled):
         found.start()
         found.run(9.5)

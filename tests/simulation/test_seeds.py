@@ -8,18 +8,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ophion.consensus.bft.committee import Committee
+from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.height import Height
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
-from ophion.consensus.bft.timing import Timing
-from ophion.testing.simulation.conditions import Misconduct
+from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.testing.simulation.driver import Network
-from ophion.testing.simulation.recovery import later_turns_s, recovery_s
-from ophion.testing.simulation.runs import RULES, SeedOptions, SeedOutcome, run_many
-from ophion.testing.simulation.world import World
+from ophion.testing.simulation.fault_plan import Misconduct
+from ophion.testing.simulation.network import SimulatedNetwork
+from ophion.testing.simulation.proposer_failure import later_turns_s, recovery_s
+from ophion.testing.simulation.seed_runs import RULES, SeedOptions, SeedOutcome, run_many
 
 SHORT = [("ibft2", 4, 120), ("qbft", 4, 120), ("ibft2", 7, 60), ("qbft", 7, 60), ("clique", 4, 60), ("clique", 7, 40)]
 
@@ -62,7 +62,7 @@ def test_more_liars_than_tolerated_are_found_out(protocol: str) -> None:
     for validators, liars in ((4, 2), (7, 3)):
         forked = 0
         for seed in range(12):
-            world = World(Network(RULES[protocol], validators), seed, dict.fromkeys(range(liars), kinds))
+            world = SimulatedNetwork(Network(RULES[protocol], validators), seed, dict.fromkeys(range(liars), kinds))
             world.start()
             world.run(20.0)
             forked += any(violation.rule == "one block per height" for violation in world.checker.violations)
@@ -73,18 +73,18 @@ def test_more_liars_than_tolerated_are_found_out(protocol: str) -> None:
 
 
 def test_a_machine_that_forgets_its_votes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Memory, "resume_round", property(lambda _memory: 0))
+    monkeypatch.setattr(DurableVotes, "resume_round", property(lambda _memory: 0))
     assert rules_broken(played("ibft2", 4, 60)) & {"one vote per round", "promises are kept"}
 
 
 def test_a_machine_with_too_small_a_quorum_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Committee.of
+    original = ValidatorSet.of
 
-    def small(height: int, validators: tuple[bytes, ...], builder: bytes) -> Committee:
+    def small(height: int, validators: tuple[bytes, ...], builder: bytes) -> ValidatorSet:
         found = original(height, validators, builder)
         return replace(found, quorum=found.quorum - 1)
 
-    monkeypatch.setattr(Committee, "of", staticmethod(small))
+    monkeypatch.setattr(ValidatorSet, "of", staticmethod(small))
     assert "a quorum of valid seals" in rules_broken(played("qbft", 4, 10))
 
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
-from ophion.consensus.bft.profiles import Profile
 from tests.simulation.wire_network import Node, WireNetwork
 from tests.unit.consensus.bft.ledger import KEYS, genesis_of
 

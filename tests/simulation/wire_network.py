@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ophion.chainspec.genesis import Genesis
+from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
     BftEvent,
     BuildProposal,
@@ -22,12 +24,10 @@ from ophion.consensus.bft.events import (
     SetTimer,
     TimerKind,
 )
-from ophion.consensus.bft.machine import BftMachine
-from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import BftMessage, RawMessage
-from ophion.consensus.bft.profiles import Profile
-from ophion.consensus.bft.scribe import KeyScribe
-from ophion.consensus.engine import Wishes
+from ophion.consensus.bft.state_machine import BftStateMachine
+from ophion.consensus.engine import BlockPreferences
 from ophion.errors import InvalidHeader
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
@@ -44,7 +44,7 @@ class Node:
         self.ledger = Ledger(genesis)
         self.key = key
         self.profile = profile
-        self.machine: BftMachine | None = None
+        self.machine: BftStateMachine | None = None
         self.disk: bytes | None = None
         self.timers: dict[TimerKind, int] = {}
 
@@ -63,9 +63,9 @@ class WireNetwork:
     def start(self, node: Node) -> None:
         """Boot a node with what is on its disk."""
         dialect = node.ledger.engine.dialect(node.ledger.head.number + 1)
-        memory = Memory.decode(node.disk, dialect) if node.disk is not None else None
-        scribe = KeyScribe(dialect, node.key, node.profile)
-        node.machine = BftMachine(dialect, scribe, node.ledger.engine.limits(1), memory=memory)
+        memory = DurableVotes.decode(node.disk, dialect) if node.disk is not None else None
+        scribe = KeyMessageFactory(dialect, node.key, node.profile)
+        node.machine = BftStateMachine(dialect, scribe, node.ledger.engine.limits(1), memory=memory)
         self._tell(node, node.ledger.engine.new_head(node.ledger.head, node.ledger))
 
     def stop(self, node: Node) -> None:
@@ -131,7 +131,7 @@ class WireNetwork:
 
     def _build(self, node: Node, order: BuildProposal) -> None:
         engine = node.ledger.engine
-        header = engine.prepare(node.ledger.head, Wishes(order.timestamp, node.key.address), node.ledger)
+        header = engine.prepare(node.ledger.head, BlockPreferences(order.timestamp, node.key.address), node.ledger)
         block = rlp.list_of([header.encode(), rlp.EMPTY_LIST, rlp.EMPTY_LIST])
         candidate = engine.candidate(block, order.round)
         self._at(self.now, lambda: self._tell(node, ProposalBuilt(order.height, order.round, candidate, True)))

@@ -12,8 +12,8 @@ use crypto_secretbox::{KeyInit, XSalsa20Poly1305};
 use ophion_primitives::errors::{Error, Result};
 use zeroize::Zeroizing;
 
-use crate::points::is_sound;
-use crate::record::{Key, MOST_BOXES, NONCE, Sealed, SealedBox};
+use crate::public_keys::is_sound;
+use crate::record::{Key, MAX_BOXES, NONCE, Sealed, SealedBox};
 
 /// Bytes that sealing draws: the key of the payload and both nonces.
 pub const RANDOMNESS: usize = 32 + NONCE + NONCE;
@@ -72,7 +72,7 @@ impl Keyring {
         group: &Key,
         randomness: &[u8; RANDOMNESS],
     ) -> Result<(Key, Vec<u8>)> {
-        if recipients.is_empty() || recipients.len() > MOST_BOXES || members > recipients.len() {
+        if recipients.is_empty() || recipients.len() > MAX_BOXES || members > recipients.len() {
             return Err(Error::Refused(format!("{} recipients", recipients.len())));
         }
         let (fresh, nonces) = randomness.split_first_chunk::<32>().expect("it is longer");

@@ -9,16 +9,16 @@
 //! | points.rs   | which public keys are sound                                           |
 //! | password.rs | how does a private key lie behind a password                          |
 
-mod claims;
 mod groups;
 mod keyring;
 mod password;
-mod points;
+mod payload_claims;
+mod public_keys;
 mod record;
 
-pub use claims::agrees;
 pub use groups::group_id;
 pub use keyring::{Keyring, RANDOMNESS, public_of};
 pub use password::{Costs, lock, unlock};
-pub use points::is_sound;
-pub use record::{Key, MOST_BOXES, Sealed, SealedBox, key_of};
+pub use payload_claims::agrees;
+pub use public_keys::is_sound;
+pub use record::{Key, MAX_BOXES, Sealed, SealedBox, key_of};

@@ -17,13 +17,13 @@ pub struct Costs {
 }
 
 /// More than this is a mistake or an attack: a file decides how much memory reading it takes.
-const MOST_MEMORY_KIB: u32 = 1 << 20;
-const MOST_ITERATIONS: u32 = 64;
-const MOST_LANES: u32 = 64;
+const MAX_MEMORY_KIB: u32 = 1 << 20;
+const MAX_ITERATIONS: u32 = 64;
+const MAX_LANES: u32 = 64;
 
 fn cipher(password: &[u8], salt: &[u8], costs: Costs) -> Result<XSalsa20Poly1305> {
     let Costs { memory_kib, iterations, lanes } = costs;
-    if memory_kib > MOST_MEMORY_KIB || iterations > MOST_ITERATIONS || lanes > MOST_LANES {
+    if memory_kib > MAX_MEMORY_KIB || iterations > MAX_ITERATIONS || lanes > MAX_LANES {
         return Err(Error::Decode("key file: its argon2 options ask for too much".into()));
     }
     let bad = |cause: argon2::Error| Error::Decode(format!("key file: argon2: {cause}"));

@@ -17,7 +17,7 @@ pub const NONCE: usize = 24;
 /// What a ciphertext is longer than its payload.
 pub const AUTHENTICATOR: usize = 16;
 /// Members of a group and those who get everything.
-pub const MOST_BOXES: usize = 512;
+pub const MAX_BOXES: usize = 512;
 const HEAD: usize = 1 + 32 + NONCE + NONCE + 32 + 2 + 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl<'a> Sealed<'a> {
         let group = take(&mut rest)?;
         let count = usize::from(u16::from_be_bytes(take(&mut rest)?));
         let members = usize::from(u16::from_be_bytes(take(&mut rest)?));
-        if count == 0 || count > MOST_BOXES || members == 0 || members > count {
+        if count == 0 || count > MAX_BOXES || members == 0 || members > count {
             return Err(Error::Decode(format!("sealed payload: {members} members of {count} recipients")));
         }
         let mut boxes = Vec::with_capacity(count);

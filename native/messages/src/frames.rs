@@ -5,7 +5,7 @@
 //! announces more than is allowed, and when it cuts its messages into crumbs.
 
 /// A message may come in so many pieces, and in one more for each so many bytes of it.
-const MOST_PIECES: usize = 1024;
+const MAX_PIECES: usize = 1024;
 const BYTES_OF_A_PIECE: usize = 32;
 const LONGEST_HEAD: usize = 14;
 const LONGEST_CONTROL: u64 = 125;
@@ -59,8 +59,8 @@ struct Head {
 }
 
 pub struct Reader {
-    most_frame: u64,
-    most_message: u64,
+    max_frame: u64,
+    max_message: u64,
     head: Vec<u8>,
     frame: Option<Head>,
     /// The opcode that the pieces belong to; `CONTINUATION` between messages.
@@ -72,10 +72,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub fn new(most_frame: u64, most_message: u64) -> Self {
+    pub fn new(max_frame: u64, max_message: u64) -> Self {
         Reader {
-            most_frame,
-            most_message,
+            max_frame,
+            max_message,
             head: Vec::new(),
             frame: None,
             kind: CONTINUATION,
@@ -92,10 +92,10 @@ impl Reader {
     }
 
     /// Looks at some bytes: at most so many frames of them. After a fault or a close nothing is looked at any more.
-    pub fn read(&mut self, data: &[u8], most_frames: usize) -> Outcome {
+    pub fn read(&mut self, data: &[u8], max_frames: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut frames = 0;
-        while !self.is_over && outcome.taken < data.len() && frames < most_frames {
+        while !self.is_over && outcome.taken < data.len() && frames < max_frames {
             match self.step(data, &mut outcome) {
                 Ok(is_whole) => frames += usize::from(is_whole),
                 Err(fault) => {
@@ -163,11 +163,11 @@ impl Reader {
             _ => return Err(Fault::Protocol),
         }
         let whole = (self.message.len() as u64).saturating_add(head.left);
-        if head.left > self.most_frame || whole > self.most_message {
+        if head.left > self.max_frame || whole > self.max_message {
             return Err(Fault::TooLarge);
         }
         self.pieces += 1;
-        if self.pieces > MOST_PIECES + self.message.len() / BYTES_OF_A_PIECE {
+        if self.pieces > MAX_PIECES + self.message.len() / BYTES_OF_A_PIECE {
             return Err(Fault::Crumbs);
         }
         Ok(())

@@ -7,4 +7,4 @@
 
 pub mod frames;
 pub mod outline;
-pub mod usual;
+pub mod plain_request;

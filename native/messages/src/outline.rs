@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 /// Levels of arrays and objects; the parser that comes afterwards knows no more either.
-pub const MOST_LEVELS: usize = 1024;
+pub const MAX_LEVELS: usize = 1024;
 
 /// Why a text is none.
 #[derive(Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl Walk<'_> {
 
     /// The end of the value that begins here, at this level. No recursion: levels are bits.
     fn value(&mut self, mut at: usize, outer: usize) -> Step {
-        let mut is_object = [0u64; MOST_LEVELS / 64];
+        let mut is_object = [0u64; MAX_LEVELS / 64];
         let mut level = outer;
         loop {
             self.values += 1;
@@ -137,7 +137,7 @@ impl Walk<'_> {
                 Some(b'f') => self.word(at, b"false")?,
                 Some(b'n') => self.word(at, b"null")?,
                 Some(&opening @ (b'{' | b'[')) => {
-                    if level == MOST_LEVELS {
+                    if level == MAX_LEVELS {
                         return Err(NotJson);
                     }
                     let (slot, bit) = (level / 64, 1u64 << (level % 64));
@@ -445,8 +445,8 @@ mod tests {
     fn levels_end_somewhere() {
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             let nested = |levels: usize| open.repeat(levels) + "1" + &close.repeat(levels);
-            assert!(of(&nested(MOST_LEVELS)).is_ok());
-            assert_eq!(of(&nested(MOST_LEVELS + 1)), Err(NotJson));
+            assert!(of(&nested(MAX_LEVELS)).is_ok());
+            assert_eq!(of(&nested(MAX_LEVELS + 1)), Err(NotJson));
             assert_eq!(of(&nested(100_000)), Err(NotJson));
         }
     }

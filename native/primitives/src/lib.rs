@@ -5,7 +5,7 @@ pub mod deadline;
 pub mod errors;
 pub mod json;
 pub mod keys;
-#[cfg(target_arch = "x86_64")]
-mod lanes;
 pub mod memory;
+#[cfg(target_arch = "x86_64")]
+mod secp256k1_simd;
 pub mod signers;

@@ -16,7 +16,7 @@ mod allocator {
     const LARGE: usize = 256 << 10;
     /// What stays at the end of a heap when everything is given back.
     const LEAST: c_int = 128 << 10;
-    const MOST_HEAPS: usize = 1024;
+    const MAX_HEAPS: usize = 1024;
 
     static KEPT: AtomicI32 = AtomicI32::new(LEAST);
     static HEAPS: Mutex<Vec<Piece>> = Mutex::new(Vec::new());
@@ -26,8 +26,8 @@ mod allocator {
     // SAFETY: a piece is touched by whoever has the lock of `HEAPS`, and the allocator lets any thread do that.
     unsafe impl Send for Piece {}
 
-    pub fn keep(most_bytes: usize) {
-        let most = c_int::try_from(most_bytes).unwrap_or(c_int::MAX);
+    pub fn keep(max_bytes: usize) {
+        let most = c_int::try_from(max_bytes).unwrap_or(c_int::MAX);
         KEPT.store(most, Ordering::Relaxed);
         // SAFETY: numbers in, a number out.
         unsafe {
@@ -38,7 +38,7 @@ mod allocator {
 
     pub fn note_heap() {
         let mut heaps = HEAPS.lock().unwrap_or_else(PoisonError::into_inner);
-        if heaps.len() < MOST_HEAPS {
+        if heaps.len() < MAX_HEAPS {
             // SAFETY: a new piece, which nobody but `HEAPS` knows and which is never freed.
             heaps.extend(NonNull::new(unsafe { libc::malloc(SMALL) }).map(Piece));
         }
@@ -63,7 +63,7 @@ mod allocator {
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod allocator {
-    pub fn keep(_most_bytes: usize) {}
+    pub fn keep(_max_bytes: usize) {}
 
     pub fn note_heap() {}
 
@@ -71,8 +71,8 @@ mod allocator {
 }
 
 /// Let each heap keep so much of what was freed; what is larger goes back at once.
-pub fn keep(most_bytes: usize) {
-    allocator::keep(most_bytes);
+pub fn keep(max_bytes: usize) {
+    allocator::keep(max_bytes);
 }
 
 /// Called by a thread that is there to stay.

@@ -14,8 +14,8 @@ pub const TASK: usize = 16;
 /// How many signers are worked out together: eight take two or three times as long as one alone.
 pub fn recovered_at_once() -> usize {
     #[cfg(target_arch = "x86_64")]
-    if crate::lanes::are_there() {
-        return crate::lanes::LANES;
+    if crate::secp256k1_simd::are_there() {
+        return crate::secp256k1_simd::LANES;
     }
     1
 }
@@ -24,13 +24,13 @@ pub fn recovered_at_once() -> usize {
 pub fn recover_signers(signatures: &[Signed]) -> Vec<Result<Address>> {
     #[cfg(target_arch = "x86_64")]
     if signatures.len() > 1 {
-        let numbers = |signed: &Signed| crate::lanes::Signature {
+        let numbers = |signed: &Signed| crate::secp256k1_simd::Signature {
             digest: U256::from_be_bytes(signed.digest.0),
             r: U256::from_be_slice(&signed.r_s[..32]),
             s: U256::from_be_slice(&signed.r_s[32..]),
             parity: signed.parity,
         };
-        let keys = crate::lanes::recover(&signatures.iter().map(numbers).collect::<Vec<_>>()).into_iter();
+        let keys = crate::secp256k1_simd::recover(&signatures.iter().map(numbers).collect::<Vec<_>>()).into_iter();
         let address = |(key, signed): (Option<[u8; 64]>, &Signed)| match key {
             Some(key) => Ok(Address::from_raw_public_key(&key)),
             None => signed.signer(),

@@ -24,7 +24,7 @@ pub const PROXY: Address = address!("000000000000000000000000000000000000007c");
 /// The contract that keeps them.
 pub const MANAGEMENT: Address = address!("000000000000000000000000000000000000007b");
 
-const MOST_MEMBERS: u64 = 256;
+const MAX_MEMBERS: u64 = 256;
 const ADD: [[u8; 4]; 2] = [hex!("965a25ef"), hex!("b4926e25")];
 const OPEN_SLOT: U256 = U256::ZERO;
 const VERSION_SLOT: U256 = U256::from_limbs([1, 0, 0, 0]);
@@ -59,7 +59,7 @@ pub fn membership(view: &View) -> Result<Option<Membership>> {
     }
     let is_open = slot(view, OPEN_SLOT)?.byte(0) != 0;
     let version = slot(view, VERSION_SLOT)?.into();
-    let count = slot(view, KEYS_SLOT)?.saturating_to::<u64>().min(MOST_MEMBERS);
+    let count = slot(view, KEYS_SLOT)?.saturating_to::<u64>().min(MAX_MEMBERS);
     let first = U256::from_be_bytes(keccak256(KEYS_SLOT.to_be_bytes::<32>()).0);
     let keys =
         (0..count).map(|at| Ok(slot(view, first.wrapping_add(U256::from(at)))?.into())).collect::<Result<_>>()?;

@@ -5,7 +5,7 @@ use alloy_primitives::{Address, B256, TxKind, U256, keccak256};
 use alloy_rlp::{Encodable, Header};
 use ophion_primitives::errors::{Error, Result};
 use ophion_primitives::keys;
-use ophion_storage::chain::senders;
+use ophion_storage::chain::sender_cache;
 use ophion_storage::store::{Marker, Snapshot};
 
 use crate::flexible;
@@ -33,7 +33,7 @@ pub fn signed_marker(
     U256::from_be_slice(&signature[32..64]).encode(&mut payload);
     let raw = listed(&payload);
     // whoever signs need not work out from the signature who that was
-    senders::sender_of(keccak256(&raw), || Ok(Address::from_raw_public_key(&keys::public_key(&key))))?;
+    sender_cache::sender_of(keccak256(&raw), || Ok(Address::from_raw_public_key(&keys::public_key(&key))))?;
     Ok(raw)
 }
 

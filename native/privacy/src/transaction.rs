@@ -218,7 +218,7 @@ const FEW: usize = 4;
 pub fn decode(raw: &[u8]) -> Result<Decoded> {
     let tx = PrivateTx::decode(raw)?;
     let hash = keccak256(raw);
-    let sender = ophion_storage::chain::senders::sender_of(hash, || tx.recover()).ok();
+    let sender = ophion_storage::chain::sender_cache::sender_of(hash, || tx.recover()).ok();
     Ok(Decoded { tx, hash, sender })
 }
 

@@ -59,7 +59,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     execution::cancellation::register(module)?;
     execution::env::register(module)?;
     execution::ethash::register(module)?;
-    execution::newest::register(module)?;
+    execution::latest::register(module)?;
     execution::simulate::register(module)?;
     execution::vectors::register(module)?;
     tracing::trace::register(module)?;

@@ -18,4 +18,4 @@ pub mod output;
 pub mod parity;
 pub mod replay;
 pub mod state;
-pub mod steps;
+pub mod struct_logs;

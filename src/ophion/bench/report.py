@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ophion.bench.load import Step
+from ophion.bench.load_step import Step
 from ophion.bench.search import Found
 from ophion.bench.verdict import kept_up, percentile, period_of
 

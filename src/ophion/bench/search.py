@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from ophion.bench.load import Shape, Step
+from ophion.bench.load_step import Shape, Step
 from ophion.bench.verdict import kept_up, limit_of
 from ophion.runtime.clock import Clock
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from ophion.bench.load import Step
+from ophion.bench.load_step import Step
 
 _FULL: Final = 0.95
 _SLOW_ANSWER_S: Final = 0.25
 _LATE_SHARE: Final = 0.1
-_LEAST_PATIENCE_S: Final = 1.0
+_MIN_PATIENCE_S: Final = 1.0
 _PERIODS: Final = 2.5
 _GROWTH: Final = 1.5
 
@@ -33,7 +33,7 @@ def period_of(step: Step) -> float:
 
 def kept_up(step: Step) -> bool:
     """Whether the network could go on like this: nothing refused, nothing late, and waiting times that do not grow."""
-    patience = max(_LEAST_PATIENCE_S, _PERIODS * period_of(step))
+    patience = max(_MIN_PATIENCE_S, _PERIODS * period_of(step))
     if step.refused or step.drained_s is None or step.drained_s > patience or is_late(step):
         return False
     half = len(step.mined_s) // 2

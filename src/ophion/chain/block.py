@@ -6,7 +6,7 @@ from ophion.chain.events import ChainBlock
 from ophion.consensus.engine import Engine
 from ophion.errors import DecodeError
 from ophion.native import transactions
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.native.transactions import Body
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header

@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ophion.chain.block_environment import block_env
 from ophion.chain.chain import Chain
-from ophion.chain.environment import block_env
-from ophion.consensus.engine import Wishes
+from ophion.consensus.engine import BlockPreferences
 from ophion.native.executor import BlockEnv, Execution, OpenBlock, State, Taken
 from ophion.native.transactions import Body, Transaction
 from ophion.primitives.block import HashedHeader, Header
@@ -49,7 +49,7 @@ class Builder:
         self._chain = chain
         self._keeps_revert_data = keeps_revert_data
 
-    def draft(self, parent: HashedHeader, wishes: Wishes) -> Header:
+    def draft(self, parent: HashedHeader, wishes: BlockPreferences) -> Header:
         """The header of the block to be built: gas limit and base fee are known, roots are not."""
         return self._chain.engine.prepare(parent, wishes, self._chain)
 

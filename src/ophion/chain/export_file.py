@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ophion.errors import CommandError, StorageError
-from ophion.native.failures import translated
+from ophion.native.exceptions import translated
 from ophion.native.store import Store
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from ophion.chain.fees import FeeFloor, PriceSamples, PriceSampling
+from ophion.chain.gas_price import FeeFloor, PriceSamples, PriceSampling
 from ophion.chain.queries import SHORT_GAS, Queries
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32

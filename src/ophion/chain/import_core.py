@@ -23,15 +23,15 @@ from msgspec import Struct
 from ophion.chain import validation
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.block import ommers_of
+from ophion.chain.block_environment import block_env
 from ophion.chain.chain import Chain, checkpoint_key
-from ophion.chain.environment import block_env
 from ophion.chain.fork_choice import HeadChange, head_change
 from ophion.consensus.engine import HeaderReader, Tip
 from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidBlock, StateDropped, UnknownParent
 from ophion.native.crypto import keccak256
+from ophion.native.exceptions import InvalidBody, MissingState, NativeError, TimedOut, as_ophion_error, translated
 from ophion.native.executor import Execution, State, execute
-from ophion.native.failures import InvalidBody, MissingState, NativeError, TimedOut, as_ophion_error, translated
 from ophion.native.store import NewBlock
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header

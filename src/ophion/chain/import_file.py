@@ -24,7 +24,7 @@ from ophion.chain.block_file import file_size, split_blocks
 from ophion.chain.events import ChainBlock
 from ophion.chain.import_core import Batch, ImportCore
 from ophion.errors import CommandError, DecodeError, OphionError
-from ophion.native.failures import InvalidBody, translated
+from ophion.native.exceptions import InvalidBody, translated
 from ophion.primitives import rlp
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ophion.chain.chain import Chain
 from ophion.errors import StorageError
-from ophion.native.failures import MissingState, NativeError
+from ophion.native.exceptions import MissingState, NativeError
 from ophion.native.store import Pruning, Store
 from ophion.primitives.block import Header
 from ophion.primitives.types import Hash32

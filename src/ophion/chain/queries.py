@@ -17,11 +17,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from ophion.chain.block_environment import EnvOverrides, block_env
 from ophion.chain.builder import BuiltBlock
 from ophion.chain.chain import Chain
-from ophion.chain.environment import EnvOverrides, block_env
 from ophion.chain.events import ChainEvent
-from ophion.consensus.engine import Finality, Wishes
+from ophion.consensus.engine import BlockPreferences, Finality
 from ophion.consensus.header_rules import GAS_PER_BLOB, blob_base_fee
 from ophion.errors import OphionError
 from ophion.native.executor import BlockEnv, NewestBlock, State
@@ -243,7 +243,7 @@ class Queries:
     def next_block(self) -> NextBlock:
         """Header and environment of the next block, empty: prices of that block, and where estimates run."""
         if self._next is None:
-            wishes = Wishes(timestamp=int(self._clock.now()), author=ZERO_ADDRESS)
+            wishes = BlockPreferences(timestamp=int(self._clock.now()), author=ZERO_ADDRESS)
             header = self.engine.prepare(self.head, wishes, self.chain)
             beneficiary = self.head.header.coinbase
             self._next = NextBlock(header, block_env(self.spec, self.chain.rules, header, beneficiary))
@@ -276,11 +276,11 @@ class Queries:
         position = self.store.transaction_position(hash)
         return None if position is None or position[1] > self.head_number else position
 
-    def receipt_json(self, hash: Hash32, with_revert_reason: bool, most_bytes: int | None = None) -> bytes | None:
-        """The receipt object of a mined transaction; an error where it takes more than `most_bytes` in the database."""
+    def receipt_json(self, hash: Hash32, with_revert_reason: bool, max_bytes: int | None = None) -> bytes | None:
+        """The receipt object of a mined transaction; an error where it takes more than `max_bytes` in the database."""
         if self.transaction_position(hash) is None:
             return None
-        return self.store.receipt_json(hash, with_revert_reason, most_bytes)
+        return self.store.receipt_json(hash, with_revert_reason, max_bytes)
 
     def transaction_json(self, hash: Hash32) -> bytes | None:
         """The transaction object of a mined transaction."""

@@ -11,9 +11,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.chainspec.engines import BFT_MIX_HASH, EngineKind
+from ophion.chainspec.consensus_parameters import BFT_MIX_HASH, EngineKind
 from ophion.chainspec.forks import Milestone
-from ophion.chainspec.members import Folded, Members, as_number, parse_json
+from ophion.chainspec.genesis_reader import Folded, Members, as_number, parse_json
 from ophion.chainspec.spec import ChainSpec, read_spec
 from ophion.errors import GenesisError
 from ophion.primitives.block import Header
@@ -33,7 +33,7 @@ from ophion.primitives.types import (
     Hash32,
 )
 
-_MOST_FRACTIONS: Final = 88
+_MAX_FRACTIONS: Final = 88
 _MAX_GAS_LIMIT_BITS: Final = 63
 
 
@@ -147,7 +147,7 @@ def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:
 def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
     """Its price grows e-fold with every fraction: one beyond 88 of them has more than 127 bits."""
     excess = top.number("excessBlobGas") or 0
-    most = _MOST_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
+    most = _MAX_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
     if excess >= most:
         raise top.invalid("excessBlobGas", excess, f"makes a price beyond all money; at most {most - 1}")
     return excess

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from ophion.chainspec.engines import (
+from ophion.chainspec.consensus_parameters import (
     BftParameters,
     CliqueParameters,
     EngineKind,
@@ -21,7 +21,7 @@ from ophion.chainspec.engines import (
     read_ethash,
 )
 from ophion.chainspec.forks import DEFAULT_BLOB_SCHEDULE, BlobParameters, Fork, ForkSchedule, Milestone
-from ophion.chainspec.members import Folded, Members
+from ophion.chainspec.genesis_reader import Folded, Members
 from ophion.errors import GenesisError
 from ophion.primitives.block import Header
 from ophion.primitives.types import WEI_PER_GWEI, Address

@@ -11,20 +11,20 @@ from typing import Final
 
 import orjson
 
-from ophion.bench.load import Load, Shape, Step
+from ophion.bench.load_step import Load, Shape, Step
 from ophion.bench.report import Subject, as_html, as_json, summary
 from ophion.bench.search import Found, Search
-from ophion.bench.senders import Senders
+from ophion.bench.sender_accounts import Senders
 from ophion.bench.verdict import kept_up, percentile
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.cli.command import Command, Session
-from ophion.cli.rpc_node import read_token, read_url
+from ophion.cli.node_client import read_token, read_url
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
-from ophion.node.keyfile import load_key
+from ophion.node.node_key_file import load_key
 from ophion.primitives.hexcodec import data
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.endpoint import Connection, Endpoint
+from ophion.runtime.json_rpc_client import Connection, Endpoint
 from ophion.runtime.options import Options, at_least, option
 
 _DRAIN_S: Final = 20.0

@@ -16,7 +16,7 @@ from ophion.cli.command import Command, Session
 from ophion.cli.progress import Progress
 from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
-from ophion.native.failures import NativeError, translated
+from ophion.native.exceptions import NativeError, translated
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.node.interface_options import AccessConfig
 from ophion.node.network import NetworkConfig, load_genesis

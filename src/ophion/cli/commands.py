@@ -18,13 +18,13 @@ FAMILIES: dict[str, Family] = {
         Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),
         Family("permissions", "Rules contracts: who may connect and transact on a network.", "ophion.cli.permissions"),
         Family("privacy", "Private transactions: keys of the enclave.", "ophion.cli.privacy"),
-        Family("public-key", "Show the public key and the address of this node.", "ophion.cli.keys"),
+        Family("public-key", "Show the public key and the address of this node.", "ophion.cli.public_key"),
         Family("quickstart", "A network on this machine by one command, behind one address.", "ophion.cli.quickstart"),
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
         Family("simulate", "Play consensus networks under faults, decided by a seed.", "ophion.cli.simulate"),
         Family("storage", "Look after the database: sizes, integrity, backups.", "ophion.cli.storage"),
-        Family("validate-config", "Check a TOML configuration file.", "ophion.cli.validate"),
-        Family("Xhelp", "Show the unstable options.", "ophion.cli.unstable", hidden=True),
+        Family("validate-config", "Check a TOML configuration file.", "ophion.cli.validate_config"),
+        Family("Xhelp", "Show the unstable options.", "ophion.cli.x_help", hidden=True),
     )
 }
 

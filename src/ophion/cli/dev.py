@@ -7,8 +7,8 @@ import sys
 
 from ophion.cli.command import Command, Session
 from ophion.node.config import NodeConfig
+from ophion.node.dev_preset import command_line, with_dev_preset
 from ophion.node.launch import launch
-from ophion.node.preset import command_line, with_dev_preset
 from ophion.runtime.options import Options, load, misspelt_variables, option, specs_of, warnings_of
 
 

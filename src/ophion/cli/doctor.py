@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ophion.cli.command import Command, Session
-from ophion.cli.rpc_node import NoAnswer, RpcNode, read_token, read_url
+from ophion.cli.node_client import NoAnswer, RpcNode, read_token, read_url
 from ophion.errors import CommandError, ConfigError
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.options import Options, at_least, option, problems_of
@@ -44,7 +44,7 @@ class DoctorOptions(Options):
 
 
 @dataclass(slots=True)
-class Patient:
+class CheckedNode:
     """One node, and what it answered."""
 
     url: str
@@ -63,9 +63,9 @@ class Patient:
     """Blocks while we waited."""
 
 
-def examine(url: str, now: float, token: str | None = None) -> Patient:
+def examine(url: str, now: float, token: str | None = None) -> CheckedNode:
     """Ask one node everything."""
-    patient = Patient(url)
+    patient = CheckedNode(url)
     parts = urlsplit(url)
     place = parts if parts.port else parts._replace(netloc=f"{parts.netloc}:{_PORT}")
     node = RpcNode(place.geturl(), token, _ANSWER_LIMIT_S)
@@ -105,7 +105,7 @@ def _told(node: RpcNode, method: str) -> Any:
         return None
 
 
-def verdict(patients: Sequence[Patient]) -> tuple[bool, list[str]]:
+def verdict(patients: Sequence[CheckedNode]) -> tuple[bool, list[str]]:
     """Whether the network makes progress, and what to say about it."""
     lines: list[str] = []
     there = [patient for patient in patients if patient.problem is None]
@@ -132,7 +132,7 @@ def verdict(patients: Sequence[Patient]) -> tuple[bool, list[str]]:
     return False, [*lines, *_what_to_do(there)]
 
 
-def _about_validators(there: Sequence[Patient]) -> Iterator[str]:
+def _about_validators(there: Sequence[CheckedNode]) -> Iterator[str]:
     """What the nodes say about the validators, each thing once."""
     said: set[str] = set()
     for patient in there:
@@ -150,7 +150,7 @@ def _about_validators(there: Sequence[Patient]) -> Iterator[str]:
                 yield line
 
 
-def _what_to_do(there: Sequence[Patient]) -> Iterator[str]:
+def _what_to_do(there: Sequence[CheckedNode]) -> Iterator[str]:
     """Where nothing happens: what each validator waits for."""
     statuses = [(patient, patient.status) for patient in there if patient.status is not None]
     if not statuses:

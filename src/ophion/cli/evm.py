@@ -19,7 +19,7 @@ from ophion.cli.command import Command, Nothing, Session
 from ophion.cli.progress import Progress
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native import vectors
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.vectors.outcome import Outcome
 
 Run = Callable[[Path], list[Outcome]]

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from ophion.cli.arguments import read_arguments
 from ophion.cli.command import Session
 from ophion.cli.help import help_text, usage
-from ophion.cli.loading import load_session
+from ophion.cli.option_loading import load_session
 from ophion.errors import ConfigError, OphionError
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.node.config import NodeConfig
 from ophion.runtime.interrupts import raise_again
 from ophion.runtime.options import misspelt_variables, specs_of, warnings_of

@@ -12,18 +12,18 @@ from msgspec import Struct
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.command import Command, Session
-from ophion.cli.files import kind_of_json, parse_json, read_input
+from ophion.cli.input_output import kind_of_json, parse_json, read_input
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError, DecodeError, OphionError
 from ophion.native.crypto import PrivateKey, address_of
-from ophion.node.keyfile import new_key, write_text
+from ophion.node.node_key_file import new_key, write_text
 from ophion.primitives.hexcodec import parse_data_lenient
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import Options, option
 
-_MOST_NODES = 1000
+_MAX_NODES = 1000
 _FIELD = 2**256 - 2**32 - 977
 """Coordinates of points of secp256k1 are below it."""
 _KEYS = "keys"
@@ -111,8 +111,8 @@ def _check_target(target: Path) -> None:
 def _nodes(nodes: dict[str, Any]) -> list[NetworkNode]:
     if _member(nodes, "generate", bool, "blockchain.nodes.", default=False):
         count = _member(nodes, "count", int, "blockchain.nodes.")
-        if not 1 <= count <= _MOST_NODES:
-            raise CommandError(f"blockchain.nodes.count must be between 1 and {_MOST_NODES}, not {count}")
+        if not 1 <= count <= _MAX_NODES:
+            raise CommandError(f"blockchain.nodes.count must be between 1 and {_MAX_NODES}, not {count}")
         entropy = SystemEntropy()
         keys = [new_key(entropy) for _ in range(count)]
         return [NetworkNode(key.public_key, key) for key in keys]

@@ -7,12 +7,12 @@ import sys
 import bcrypt
 
 from ophion.cli.command import Command, Session
-from ophion.cli.files import read_password
+from ophion.cli.input_output import read_password
 from ophion.errors import CommandError
 from ophion.runtime.options import Options, option
 
 COST = 10
-_MOST_BYTES = 72
+_MAX_BYTES = 72
 
 
 class HashOptions(Options):
@@ -32,8 +32,8 @@ def hash_password(options: HashOptions, session: Session) -> int:
     password = _password(options).encode()
     if not password:
         raise CommandError("The password is empty.")
-    if len(password) > _MOST_BYTES:
-        raise CommandError(f"The password has {len(password)} bytes; bcrypt takes no more than {_MOST_BYTES}.")
+    if len(password) > _MAX_BYTES:
+        raise CommandError(f"The password has {len(password)} bytes; bcrypt takes no more than {_MAX_BYTES}.")
     if b"\0" in password:
         raise CommandError("The password holds a zero byte, which bcrypt does not take.")
     hashed = bcrypt.hashpw(password, bcrypt.gensalt(COST, prefix=b"2a")).decode()

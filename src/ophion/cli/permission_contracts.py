@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
-from ophion.cli.rpc_node import RpcNode
+from ophion.cli.node_client import RpcNode
 from ophion.errors import CommandError
 from ophion.native.crypto import keccak256
 from ophion.permissions.contract_abi import (

@@ -10,18 +10,18 @@ from typing import Any
 from msgspec import Struct
 
 from ophion.cli.command import Command, Session
-from ophion.cli.files import parse_json, read_input, write_output
+from ophion.cli.input_output import parse_json, read_input, write_output
+from ophion.cli.node_client import NodeOptions, RpcNode
 from ophion.cli.permission_contracts import RulesContracts, account_call
-from ophion.cli.rpc_node import NodeOptions, RpcNode
 from ophion.errors import CommandError
-from ophion.node.keyfile import load_key
+from ophion.node.node_key_file import load_key
 from ophion.permissions.contract_genesis import (
     ACCOUNT_INGRESS,
     NODE_INGRESS,
     account_contracts,
     node_contracts,
 )
-from ophion.permissions.requests import read_account, read_node
+from ophion.permissions.list_requests import read_account, read_node
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 from ophion.runtime.options import Options, at_least, between, option, read_address

@@ -7,30 +7,30 @@ from pathlib import Path
 from typing import Any, Final
 
 from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.node_client import NodeOptions, RpcNode
 from ophion.cli.privacy_keygen import KEYGEN
-from ophion.cli.rpc_node import NodeOptions, RpcNode
-from ophion.enclave import texts
-from ophion.enclave.contract import KEY_SIZE
+from ophion.enclave import encoding
+from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.texts import base64_text
+from ophion.enclave.interface import KEY_SIZE
 from ophion.errors import CommandError
-from ophion.native.failures import translated
+from ophion.native.exceptions import translated
 from ophion.native.privacy import PrivateLedger, sign_private_transaction
 from ophion.node.datadir import DataConfig, DataDirectory
-from ophion.node.keyfile import load_key
+from ophion.node.node_key_file import load_key
 from ophion.primitives.hexcodec import HexError, data, parse_data_lenient
 from ophion.primitives.types import Address
 from ophion.runtime.options import at_least, option, read_address
 
 _POLL_S: Final = 0.1
 _GAS: Final = 3_000_000
-_MOST_DAMAGED: Final = 1_000_000
+_MAX_DAMAGED: Final = 1_000_000
 
 
 def read_key(text: str) -> bytes:
     """A key or an id of a group, in base64."""
     try:
-        return texts.read_key(text)
+        return encoding.read_key(text)
     except ValueError:
         raise ValueError(f"'{text}' is not base64 of {KEY_SIZE} bytes") from None
 
@@ -148,7 +148,7 @@ def rebuild(options: Nothing, session: Session) -> int:
     """Forget private states; the node makes them anew from chain and payloads when it starts."""
     # not for the other commands, which ask a node and open nothing
     from ophion.chain.pruning import has_dropped_states
-    from ophion.enclave.rows import CURSORS, PAYLOADS, damaged_payloads
+    from ophion.enclave.store_writer import CURSORS, PAYLOADS, damaged_payloads
     from ophion.node.privacy import ANOTHER_DATABASE
 
     path = session.part(DataConfig).data_path
@@ -161,7 +161,7 @@ def rebuild(options: Nothing, session: Session) -> int:
             )
         # first, because a node that asks the others for what it has loses nothing
         store.clear_rows([CURSORS])
-        damaged = damaged_payloads(store, _MOST_DAMAGED)
+        damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])
         PrivateLedger(store).clear()
     print("Private states are forgotten. The node executes all private transactions again when it starts, and asks")

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from ophion.cli.command import Command, Session
-from ophion.cli.files import read_password
+from ophion.cli.input_output import read_password
+from ophion.enclave.encoding import base64_text
 from ophion.enclave.keyfile import new_pair, public_file_of, write_pair
-from ophion.enclave.texts import base64_text
 from ophion.errors import CommandError
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.operator_files import content_of

@@ -14,16 +14,16 @@ from typing import Final
 from ophion.cli.command import Command, Session
 from ophion.cli.quickstart_options import LogOptions, PlaceOptions, ProxyOptions, RunOptions, UpOptions
 from ophion.errors import CommandError, ConfigError
-from ophion.gateway.site import Kind, Site
+from ophion.gateway.backends import Kind, Site
 from ophion.quickstart import report
-from ophion.quickstart.blocks import heights
 from ophion.quickstart.commands import node_options, program, proxy_options, shown
 from ophion.quickstart.control import tell
-from ophion.quickstart.layout import HOST, Claims, Layout, lay_out
-from ophion.quickstart.lock import Lock, holder
+from ophion.quickstart.lock_file import Lock, holder
 from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
+from ophion.quickstart.node_status import heights
 from ophion.quickstart.plan import PROXY
+from ophion.quickstart.ports import HOST, Claims, Layout, lay_out
 from ophion.quickstart.supervisor import Supervisor
 from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy

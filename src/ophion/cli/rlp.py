@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ophion.cli.command import Command, Session
-from ophion.cli.files import kind_of_json, parse_json, read_input, write_output
+from ophion.cli.input_output import kind_of_json, parse_json, read_input, write_output
 from ophion.errors import CommandError, DecodeError
 from ophion.primitives import rlp
 from ophion.primitives.hexcodec import parse_data_lenient

@@ -8,10 +8,10 @@ from enum import Enum
 
 from ophion.cli.command import Command, Session
 from ophion.cli.progress import Progress
-from ophion.consensus.bft.timing import Timing
+from ophion.consensus.bft.timeouts import Timing
 from ophion.errors import ConfigError
 from ophion.runtime.options import Options, at_least, between, option, problems_of
-from ophion.testing.simulation.runs import SeedOptions, SeedOutcome, Summary, run_many, run_seed
+from ophion.testing.simulation.seed_runs import SeedOptions, SeedOutcome, Summary, run_many, run_seed
 from ophion.testing.simulation.trace import Trace
 
 _TRACED_ROWS = 60

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from ophion.cli.command import Command, Nothing, Session
 from ophion.cli.progress import Progress
-from ophion.native.failures import translated
+from ophion.native.exceptions import translated
 from ophion.node.database_copy import OnProgress, Step, back_up, compact, damage
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.runtime.options import Options, at_least, option
 
-_MOST_FINDINGS = 100
+_MAX_FINDINGS = 100
 _NICENESS = 15
 
 
@@ -41,12 +41,12 @@ def check(options: Nothing, session: Session) -> int:
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store(read_only=True)
         with _shown() as on_progress:
-            findings = damage(store, _MOST_FINDINGS, on_progress)
+            findings = damage(store, _MAX_FINDINGS, on_progress)
         head = store.head()
     for finding in findings:
         print(finding)
     if findings:
-        more = " or more" if len(findings) >= _MOST_FINDINGS else ""
+        more = " or more" if len(findings) >= _MAX_FINDINGS else ""
         print(f"{len(findings)}{more} damaged")
         return 1
     print("The database is empty." if head is None else f"No damage found up to block {head[1]} (0x{head[0].hex()}).")
@@ -82,7 +82,7 @@ def backup(options: BackupOptions, session: Session) -> int:
     # which may lie elsewhere: options of the node are none of this command
     key = data.key_file if data.key_file.exists() else "it"
     print(f"The node's key is not part of it: keep {key} in a safe place of its own.")
-    from ophion.enclave.opening import DEFAULT_KEY_FILE  # not for the other commands: few nodes have an enclave
+    from ophion.enclave.key_loading import DEFAULT_KEY_FILE  # not for the other commands: few nodes have an enclave
 
     enclave_key = data.data_path / DEFAULT_KEY_FILE
     if enclave_key.exists():

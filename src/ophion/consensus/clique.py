@@ -12,16 +12,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ophion.chainspec.engines import CliqueParameters
+from ophion.chainspec.consensus_parameters import CliqueParameters
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
 from ophion.consensus.clique_snapshot import Snapshot
-from ophion.consensus.engine import Finality, HeaderReader, Tip, Vote, Wishes
+from ophion.consensus.engine import BlockPreferences, Finality, HeaderReader, Tip, Vote
 from ophion.consensus.header_fold import HeaderFold
-from ophion.consensus.unsealed import unsealed_header
+from ophion.consensus.header_template import unsealed_header
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256, recover_address, recover_addresses
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import (
@@ -184,7 +184,7 @@ class CliqueEngine:
         """Signers, votes and recent authors after a block."""
         return self._snapshots.after(after, chain)
 
-    def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
         """A header whose seal is still zero; a vote without effect, or in an epoch block, is left out."""
         snapshot = self._snapshots.after(parent, chain)
         number = parent.number + 1

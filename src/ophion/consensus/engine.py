@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ophion.chainspec.engines import HeaderForm
+from ophion.chainspec.consensus_parameters import HeaderForm
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32, Signature
 
@@ -33,7 +33,7 @@ class Vote(Struct, frozen=True):
     authorize: bool
 
 
-class Wishes(Struct, frozen=True):
+class BlockPreferences(Struct, frozen=True):
     """What the producer of a block may choose; the rest of a header is prescribed."""
 
     timestamp: int
@@ -121,7 +121,7 @@ class Engine(Protocol):
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
         """Whether `tip`, a verified block that is not on the canonical chain, should become its head."""
 
-    def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
         """The header of a block to be built: all that is known before execution, roots and gas used empty."""
 
     def signing_hash(self, header: Header) -> Hash32:

@@ -21,7 +21,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ophion.chainspec.engines import HeaderForm
+from ophion.chainspec.consensus_parameters import HeaderForm
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.consensus.header_rules import check_tail
 from ophion.errors import InvalidHeader

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
-from ophion.consensus.engine import Engine, Finality, HeaderReader, Tip, Wishes
-from ophion.consensus.unsealed import unsealed_header
+from ophion.consensus.engine import BlockPreferences, Engine, Finality, HeaderReader, Tip
+from ophion.consensus.header_template import unsealed_header
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, UnknownParent
 from ophion.native.crypto import keccak256
 from ophion.primitives.block import HashedHeader, Header
@@ -98,7 +98,7 @@ class MergeEngine:
             return False
         return self._before.prefers(tip, head, chain)
 
-    def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
         """A header that needs no seal, once merged."""
         if not self._follows_merge(parent, chain):
             return self._before.prepare(parent, wishes, chain)

@@ -15,8 +15,8 @@ from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
 from ophion.consensus.difficulty import next_difficulty
-from ophion.consensus.engine import Finality, HeaderReader, Tip, Wishes
-from ophion.consensus.unsealed import unsealed_header
+from ophion.consensus.engine import BlockPreferences, Finality, HeaderReader, Tip
+from ophion.consensus.header_template import unsealed_header
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256
 from ophion.native.ethash import ethash_compute
@@ -165,7 +165,7 @@ class PowEngine:
         """More total difficulty; on a tie the first seen stays."""
         return tip.total_difficulty > head.total_difficulty
 
-    def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
         """A header without nonce."""
         timestamp = max(wishes.timestamp, parent.timestamp + self._prepared_distance_s)
         header = unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec)

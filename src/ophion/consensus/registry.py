@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine
 from ophion.errors import GenesisError

@@ -1,7 +1,7 @@
 """The enclave: payloads that only their participants can read, and the groups they belong to.
 
     contract     what the rest of the node knows of an enclave, inside or outside: `Enclave`, `Group`, `Received`
-    inside       `InnerEnclave`: the enclave in this process
+    inside       `EmbeddedEnclave`: the enclave in this process
       intake       what comes in is judged, numbered and written         rows        many writers, one commit
       delivery     what goes out is pushed to its recipients             outbox      for those who are away
       directory    who can be reached, by proven keys                    parcels     what is handed over, and over what

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from ophion.enclave.contract import DeliveryMode
-from ophion.enclave.directory import Directory
+from ophion.enclave.encoding import base64_text
+from ophion.enclave.interface import DeliveryMode
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
-from ophion.enclave.rows import Change, RowWriter
-from ophion.enclave.texts import base64_text
+from ophion.enclave.peer_directory import Directory
+from ophion.enclave.store_writer import Change, StoreWriter
 from ophion.errors import EnclaveError
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Delivery:
         mode: DeliveryMode,
         directory: Directory,
         outbox: Outbox,
-        writer: RowWriter,
+        writer: StoreWriter,
         load: Callable[[Label], bytes | None],
         drain_soon: Callable[[bytes], None],
     ) -> None:

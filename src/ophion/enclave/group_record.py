@@ -7,12 +7,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.enclave.contract import KEY_SIZE, MOST_MEMBERS, Group, GroupType
 from ophion.enclave.group_ids import SEED_SIZE, created_id, legacy_id
+from ophion.enclave.interface import KEY_SIZE, MAX_MEMBERS, Group, GroupType
 from ophion.errors import DecodeError
 from ophion.primitives import rlp
 
-MOST_NAME_BYTES: Final = 1024
+MAX_NAME_BYTES: Final = 1024
 """Bytes of a name or a description."""
 LEGACY_NAME: Final = "legacy"
 LEGACY_DESCRIPTION: Final = "Privacy groups to support the creation of groups by privateFor and privateFrom"
@@ -65,7 +65,7 @@ class GroupRecord(Struct, frozen=True):
         group_type = _TYPES[number]
         seed_size = 0 if group_type is GroupType.LEGACY else SEED_SIZE
         keys = tuple(_key(member) for member in members)
-        if not 0 < len(keys) <= MOST_MEMBERS or len(set(keys)) != len(keys):
+        if not 0 < len(keys) <= MAX_MEMBERS or len(set(keys)) != len(keys):
             raise DecodeError(f"{len(keys)} members, or one of them twice", "group")
         if not isinstance(seed, bytes) or len(seed) != seed_size:
             raise DecodeError(f"a seed of {seed_size} bytes is expected", "group")
@@ -84,8 +84,8 @@ def _key(item: rlp.Item) -> bytes:
 
 
 def _text(item: rlp.Item) -> str:
-    if not isinstance(item, bytes) or len(item) > MOST_NAME_BYTES:
-        raise DecodeError(f"a text of at most {MOST_NAME_BYTES} bytes is expected", "group")
+    if not isinstance(item, bytes) or len(item) > MAX_NAME_BYTES:
+        raise DecodeError(f"a text of at most {MAX_NAME_BYTES} bytes is expected", "group")
     try:
         return item.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""`GroupBook`: the groups that this enclave knows."""
+"""`GroupRegistry`: the groups that this enclave knows."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ophion.enclave.contract import GroupType
 from ophion.enclave.group_ids import lookup_id
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.rows import GROUPS, LOOKUP, Change
+from ophion.enclave.interface import GroupType
+from ophion.enclave.store_writer import GROUPS, LOOKUP, Change
 from ophion.native.enclave import is_sound_enclave_key
 from ophion.native.store import Store
 
-MOST_GROUPS_OF_ONE: Final = 10_000
+MAX_GROUPS_OF_ONE: Final = 10_000
 """Groups that one member may make here: a stranger does not fill the disk with them."""
-MOST_GROUPS: Final = 200_000
+MAX_GROUPS: Final = 200_000
 """Groups here, however many members make them; own ones do not count."""
 _KEPT: Final = 4096
 _KEYS_KEPT: Final = 65_536
 _PAGE: Final = 1000
-_MOST_FOUND: Final = 1000
+_MAX_FOUND: Final = 1000
 """Groups of the same members that a search answers."""
 
 
-class GroupBook:
+class GroupRegistry:
     """Groups by id, and by exactly their members. What is put is seen at once, also while it is on its way to disk."""
 
     def __init__(self, store: Store, own: Sequence[bytes]) -> None:
@@ -50,7 +50,7 @@ class GroupBook:
     def find(self, members: Sequence[bytes]) -> list[GroupRecord]:
         """Active groups of exactly these members."""
         prefix = lookup_id(members)
-        ids = dict.fromkeys(key[len(prefix) :] for key, _ in self._store.rows(LOOKUP, prefix, b"", _MOST_FOUND))
+        ids = dict.fromkeys(key[len(prefix) :] for key, _ in self._store.rows(LOOKUP, prefix, b"", _MAX_FOUND))
         ids.update((one.id, None) for one in self._unwritten.values() if lookup_id(one.members) == prefix)
         found = (self.get(group_id) for group_id in ids)
         return [one for one in found if one is not None and one.active]
@@ -65,9 +65,9 @@ class GroupBook:
             return "groups of this type are not known here"
         if not self._own.intersection(record.members):
             return "this enclave is no member"
-        if record.maker not in self._own and self._made[record.maker] >= MOST_GROUPS_OF_ONE:
+        if record.maker not in self._own and self._made[record.maker] >= MAX_GROUPS_OF_ONE:
             return "its maker has made too many groups"
-        if record.maker not in self._own and self.count >= MOST_GROUPS:
+        if record.maker not in self._own and self.count >= MAX_GROUPS:
             return "there are too many groups"
         if not all(self._is_sound(member) for member in record.members):
             return "a member's key is not sound"

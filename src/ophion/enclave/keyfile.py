@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ophion.enclave.contract import KEY_SIZE
-from ophion.enclave.texts import base64_text, read_base64, read_exactly, read_key
+from ophion.enclave.encoding import base64_text, read_base64, read_exactly, read_key
+from ophion.enclave.interface import KEY_SIZE
 from ophion.errors import KeyFileError
 from ophion.native.enclave import enclave_public_key, lock_enclave_key, unlock_enclave_key
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of, write_whole
 

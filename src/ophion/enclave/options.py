@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ophion.enclave.contract import DeliveryMode
+from ophion.enclave.interface import DeliveryMode
 from ophion.native.enclave import is_sound_enclave_key
 from ophion.runtime.options import Options, is_url, option, read_host
 from ophion.runtime.options import port as valid_port
@@ -26,7 +26,7 @@ def _peer(text: str) -> str:
 
 def _enclave_key(text: str) -> bytes:
     # loaded where it is used: few nodes have an enclave
-    from ophion.enclave.texts import read_key
+    from ophion.enclave.encoding import read_key
 
     try:
         key = read_key(text)

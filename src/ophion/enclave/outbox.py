@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Final
 
 from ophion.enclave.parcels import Label
-from ophion.enclave.rows import OUTBOX, Change, number_of, numbered
+from ophion.enclave.store_writer import OUTBOX, Change, number_of, numbered
 from ophion.native.store import Store
 
-MOST_WAITING: Final = 1_000_000
+MAX_WAITING: Final = 1_000_000
 """Rows for one recipient: about two hundred megabytes with what they point at, weeks of an absent member."""
 _PAGE: Final = 10_000
 
@@ -31,7 +31,7 @@ class Outbox:
 
     def is_full(self, recipient: bytes) -> bool:
         """Whether nothing more is kept for somebody."""
-        return self.waiting[recipient] >= MOST_WAITING
+        return self.waiting[recipient] >= MAX_WAITING
 
     def put(self, recipient: bytes, label: Label) -> Change:
         """The row that keeps a parcel for a recipient."""

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from ophion.enclave.contract import KEY_SIZE
+from ophion.enclave.interface import KEY_SIZE
 from ophion.errors import DecodeError
 
 

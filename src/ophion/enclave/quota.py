@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-MOST_BYTES: Final = 256 * 1024 * 1024
-MOST_PAYLOADS: Final = 200_000
-_COST: Final = MOST_BYTES // MOST_PAYLOADS
+MAX_BYTES: Final = 256 * 1024 * 1024
+MAX_PAYLOADS: Final = 200_000
+_COST: Final = MAX_BYTES // MAX_PAYLOADS
 """What a small payload counts at least: rows and indexes are not free."""
-MOST_FETCHED_BYTES: Final = 8 * 1024 * 1024 * 1024
+MAX_FETCHED_BYTES: Final = 8 * 1024 * 1024 * 1024
 """What a member that lost its payloads gets back in one go."""
 _NEWCOMERS: Final = b""
 
@@ -32,7 +32,7 @@ class Quota:
 
     def admits(self, sender: bytes, size: int) -> bool:
         """Whether one more payload of this size is kept."""
-        return self._kept[self._account(sender)] + max(size, _COST) <= MOST_BYTES
+        return self._kept[self._account(sender)] + max(size, _COST) <= MAX_BYTES
 
     def add(self, key: bytes, sender: bytes, size: int) -> None:
         """A payload of another is kept."""
@@ -42,7 +42,7 @@ class Quota:
 
     def fetch(self, size: int) -> bool:
         """Whether one more payload that was asked for is kept; such ones count until the process ends."""
-        if self._fetched + size > MOST_FETCHED_BYTES:
+        if self._fetched + size > MAX_FETCHED_BYTES:
             return False
         self._fetched += size
         return True

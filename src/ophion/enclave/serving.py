@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.inside import InnerEnclave
 from ophion.enclave.parcels import Kind, Label, Listing, Parcel
 from ophion.native.enclave import read_sealed
 
 ANSWER_BYTES: Final = 1024 * 1024
 """An answer has room for so much; whoever asks for more asks again."""
-_MOST_LOOKED_AT: Final = 4 * ANSWER_BYTES
+_MAX_LOOKED_AT: Final = 4 * ANSWER_BYTES
 
 
-def served(enclave: InnerEnclave, labels: Sequence[Label], keys: frozenset[bytes]) -> list[Parcel]:
+def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[bytes]) -> list[Parcel]:
     """Those of these parcels that are here and for one of these keys, as many as fit.
 
     Whoever asks for what is for others is answered, but not looked up for without end.
@@ -23,7 +23,7 @@ def served(enclave: InnerEnclave, labels: Sequence[Label], keys: frozenset[bytes
     found: list[Parcel] = []
     size = looked_at = 0
     for label in dict.fromkeys(labels):
-        if looked_at > _MOST_LOOKED_AT:
+        if looked_at > _MAX_LOOKED_AT:
             break
         body = enclave.load(label)
         if body is None:
@@ -38,7 +38,7 @@ def served(enclave: InnerEnclave, labels: Sequence[Label], keys: frozenset[bytes
     return found
 
 
-def listed(enclave: InnerEnclave, key: bytes, after: int, most: int, keys: frozenset[bytes]) -> Listing:
+def listed(enclave: EmbeddedEnclave, key: bytes, after: int, most: int, keys: frozenset[bytes]) -> Listing:
     """What came for a key after a number; nothing for whoever has not proven it."""
     arrived = enclave.arrivals(key, after, most) if key in keys else []
     last = arrived[-1][0] if arrived else after

@@ -9,26 +9,26 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from ophion.enclave.contract import MOST_TEXT_BYTES, GroupType
-from ophion.enclave.inside import InnerEnclave
+from ophion.enclave.embedded import EmbeddedEnclave
+from ophion.enclave.encoding import base64_text, group_object
+from ophion.enclave.interface import MAX_TEXT_BYTES, GroupType
 from ophion.enclave.parcels import Kind, Label
-from ophion.enclave.texts import base64_text, group_object
-from ophion.enclave_http.forms import BadForm, Form, header_keys
 from ophion.enclave_http.open_requests import OpenRequests
+from ophion.enclave_http.request_bodies import BadRequestBody, Form, header_keys
 from ophion.errors import EnclaveError, OphionError
 from ophion.native.enclave import read_sealed
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.http.messages import JSON, TEXT, Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
-from ophion.rpc.transport.http.wire import JSON, TEXT, Request, Response
 from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.version import client_version
 
 log = logging.getLogger(__name__)
 
-_LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=2 * MOST_TEXT_BYTES, idle_timeout_s=120.0)
-_MOST_OPEN: Final = 1024
+_LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=2 * MAX_TEXT_BYTES, idle_timeout_s=120.0)
+_MAX_OPEN: Final = 1024
 """Requests that wait for their recipients at the same time."""
 _TIMEOUT_S: Final = 60.0
 _RAW: Final = b"application/octet-stream"
@@ -43,10 +43,10 @@ class EnclaveApplication:
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
-    def __init__(self, enclave: InnerEnclave, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, enclave: EmbeddedEnclave, loop: asyncio.AbstractEventLoop) -> None:
         self.plain: Callable[..., Result] | None = None
         self._enclave = enclave
-        self._open = OpenRequests(loop, _MOST_OPEN)
+        self._open = OpenRequests(loop, _MAX_OPEN)
         self._turn = asyncio.Lock()
         self._posts: dict[bytes, Handler] = {
             b"/send": self._send,
@@ -128,7 +128,7 @@ class EnclaveApplication:
     async def _receive_raw(self, request: Request) -> Response:
         keys, to = header_keys(request.headers.get(b"c11n-key")), header_keys(request.headers.get(b"c11n-to"))
         if len(keys) != 1:
-            raise BadForm("EnclaveDecodePublicKey")
+            raise BadRequestBody("EnclaveDecodePublicKey")
         payload, _, _ = self._payload(keys[0], to[0] if to else None)
         return Response(200, (payload,), _RAW)
 
@@ -181,7 +181,7 @@ class EnclaveApplication:
                     # a payload is opened or sealed on the loop, which takes milliseconds: one in each turn
                     await asyncio.sleep(0)
                 return await self._posts[request.path](request)
-        except BadForm as error:
+        except BadRequestBody as error:
             return _failed(400, error.code)
         except EnclaveError as error:
             return _failed(404 if error.code in _NOT_FOUND else 500, error.code or "NodePushingToPeer")
@@ -193,7 +193,7 @@ class EnclaveApplication:
 
 
 def enclave_service(
-    enclave: InnerEnclave, host: str, port: int, hosts: tuple[str, ...], commons: Commons | None = None
+    enclave: EmbeddedEnclave, host: str, port: int, hosts: tuple[str, ...], commons: SharedResources | None = None
 ) -> HttpService:
     """The service that tools and other nodes ask."""
     return HttpService(

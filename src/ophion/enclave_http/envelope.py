@@ -13,15 +13,15 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from ophion.enclave.contract import KEY_SIZE
-from ophion.enclave.texts import base64_text, read_base64, read_key
-from ophion.enclave_http.forms import has_few_values
+from ophion.enclave.encoding import base64_text, read_base64, read_key
+from ophion.enclave.interface import KEY_SIZE
+from ophion.enclave_http.request_bodies import has_few_values
 from ophion.errors import DecodeError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.runtime.clock import Entropy
 
 NONCE_SIZE: Final = 24
-_MOST_VALUES: Final = 32
+_MAX_VALUES: Final = 32
 _REQUEST: Final = b"ophion enclave request"
 _ANSWER: Final = b"ophion enclave answer."
 
@@ -45,7 +45,7 @@ class Envelope(NamedTuple):
     def decode(cls, body: bytes) -> Envelope:
         """`DecodeError` for what is no envelope."""
         try:
-            members: Any = orjson.loads(body) if has_few_values(body, _MOST_VALUES) else None
+            members: Any = orjson.loads(body) if has_few_values(body, _MAX_VALUES) else None
             sender, recipient = read_key(members["from"]), read_key(members["to"])
             nonce, boxed = read_base64(members["nonce"]), read_base64(members["box"])
         except (ValueError, KeyError, TypeError):

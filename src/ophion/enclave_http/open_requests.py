@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.replies import Pending
 
 

@@ -15,31 +15,31 @@ from typing import Final, TypeAlias, TypeVar
 
 import orjson
 
-from ophion.enclave.contract import KEY_SIZE
+from ophion.enclave.embedded import EmbeddedEnclave
+from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.inside import InnerEnclave
-from ophion.enclave.intake import MOST_RECORD_BYTES, UNKNOWN_GROUP
+from ophion.enclave.interface import KEY_SIZE
 from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
+from ophion.enclave.payload_intake import MAX_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave.serving import listed, served
-from ophion.enclave.texts import base64_text
-from ophion.enclave_http.distant import FETCH, LIST, PARTYINFO, PATHS
 from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
+from ophion.enclave_http.http_peers import FETCH, LIST, PARTYINFO, PATHS
 from ophion.enclave_http.open_requests import OpenRequests
 from ophion.errors import DecodeError, OphionError
 from ophion.native.enclave import read_sealed
-from ophion.peers.allowance import Allowance
 from ophion.peers.priv import messages
-from ophion.peers.priv.messages import MOST_LABELS, Ack
+from ophion.peers.priv.messages import MAX_LABELS, Ack
+from ophion.peers.token_bucket import TokenBucket
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.http.messages import JSON, TEXT, Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
-from ophion.rpc.transport.http.wire import JSON, TEXT, Request, Response
+from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime.clock import Clock, Entropy
 
-_MOST_BODY_BYTES: Final = (MOST_RECORD_BYTES + 1024 * 1024) * 4 // 3 + 4096
-_LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=_MOST_BODY_BYTES, idle_timeout_s=120.0)
-_MOST_OPEN: Final = 256
+_MAX_BODY_BYTES: Final = (MAX_RECORD_BYTES + 1024 * 1024) * 4 // 3 + 4096
+_LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=_MAX_BODY_BYTES, idle_timeout_s=120.0)
+_MAX_OPEN: Final = 256
 """Requests that are worked on, or wait for their turn."""
 _TIMEOUT_S: Final = 15.0
 _BURST_BYTES: Final = 16 * 1024 * 1024
@@ -61,13 +61,15 @@ class PeerApplication:
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
-    def __init__(self, enclave: InnerEnclave, clock: Clock, entropy: Entropy, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, enclave: EmbeddedEnclave, clock: Clock, entropy: Entropy, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.plain: Callable[..., Result] | None = None
         self._enclave = enclave
         self._clock = clock
         self._entropy = entropy
-        self._open = OpenRequests(loop, _MOST_OPEN)
-        self._shares: dict[bytes, Allowance] = {}
+        self._open = OpenRequests(loop, _MAX_OPEN)
+        self._shares: dict[bytes, TokenBucket] = {}
         self._posts: dict[bytes, Handler] = {
             PATHS[Kind.PAYLOAD].encode(): self._take_payloads,
             PATHS[Kind.GROUP].encode(): self._take_groups,
@@ -128,7 +130,7 @@ class PeerApplication:
         account = sender if sender in directory else _STRANGERS
         if len(self._shares) > 2 * len(directory) + 16:
             self._shares = {key: share for key, share in self._shares.items() if key in directory or not key}
-        share = self._shares.setdefault(account, Allowance(_BURST_BYTES, _BYTES_A_SECOND))
+        share = self._shares.setdefault(account, TokenBucket(_BURST_BYTES, _BYTES_A_SECOND))
         now = self._clock.monotonic()
         if not share.spend(amount, now):
             await asyncio.sleep(-share.left(now) / _BYTES_A_SECOND)
@@ -166,13 +168,18 @@ class PeerApplication:
 
     async def _list(self, sender: bytes, asked: bytes) -> bytes:
         request = messages.read_list(asked)
-        listing = listed(self._enclave, request.key, request.after, MOST_LABELS, frozenset((sender,)))
+        listing = listed(self._enclave, request.key, request.after, MAX_LABELS, frozenset((sender,)))
         await self._pay(sender, 40 * len(listing.labels))
         return messages.encode_listing(request.request_id, listing)
 
 
 def peer_service(
-    enclave: InnerEnclave, host: str, port: int, clock: Clock, entropy: Entropy, commons: Commons | None = None
+    enclave: EmbeddedEnclave,
+    host: str,
+    port: int,
+    clock: Clock,
+    entropy: Entropy,
+    commons: SharedResources | None = None,
 ) -> HttpService:
     """The service that other enclaves ask; under which name they do does not matter."""
     return HttpService(

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final, cast
 
-from ophion.gateway.heads import handshake, target_of
-from ophion.gateway.paths import Passage, Paths
+from ophion.gateway.proxy_headers import handshake, target_of
+from ophion.gateway.routing import Paths, RouteTarget
 from ophion.gateway.tunnel import Openings, Tunnel
 from ophion.gateway.upstream import UpstreamConnection
+from ophion.rpc.transport.connection_slots import BUSY
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
 from ophion.rpc.transport.http.reader import RequestReader
-from ophion.rpc.transport.places import BUSY
 
-_MOST_AT_WORK: Final = 8
+_MAX_AT_WORK: Final = 8
 _PASSAGE_S: Final = 200e-6
 """What a request that goes to a node costs beside its reading: it is sent on, and an answer comes back, when nobody
 measures it. It is counted where it begins, so that a crowd begins no more than it is given time for."""
@@ -58,7 +58,7 @@ class GatewayConnection(HttpConnection):
                 end = self._known_end
             else:
                 end = self._learned(data)
-            idle = cast(Passage, self._session).upstream.idle
+            idle = cast(RouteTarget, self._session).upstream.idle
             if end > 0 and idle:
                 self._was_active, self._is_plain = True, False
                 self._asked_bytes = len(data) - end
@@ -91,7 +91,7 @@ class GatewayConnection(HttpConnection):
 
     def _learn(self, data: bytes, position: int, session: Session | None) -> None:
         """Also with the first request of a connection: what is learned belongs to nobody, and holds no token."""
-        way = cast("Passage | None", self._session)
+        way = cast("RouteTarget | None", self._session)
         super()._learn(data, position, way)
         if way is not None and self._learnable_size >= 0:
             head = data[position : data.find(b"\r\n\r\n", position) + 4]
@@ -105,7 +105,7 @@ class GatewayConnection(HttpConnection):
         if self._plain_sizes.get(data[:end]) != size:
             return 0
         self._known_head, self._known_end, self._known_size = data[:end], end, len(data)
-        self._forward = cast(Passage, self._session).head(size)
+        self._forward = cast(RouteTarget, self._session).head(size)
         return end
 
     def _work_with(self, session: Session) -> None:
@@ -115,7 +115,7 @@ class GatewayConnection(HttpConnection):
     @property
     def _has_room(self) -> bool:
         """Some requests at a time: each has a connection to the node, of which others need some too."""
-        return super()._has_room and len(self._answers) < _MOST_AT_WORK
+        return super()._has_room and len(self._answers) < _MAX_AT_WORK
 
     def eof_received(self) -> bool:
         self.wait_properly()
@@ -149,7 +149,7 @@ class GatewayConnection(HttpConnection):
         way = self._paths.passage(request)
         if way is None:
             return self._paths.respond(request)
-        if not isinstance(way, Passage):
+        if not isinstance(way, RouteTarget):
             return way
         if way.is_short:
             self._work_with(way)

@@ -7,13 +7,13 @@ import signal
 
 import uvloop
 
-from ophion.gateway.front import page_files
+from ophion.gateway.backends import Site
+from ophion.gateway.landing_page import page_files
 from ophion.gateway.service import MAX_CONNECTIONS, GatewayService
-from ophion.gateway.site import Site
-from ophion.gateway.upstream import MOST_CONNECTIONS
-from ophion.rpc.transport.commons import Commons
+from ophion.gateway.upstream import MAX_UPSTREAM_CONNECTIONS
+from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime import logs
-from ophion.runtime.garbage import settle_down
+from ophion.runtime.garbage_collection import settle_down
 from ophion.runtime.lanes import ThreadLane
 from ophion.runtime.memory import Trimming
 from ophion.runtime.open_files import allow_open_files
@@ -23,9 +23,9 @@ from ophion.runtime.supervisor import Supervisor
 def run_gateway(site: Site, host: str, port: int) -> int:
     """Serve until told to stop; the return value is the exit code."""
     logs.configure(logs.LogLevel.INFO)
-    allow_open_files(2 * MAX_CONNECTIONS + MOST_CONNECTIONS)
+    allow_open_files(2 * MAX_CONNECTIONS + MAX_UPSTREAM_CONNECTIONS)
     lane = ThreadLane("pack", 1, None)
-    service = GatewayService(lambda: site, page_files(), host, port, commons=Commons(lane=lane), name="Proxy")
+    service = GatewayService(lambda: site, page_files(), host, port, commons=SharedResources(lane=lane), name="Proxy")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(service))

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ophion.rpc.transport.access import HostList
-from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.transport.listener import Listener, ListenError
 from ophion.rpc.transport.origins import PageOrigins
+from ophion.rpc.transport.shared_resources import SharedResources
 
 if TYPE_CHECKING:
+    from ophion.gateway.backends import Site
     from ophion.gateway.connection import GatewayConnection
-    from ophion.gateway.paths import Page, Paths
-    from ophion.gateway.site import Site
+    from ophion.gateway.routing import Page, Paths
     from ophion.gateway.tunnel import Tunnel
 
 MAX_CONNECTIONS: Final = 8192
@@ -40,7 +40,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
         port: int | None = None,
         hosts: tuple[str, ...] = ("localhost", "127.0.0.1"),
         limits: HttpLimits = LIMITS,
-        commons: Commons | None = None,
+        commons: SharedResources | None = None,
         name: str = "Page service",
     ) -> None:
         super().__init__(name, host, DEFAULT_PORT if port is None else port, limits.max_connections, commons=commons)
@@ -53,7 +53,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Paths, Callable[[], GatewayConnection]]:
         # loaded for the first client: most pages are never looked at
         from ophion.gateway.connection import GatewayConnection
-        from ophion.gateway.paths import Paths
+        from ophion.gateway.routing import Paths
         from ophion.gateway.tunnel import Openings
 
         paths = Paths(self._site(), self._page, loop)

@@ -15,27 +15,27 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, cast
 
-from ophion.gateway.failures import failure
-from ophion.gateway.flow import Flow
+from ophion.gateway.error_responses import failure
+from ophion.gateway.tunnel_direction import Flow
 from ophion.gateway.upstream import CONNECT_S, Upstream, take_little
-from ophion.rpc.transport.commons import Commons
-from ophion.rpc.transport.http.wire import Response, response_head
-from ophion.rpc.transport.places import BUSY
+from ophion.rpc.transport.connection_slots import BUSY
+from ophion.rpc.transport.http.messages import Response, response_head
+from ophion.rpc.transport.shared_resources import SharedResources
 
 _UNSENT_BYTES: Final = 32 * 1024
 """What may wait for one end before the other is not read any more."""
-_MOST_HEAD_BYTES: Final = 16 * 1024
-_MOST_REFUSAL_BYTES: Final = 64 * 1024
+_MAX_HEAD_BYTES: Final = 16 * 1024
+_MAX_REFUSAL_BYTES: Final = 64 * 1024
 _HANDSHAKE_S: Final = 10.0
 _OPENED: Final = b"HTTP/1.1 101 "
-_MOST_OPENING: Final = 32
+_MAX_OPENING: Final = 32
 """A tunnel is as much work as some dozen usual requests until it stands."""
 
 
 class Openings:
     """The tunnels that are being opened: some at a time, the others stand in line."""
 
-    def __init__(self, most: int = _MOST_OPENING) -> None:
+    def __init__(self, most: int = _MAX_OPENING) -> None:
         self._most = most
         self._under_way: set[Tunnel] = set()
         self._line: dict[Tunnel, None] = {}
@@ -87,7 +87,7 @@ class Tunnel(asyncio.Protocol):
         hello: bytes,
         early: bytes,
         closed: Callable[[Tunnel], None],
-        commons: Commons,
+        commons: SharedResources,
         openings: Openings,
         write_timeout_s: float,
         is_paused: bool = False,
@@ -224,7 +224,7 @@ class Tunnel(asyncio.Protocol):
             self.refuse(504, "no answer to the handshake")
 
     def idleness(self) -> float:
-        """Seconds in which nothing went either way (`Places`)."""
+        """Seconds in which nothing went either way (`ConnectionSlots`)."""
         return self.quiet_s if self.is_open else BUSY
 
     def give_way(self) -> None:
@@ -252,7 +252,7 @@ class FarEnd(asyncio.Protocol):
 
     __slots__ = ("_commons", "_flow", "_head", "_hello", "_refused", "_transport", "_tunnel")
 
-    def __init__(self, tunnel: Tunnel, hello: bytes, commons: Commons) -> None:
+    def __init__(self, tunnel: Tunnel, hello: bytes, commons: SharedResources) -> None:
         self._tunnel = tunnel
         self._hello = hello
         self._commons = commons
@@ -295,7 +295,7 @@ class FarEnd(asyncio.Protocol):
             head, self._head = self._head, b""
             tunnel.write(head)
             tunnel.opened()
-        elif len(self._head) > _MOST_HEAD_BYTES:
+        elif len(self._head) > _MAX_HEAD_BYTES:
             self.end()
 
     def pause_writing(self) -> None:
@@ -332,5 +332,5 @@ class FarEnd(asyncio.Protocol):
         self._refused += len(data)
         self._head = b""
         self._tunnel.write(data)
-        if self._refused > _MOST_REFUSAL_BYTES:
+        if self._refused > _MAX_REFUSAL_BYTES:
             self.end()

@@ -17,18 +17,18 @@ import socket
 from collections import deque
 from typing import Any, Final, Protocol, cast
 
-from ophion.gateway.answer import AnswerReader
-from ophion.gateway.failures import AnswerLost, failure
-from ophion.gateway.site import Kind, Place
+from ophion.gateway.backends import Kind, Place
+from ophion.gateway.error_responses import AnswerLost, failure
+from ophion.gateway.upstream_response import AnswerReader
 from ophion.rpc.transport.access import in_brackets
-from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.replies import Pending
 from ophion.rpc.transport.streaming import StreamedAnswer
 
 logger = logging.getLogger(__name__)
 
-MOST_CONNECTIONS: Final = 2048
-MOST_WAITING: Final = 4096
+MAX_UPSTREAM_CONNECTIONS: Final = 2048
+MAX_WAITING: Final = 4096
 CONNECT_S: Final = 5.0
 _RECEIVED_BYTES: Final = 64 * 1024
 _KEPT_S: Final = 60.0
@@ -80,9 +80,9 @@ class Upstream:
             one.send(message, pending)
             return pending
         waiting = _Waiting(message)
-        if len(self._all) + len(self._connecting) < MOST_CONNECTIONS:
+        if len(self._all) + len(self._connecting) < MAX_UPSTREAM_CONNECTIONS:
             self._connect(waiting)
-        elif len(self._waiting) < MOST_WAITING:
+        elif len(self._waiting) < MAX_WAITING:
             self._waiting.append(waiting)
         else:
             return failure(self.kind, 503, f"Too many requests wait for {self.name}.")

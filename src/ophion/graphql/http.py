@@ -13,15 +13,15 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import orjson
 
-from ophion.graphql.answer_room import AnswerRoom
-from ophion.graphql.asks import replies_to
 from ophion.graphql.limits import GraphqlLimits
+from ophion.graphql.node_requests import replies_to
 from ophion.graphql.page import PAGE_PATH, page_file
+from ophion.graphql.response_buffer import ResponseBuffer
 from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, GraphqlText
 from ophion.rpc.errors import STOPS, as_rpc_error, let_go
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.transport.http.messages import JSON, Request, Response, media_type
 from ophion.rpc.transport.http.policy import Result
-from ophion.rpc.transport.http.wire import JSON, Request, Response, media_type
 from ophion.rpc.transport.replies import Pending
 from ophion.runtime.lanes import LaneFull
 
@@ -35,7 +35,7 @@ _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
 _LOGIN_PATH: Final = b"/login"
 _LONG_REQUEST: Final = 8 * 1024
 """A request longer than this is read in the lane: checking a bad one may take many milliseconds."""
-_MOST_ROUNDS: Final = 128
+_MAX_ROUNDS: Final = 128
 """Requests with calls that may be open at the same time."""
 _UNAUTHORIZED: Final = Response(
     401,
@@ -84,7 +84,7 @@ class GraphqlApplication:
         self._timeout_s = timeout_s
         self._guard = guard
         self._login = login
-        self._room = AnswerRoom(loop, limits.max_held_bytes, limits.max_answer_bytes, limits.max_heavy)
+        self._room = ResponseBuffer(loop, limits.max_held_bytes, limits.max_answer_bytes, limits.max_heavy)
         self._waiting: set[Pending[Response]] = set()
         self._open_rounds = 0
 
@@ -239,8 +239,8 @@ class GraphqlApplication:
 
     async def _resume(self, waiting: GraphqlRound) -> Response:
         """Go on with a request that has asked something of the node; each of them holds a reader of the database."""
-        if self._open_rounds >= _MOST_ROUNDS:
-            raise LaneFull("graphql", _MOST_ROUNDS)
+        if self._open_rounds >= _MAX_ROUNDS:
+            raise LaneFull("graphql", _MAX_ROUNDS)
         self._open_rounds += 1
         try:
             replies = await replies_to(self._context, waiting.asks)

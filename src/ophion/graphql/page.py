@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ophion.page.service import PageFiles
-from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.http.messages import Response
+from ophion.web.service import PageFiles
 
 PAGE_PATH: Final = b"/graphql/ui"
 

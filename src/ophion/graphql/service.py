@@ -11,18 +11,18 @@ from msgspec.structs import replace
 
 from ophion.graphql.limits import GraphqlLimits
 from ophion.native.graphql import GraphqlEngine
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.access import HostList
-from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.origins import PageOrigins
+from ophion.rpc.transport.shared_resources import SharedResources
 
 if TYPE_CHECKING:
     import ssl
 
     from ophion.graphql.http import GraphqlApplication
-    from ophion.rpc.auth.door import Door
+    from ophion.rpc.auth.auth_setup import AuthSetup
 
 
 class GraphqlSettings(Struct, frozen=True):
@@ -36,10 +36,10 @@ class GraphqlSettings(Struct, frozen=True):
     limits: GraphqlLimits = field(default_factory=GraphqlLimits)
     http: HttpLimits = field(default_factory=HttpLimits)
     """What connections may do; the longest body is a limit of GraphQL's own."""
-    door: Door | None = None
+    door: AuthSetup | None = None
     """Where JSON-RPC asks for a token, the same door: an open one beside it would defeat that."""
     tls: ssl.SSLContext | None = None
-    commons: Commons = field(default_factory=Commons)
+    commons: SharedResources = field(default_factory=SharedResources)
 
 
 _NO_LIMIT: Final = 2**63 - 1

@@ -14,13 +14,13 @@ from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.pruning import PruningRounds
 from ophion.chain.queries import Queries
+from ophion.permissions.decision_counts import DecisionCounts
 from ophion.permissions.permissions import Permissions
-from ophion.permissions.verdicts import Verdicts
 from ophion.pool.events import Added, Origin, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
-from ophion.rpc.questions.filters import Filters
-from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.services.filters import Filters
+from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.listener import Listener
 from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     # only nodes with peers pay for loading these
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
-    from ophion.peers.sync.figures import SyncFigures
-    from ophion.privacy.follower import Follower
+    from ophion.peers.sync.sync_metrics import SyncFigures
+    from ophion.privacy.private_executor import PrivateExecutor
 
 _LANES = ("write", "build", "read", "trace", "peers", "private", "prune", "mine")
 
@@ -102,7 +102,7 @@ def declare_pruning(registry: MetricsRegistry, rounds: PruningRounds) -> None:
     )
 
 
-def declare_privacy(registry: MetricsRegistry, follower: Follower) -> None:
+def declare_privacy(registry: MetricsRegistry, follower: PrivateExecutor) -> None:
     """How private transactions follow the chain."""
     category = Category.BLOCKCHAIN
     registry.gauge(category, "private_height", "Block up to which private transactions were executed.").watch(
@@ -226,7 +226,7 @@ def declare_sync(registry: MetricsRegistry, figures: SyncFigures) -> None:
 def declare_permissions(registry: MetricsRegistry, permissions: Permissions) -> None:
     """What rules were asked and said, of those that are in force."""
     rules = permissions.node_rules
-    kinds: dict[str, Verdicts] = {}
+    kinds: dict[str, DecisionCounts] = {}
     if permissions.listed_accounts is not None:
         kinds["account_local"] = permissions.account_verdicts
     if permissions.listed_nodes is not None:
@@ -245,7 +245,7 @@ def declare_permissions(registry: MetricsRegistry, permissions: Permissions) -> 
         _declare_verdicts(registry, kind, verdicts)
 
 
-def _declare_verdicts(registry: MetricsRegistry, kind: str, verdicts: Verdicts) -> None:
+def _declare_verdicts(registry: MetricsRegistry, kind: str, verdicts: DecisionCounts) -> None:
     def counter(suffix: str, help: str, source: Callable[[], float]) -> None:
         registry.counter(Category.PERMISSIONING, f"{kind}_check_count{suffix}_total", help).watch(source)
 

@@ -29,8 +29,8 @@ from ophion.metrics.process import declare_process
 from ophion.metrics.requests import RequestMetrics
 from ophion.permissions.permissions import Permissions
 from ophion.pool.pool import TxPool
-from ophion.rpc.questions.filters import Filters
-from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.services.filters import Filters
+from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.listener import Listener
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
     from ophion.peers.sync.synchroniser import Synchroniser
-    from ophion.privacy.follower import Follower
+    from ophion.privacy.private_executor import PrivateExecutor
 
 
 class Network(Protocol):
@@ -72,7 +72,7 @@ class Watched(Struct, frozen=True):
     """Connections with other nodes, eth and synchronisation, where the node has peers."""
     database: Path | None = None
     """The file that holds chain and state."""
-    follower: Follower | None = None
+    follower: PrivateExecutor | None = None
     """Private transactions, where they are on."""
     pruning: PruningRounds | None = None
     """What drops old states, where not all are kept."""

@@ -22,7 +22,7 @@ from ophion.runtime.metrics import Category, Counter, Durations, MetricsRegistry
 
 if TYPE_CHECKING:
     from ophion.pool.intake import Arrival
-    from ophion.rpc.language.registry import Bound, Bring, Invoke, MethodTable
+    from ophion.rpc.schema.registry import Bound, Bring, Invoke, MethodTable
 
 UNKNOWN: Final = "unknown"
 """The label of all methods that there are not."""

@@ -8,10 +8,10 @@ from urllib.parse import parse_qs
 
 from ophion.metrics.options import MetricsConfig
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.http.messages import TEXT, Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
-from ophion.rpc.transport.http.wire import TEXT, Request, Response
+from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime.metrics import MetricsRegistry
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 _LIMITS: Final = HttpLimits(max_connections=64, max_body_bytes=64 * 1024)
-_MOST_NAMES: Final = 256
+_MAX_NAMES: Final = 256
 _HOST_REFUSED: Final = Response(403, (b"Host not authorized.",), TEXT)
 
 
@@ -42,7 +42,7 @@ class MetricsApplication:
         if request.path != b"/metrics":
             return Response(404)
         try:
-            names = parse_qs(request.query.decode("latin-1"), max_num_fields=_MOST_NAMES).get("name[]", [])
+            names = parse_qs(request.query.decode("latin-1"), max_num_fields=_MAX_NAMES).get("name[]", [])
         except ValueError:
             return Response(400)
         return Response(200, (self._registry.text(self._categories, names).encode(),), CONTENT_TYPE)
@@ -56,7 +56,7 @@ def metrics_service(
     config: MetricsConfig,
     hosts: tuple[str, ...],
     tls: ssl.SSLContext | None = None,
-    commons: Commons | None = None,
+    commons: SharedResources | None = None,
 ) -> HttpService:
     """The service that Prometheus asks."""
     return HttpService(

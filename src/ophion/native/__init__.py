@@ -21,6 +21,6 @@ The extension raises subclasses of `NativeError`, which know nothing of our erro
 one place where they turn into `OphionError`s, used where an error leaves the engine for a person or a peer.
 """
 
-from ophion.native.contract import check_contract
+from ophion.native.abi_check import check_contract
 
 check_contract()

@@ -1,7 +1,7 @@
 """Sealed payloads, and the keys that open them."""
 
 from ophion._native import (
-    MOST_SEALED_BOXES,
+    MAX_SEALED_BOXES,
     EnclaveKeyring,
     SealedRecord,
     enclave_group_id,
@@ -13,7 +13,7 @@ from ophion._native import (
 )
 
 __all__ = [
-    "MOST_SEALED_BOXES",
+    "MAX_SEALED_BOXES",
     "EnclaveKeyring",
     "SealedRecord",
     "enclave_group_id",

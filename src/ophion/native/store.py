@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ophion._native import NewBlock, Pruning, State, Store
-from ophion.native.failures import translated
+from ophion.native.exceptions import translated
 
 __all__ = ["NewBlock", "Pruning", "State", "Store", "open_store"]
 

@@ -16,10 +16,10 @@ from msgspec import Struct
 from ophion.chain.builder import Builder
 from ophion.chain.chain import Chain
 from ophion.chain.fee_oracle import FeeOracle
-from ophion.chain.fees import FeeFloor, PriceSampling
+from ophion.chain.gas_price import FeeFloor, PriceSampling
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
-from ophion.chainspec.engines import CliqueParameters, EngineKind
+from ophion.chainspec.consensus_parameters import CliqueParameters, EngineKind
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
@@ -37,10 +37,10 @@ from ophion.pool.journal import Journal
 from ophion.pool.pool import TxPool
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
-from ophion.producer.assembly import Assembler, MinerSettings
-from ophion.producer.control import MiningControl, Sealer
-from ophion.producer.instant import InstantSealer
-from ophion.producer.pow_miner import PowMiner, WorkDesk
+from ophion.producer.block_assembly import Assembler, MinerSettings
+from ophion.producer.instant_sealer import InstantSealer
+from ophion.producer.mining_control import MiningControl, Sealer
+from ophion.producer.pow_miner import PowMiner, WorkPackages
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 
@@ -126,7 +126,7 @@ def build_core(
         from random import Random
 
         from ophion.consensus.clique import CliqueEngine
-        from ophion.producer.clique_loop import CliqueSealer
+        from ophion.producer.clique_sealer import CliqueSealer
 
         assert isinstance(engine, CliqueEngine)
 
@@ -220,12 +220,12 @@ def _mining(
     name = assembler.chain.engine.name
     if spec.terminal_total_difficulty is not None:
         return MiningControl(settings, floor, None, None, None, name)
-    desk = WorkDesk(assembler, lanes.read)
+    desk = WorkPackages(assembler, lanes.read)
     sealer: Sealer
     if not spec.is_dev:
         sealer = PowMiner(desk, lanes.mine, assembler, entropy, config.miner.threads)
     elif config.miner.block_period_s:
-        from ophion.producer.interval import IntervalSealer
+        from ophion.producer.interval_sealer import IntervalSealer
 
         sealer = IntervalSealer(assembler, config.miner.block_period_s)
     else:

@@ -23,9 +23,9 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
-from ophion.enclave.rows import damaged_payloads
+from ophion.enclave.store_writer import damaged_payloads
 from ophion.errors import StorageError
-from ophion.native.failures import NativeError, translated
+from ophion.native.exceptions import NativeError, translated
 from ophion.native.store import Store, open_store
 from ophion.node.datadir import (
     DATA_FILE,
@@ -41,7 +41,7 @@ _PIECE: Final = 1 << 20
 _FORCED_EVERY: Final = 32 << 20
 """Bytes after which they are forced to disk: much at once would make the node wait for the disk."""
 _SPARE: Final = 16 << 20
-_MOST_FINDINGS: Final = 10
+_MAX_FINDINGS: Final = 10
 
 
 class Step(Enum):
@@ -122,7 +122,7 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
         findings = []
         if checks:
-            findings = damage(copy, _MOST_FINDINGS, on_progress)
+            findings = damage(copy, _MAX_FINDINGS, on_progress)
         head = copy.head()
     (folder / LOCK_FILE).unlink(missing_ok=True)
     if findings:
@@ -149,7 +149,7 @@ def _forget_promises(folder: Path) -> None:
     One without memory waits until it cannot contradict itself; one with an old memory would not.
     """
     # not for the other commands: it stands on all of consensus
-    from ophion.producer.promises import MEMORY_KEY, without_promises
+    from ophion.producer.vote_store import MEMORY_KEY, without_promises
 
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
         record = copy.meta(MEMORY_KEY)

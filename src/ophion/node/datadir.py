@@ -20,7 +20,7 @@ from types import TracebackType
 from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
-from ophion.node.keyfile import load_key, load_or_create_key
+from ophion.node.node_key_file import load_key, load_or_create_key
 from ophion.node.storage_options import StorageConfig
 from ophion.runtime.options import Options, option
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from ophion.enclave.inside import EnclaveSettings, InnerEnclave
+from ophion.enclave.embedded import EmbeddedEnclave, EnclaveSettings
+from ophion.enclave.key_loading import open_keys
 from ophion.enclave.keyfile import read_public
-from ophion.enclave.opening import open_keys
 from ophion.enclave.options import EnclaveConfig
-from ophion.enclave.rows import PAYLOADS
+from ophion.enclave.store_writer import PAYLOADS
 from ophion.errors import ConfigError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import Store
@@ -21,7 +21,7 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.operator_files import content_of
 
 if TYPE_CHECKING:
-    from ophion.enclave.contract import Enclave
+    from ophion.enclave.interface import Enclave
 
 _FINGERPRINT_SIZE: Final = 32
 
@@ -35,8 +35,8 @@ def build_enclave(config: NodeConfig, store: Store, data_path: Path, lanes: Lane
 
 def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
     # loaded where it is used: most nodes have theirs inside
-    from ophion.enclave.outside.client import OuterEnclave
-    from ophion.enclave.outside.http import HttpClient
+    from ophion.enclave.remote.client import RemoteEnclave
+    from ophion.enclave.remote.http import HttpClient
 
     if chosen.public_key_file is None:
         raise ConfigError("Please specify Enclave public key file path to enable privacy")
@@ -46,7 +46,7 @@ def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
         tls = client_context(settings, is_pinned=chosen.tls_known_enclave_file is not None)
         if chosen.tls_known_enclave_file is not None:
             pin = known_fingerprint(chosen.tls_known_enclave_file, url)
-    return OuterEnclave(HttpClient(url, tls, pin), read_public(chosen.public_key_file))
+    return RemoteEnclave(HttpClient(url, tls, pin), read_public(chosen.public_key_file))
 
 
 def known_fingerprint(file: Path, url: str) -> bytes:
@@ -64,9 +64,9 @@ def known_fingerprint(file: Path, url: str) -> bytes:
     return found[0]
 
 
-def _inside(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, entropy: Entropy) -> InnerEnclave:
+def _inside(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, entropy: Entropy) -> EmbeddedEnclave:
     chosen = config.enclave
     pairs = open_keys(chosen, data_path, entropy, lambda: bool(store.rows(PAYLOADS, b"", b"", 1)))
     keyring = EnclaveKeyring([pair.secret for pair in pairs])
     settings = EnclaveSettings(chosen.delivery, chosen.always_send_to)
-    return InnerEnclave(store, keyring, lanes, entropy, settings)
+    return EmbeddedEnclave(store, keyring, lanes, entropy, settings)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, ClassVar
 
-from ophion.rpc.dispatch.wording import ErrorWording
+from ophion.rpc.dispatch.error_wording import ErrorWording
 from ophion.rpc.transport.options import ListenerConfig, listening_port
 from ophion.runtime.options import Options, at_least, between, option
 

@@ -22,17 +22,17 @@ from ophion.chainspec.genesis import Genesis
 from ophion.consensus.registry import engine_for
 from ophion.errors import ConfigError, OphionError
 from ophion.native.crypto import PrivateKey
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory, refuse_in_use
 from ophion.node.network import load_genesis
-from ophion.node.ports_check import PortsTaken, check_ports
+from ophion.node.port_check import PortsTaken, check_ports
 from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
 from ophion.runtime.event_loop import load_without_tls
 from ophion.runtime.interrupts import held_back, stop_signals
 from ophion.runtime.options import Loaded, problems_of
-from ophion.runtime.temporary import temporary_directory
+from ophion.runtime.temporary_directory import temporary_directory
 from ophion.version import client_version
 
 log = logging.getLogger(__name__)

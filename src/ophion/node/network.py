@@ -19,7 +19,7 @@ from ophion.errors import GenesisError
 from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option
 
-_MOST_GENESIS_BYTES = 1024 * 1024 * 1024
+_MAX_GENESIS_BYTES = 1024 * 1024 * 1024
 """Some million accounts with their storage; what is larger is no genesis file."""
 
 _EXCLUSIVE = (
@@ -108,7 +108,7 @@ def load_genesis(config: NetworkConfig) -> Genesis:
     if config.genesis_file is None:
         return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK, config.overrides)
     try:
-        text = content_of(config.genesis_file, _MOST_GENESIS_BYTES)
+        text = content_of(config.genesis_file, _MAX_GENESIS_BYTES)
     except OSError as error:
         raise GenesisError(f"Unable to load genesis file. {config.genesis_file}: {error.strerror}") from error
     except ValueError as error:

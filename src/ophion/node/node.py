@@ -26,14 +26,14 @@ from ophion.node.ports_file import remove_ports, write_ports
 from ophion.node.services import Interface, build_interface
 from ophion.permissions.permissions import Permissions
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
-from ophion.runtime.garbage import settle_down
+from ophion.runtime.garbage_collection import settle_down
 from ophion.runtime.interrupts import stop_signals
 from ophion.runtime.lanes import Lanes, ThreadLanes
 from ophion.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from ophion.chain.pruning import StatePruner
-    from ophion.enclave.contract import Enclave
+    from ophion.enclave.interface import Enclave
     from ophion.native.store import Store
     from ophion.node.peering import Network
     from ophion.privacy.service import Privacy

@@ -22,12 +22,12 @@ from ophion.peers.discovery.record import NAME as RECORD_NAME
 from ophion.peers.eth.fork_id import ForkId
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.options import NatMethod, PeerConfig, read_bootnode
+from ophion.peers.peer_table import Peers
 from ophion.peers.policy.admission import PeerLimits
 from ophion.peers.policy.static_nodes import NAME, read_static_nodes
 from ophion.peers.service import PeerService, PeerSettings
 from ophion.peers.subprotocol import Subprotocol
 from ophion.peers.sync.synchroniser import Synchroniser
-from ophion.peers.table import Peers
 from ophion.permissions.node_rules import NodeRules
 from ophion.permissions.permissions import Permissions
 from ophion.primitives import rlp
@@ -40,7 +40,7 @@ from ophion.runtime.supervisor import Service
 from ophion.version import client_version
 
 if TYPE_CHECKING:
-    from ophion.enclave.contract import Enclave
+    from ophion.enclave.interface import Enclave
 
 
 class Network(Struct, frozen=True):
@@ -111,10 +111,10 @@ def _priv(enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entro
     if enclave is None:
         return ()
     # loaded where it is used: most nodes have none
-    from ophion.enclave.inside import InnerEnclave
+    from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.peers.priv.protocol import PrivProtocol
 
-    return (PrivProtocol(enclave, key.public_key, clock, entropy),) if isinstance(enclave, InnerEnclave) else ()
+    return (PrivProtocol(enclave, key.public_key, clock, entropy),) if isinstance(enclave, EmbeddedEnclave) else ()
 
 
 def _mark(eth: EthProtocol) -> ChainMark:

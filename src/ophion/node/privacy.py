@@ -7,18 +7,18 @@ from typing import Final
 from ophion.chain.pruning import has_dropped_states
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.spec import ChainSpec
-from ophion.enclave.contract import Enclave
+from ophion.enclave.interface import Enclave
 from ophion.errors import ConfigError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.privacy import PrivateLedger
 from ophion.native.store import Store
 from ophion.node.build import Core
 from ophion.node.config import NodeConfig
-from ophion.node.keyfile import load_key
+from ophion.node.node_key_file import load_key
 from ophion.primitives.types import HASH_LENGTH, Address
 from ophion.privacy.flexible import PRECOMPILE, FlexibleGroups
-from ophion.privacy.follower import Follower
 from ophion.privacy.markers import Markers
+from ophion.privacy.private_executor import PrivateExecutor
 from ophion.privacy.service import Privacy
 from ophion.privacy.submission import Submission
 from ophion.runtime.clock import Entropy
@@ -73,7 +73,7 @@ def check_no_private_states(store: Store) -> None:
 def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
     """Private transactions on this chain, by this enclave."""
     chosen, queries = config.privacy, core.queries
-    follower = Follower(core.chain, enclave, lanes, chosen.precompile, chosen.always_increments, chosen.flexible)
+    follower = PrivateExecutor(core.chain, enclave, lanes, chosen.precompile, chosen.always_increments, chosen.flexible)
 
     def account_nonce(address: Address) -> int:
         return queries.head_state.nonce(address)

@@ -55,7 +55,7 @@ class AuthConfig(Options):
             yield f"Unable to authenticate JSON-RPC {self.label} endpoint without a supplied credentials file"
             return
         # it loads cryptography, which nodes without tokens are spared
-        from ophion.rpc.auth.door import check
+        from ophion.rpc.auth.auth_setup import check
 
         try:
             check(settings)

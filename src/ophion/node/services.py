@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import orjson
 from msgspec import Struct
 
-from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.engine import Finality
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core
+from ophion.node.cache_warmup import CacheWarmup
 from ophion.node.config import NodeConfig
-from ophion.node.ports import (
+from ophion.node.listeners import (
     PAGE_CLIENTS,
     PortService,
     distant_enclaves,
@@ -29,35 +30,34 @@ from ophion.node.ports import (
     tools_port,
     websocket_port,
 )
-from ophion.node.warming import Warming
-from ophion.peers.eth.offer import offered_numbers
+from ophion.peers.eth.supported_versions import offered_numbers
 from ophion.primitives.enode import Enode
-from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits, SyncStatus
-from ophion.rpc.questions.filters import Filters
-from ophion.rpc.questions.receipt_waits import ReceiptWaits
-from ophion.rpc.questions.rendered import RenderedBlocks
-from ophion.rpc.questions.subscriptions import Subscriptions
-from ophion.rpc.transport.commons import Commons
+from ophion.rpc.services.block_json_cache import BlockJsonCache
+from ophion.rpc.services.context import Endpoint, NodeInfo, RpcContext, RpcLimits, SyncStatus
+from ophion.rpc.services.filters import Filters
+from ophion.rpc.services.receipt_waits import ReceiptWaits
+from ophion.rpc.services.subscriptions import Subscriptions
+from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.streaming import Streams
-from ophion.runtime.budget import Budget
 from ophion.runtime.clock import Clock, Entropy
+from ophion.runtime.fair_scheduler import Turns
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.memory import Trimming
+from ophion.runtime.memory_budget import Budget
 from ophion.runtime.open_files import allow_open_files
 from ophion.runtime.supervisor import Service
-from ophion.runtime.turns import Turns
 from ophion.version import client_version
 
 if TYPE_CHECKING:
     from ophion.chain.pruning import PruningRounds
-    from ophion.enclave.contract import Enclave
+    from ophion.enclave.interface import Enclave
     from ophion.metrics.node_metrics import NodeMetrics
     from ophion.node.peering import Network
     from ophion.peers.service import PeerService
     from ophion.privacy.service import Privacy
-    from ophion.rpc.auth.door import Door
-    from ophion.rpc.questions.private_filters import PrivateFilters
-    from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
+    from ophion.rpc.auth.auth_setup import AuthSetup
+    from ophion.rpc.services.private_filters import PrivateFilters
+    from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
     from ophion.wallet.keyring import Keyring
 
 _PORT_NAMES = {
@@ -193,7 +193,7 @@ def build_interface(
         pool=core.pool,
         mining=core.mining,
         lanes=lanes,
-        rendered=RenderedBlocks(core.chain.store, queries.with_total_difficulty),
+        rendered=BlockJsonCache(core.chain.store, queries.with_total_difficulty),
         fees=core.fees,
         filters=filters,
         subscriptions=subscriptions,
@@ -218,7 +218,7 @@ def build_interface(
         data_path=str(data_path),
     )
 
-    services: list[Service] = [subscriptions, Trimming(), Warming(listening)]
+    services: list[Service] = [subscriptions, Trimming(), CacheWarmup(listening)]
     if private_subscriptions is not None:
         services.append(private_subscriptions)
     services += _listeners(config, genesis, context, enclave, clock, entropy, metrics, listening)
@@ -238,12 +238,12 @@ def _listeners(
     """Everything that talks to somebody outside; what has a port joins `listening`."""
 
     @cache
-    def door() -> Door | None:
+    def door() -> AuthSetup | None:
         """Where JSON-RPC asks for a token, GraphQL asks for the same: it would be a side door otherwise."""
         return door_of(config.http_auth)
 
     lanes = context.lanes
-    commons = Commons(Budget(config.limits.max_held_bytes), Turns(haste=lanes.haste), lanes.pack)
+    commons = SharedResources(Budget(config.limits.max_held_bytes), Turns(haste=lanes.haste), lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     without_port: list[Service] = []
     if config.http.enabled:
@@ -264,7 +264,7 @@ def _listeners(
         without_port.append(distant_enclaves(config, enclave, clock, entropy))
     if config.page.enabled:
         # loaded where it is used: other nodes do without
-        from ophion.node.page import page_port
+        from ophion.node.web_interface import page_port
 
         # the last one: it asks the others for their ports
         listening["page"] = page_port(config, genesis, commons, listening, context.peers)
@@ -304,8 +304,8 @@ def _private_questions(
     if privacy is None:
         return None, None
     # loaded where it is used: other nodes do without
-    from ophion.rpc.questions.private_filters import PrivateFilters
-    from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
+    from ophion.rpc.services.private_filters import PrivateFilters
+    from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
 
     filters = PrivateFilters(Filters(clock, entropy, max_filters), privacy.ledger)
     privacy.follower.events.listen(filters.on_followed)

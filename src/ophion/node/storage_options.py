@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ophion.runtime.options import Options, at_least, option
 
-_LEAST_HISTORY = 16
+_MIN_HISTORY = 16
 _MEBIBYTE = 1024 * 1024
 
 
@@ -25,7 +25,7 @@ class StorageConfig(Options):
     state_history: int | None = option(
         "--state-history",
         default=None,
-        check=at_least(_LEAST_HISTORY),
+        check=at_least(_MIN_HISTORY),
         metavar="BLOCKS",
         help="Keep the states of so many blocks before the head, and of the genesis; older ones are dropped while the"
         " node runs. A branch that begins before them cannot be followed. (default: all)",
@@ -69,5 +69,5 @@ class StorageConfig(Options):
     def states_kept(self) -> int | None:
         """Blocks before the head whose states are kept; None for all."""
         if self.state_history is None and self.pruning_enabled:
-            return max(_LEAST_HISTORY, self.pruning_blocks_retained)
+            return max(_MIN_HISTORY, self.pruning_blocks_retained)
         return self.state_history

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from ophion.chain.block_environment import block_env
 from ophion.chain.chain import Chain
-from ophion.chain.environment import block_env
 from ophion.errors import DecodeError, InvalidHeader
+from ophion.native.exceptions import translated
 from ophion.native.executor import CallRequest, State, call
-from ophion.native.failures import translated
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import ZERO_ADDRESS, Address
 

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Protocol
 
 from ophion.native.crypto import address_of
-from ophion.peers.reasons import DisconnectReason
+from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.rlpx.capability import Shared
 from ophion.peers.rlpx.hello import Hello
 from ophion.primitives.enode import Enode

@@ -22,37 +22,37 @@ from msgspec import Struct, field
 from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
-from ophion.peers.allowance import Allowance
 from ophion.peers.connection.connection import Connection, Ending, Surroundings
 from ophion.peers.connection.listener import Listener
-from ophion.peers.connection.timing import Timing
+from ophion.peers.connection.pre_handshake import PreHandshake
+from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
-from ophion.peers.connection.turns import Turns
-from ophion.peers.connection.visitor import Visitor
-from ophion.peers.dialler import Dialler
+from ophion.peers.dialer import Dialer
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.discovery.discovery import ChainMark, Discovery
 from ophion.peers.discovery.discovery import Surroundings as DiscoverySurroundings
 from ophion.peers.discovery.record import LocalRecord
 from ophion.peers.discovery.udp import UdpSocket
+from ophion.peers.inbound import InboundConnections
 from ophion.peers.peer import Peer
+from ophion.peers.peer_table import Peers
 from ophion.peers.policy.addresses import Subnet, is_within
 from ophion.peers.policy.admission import Admission, PeerLimits
 from ophion.peers.policy.bans import Bans
 from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, DialPlan, Outcome
-from ophion.peers.policy.doorway import Doorway
+from ophion.peers.policy.pending_limit import PendingLimit
 from ophion.peers.port_mapping import PortMapping
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.reception import Reception
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Session
 from ophion.peers.subprotocol import Subprotocol
-from ophion.peers.table import Peers
+from ophion.peers.token_bucket import TokenBucket
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.taken_ports import is_taken, taken
+from ophion.runtime.port_in_use import is_taken, taken
 
 log = logging.getLogger(__name__)
 
@@ -127,8 +127,8 @@ class PeerService:
         # jitter, and which way to look: nothing that must not be guessed
         random = Random(entropy.token(16))
         self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
-        self.doorway: Doorway[Connection | Visitor] = Doorway(settings.subnets)
-        self._reception = Reception(
+        self.doorway: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
+        self._reception = InboundConnections(
             key,
             clock,
             self.doorway,
@@ -140,9 +140,9 @@ class PeerService:
         self._admission = Admission(
             key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
         )
-        self._dialler = Dialler(self.plan, self.peers, settings.limits.max_peers, clock, self._may_dial, self._connect)
+        self._dialler = Dialer(self.plan, self.peers, settings.limits.max_peers, clock, self._may_dial, self._connect)
         self._rules = rules or NodeRules(key.public_key)
-        self._asking = Allowance(_ASKING_S, _ASKING_PER_S)
+        self._asking = TokenBucket(_ASKING_S, _ASKING_PER_S)
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
         self._rules.changed.listen(lambda _: self._reception.crowd.reconsider())

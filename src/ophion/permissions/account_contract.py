@@ -11,7 +11,7 @@ from ophion.native.executor import State
 from ophion.native.transactions import Body, Transaction
 from ophion.permissions.contract_abi import read_yes_or_no, sending_question, transaction_question
 from ophion.permissions.contract_calls import ContractCalls, Refusal
-from ophion.permissions.verdicts import Verdicts
+from ophion.permissions.decision_counts import DecisionCounts
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address
 
@@ -22,7 +22,7 @@ class AccountContract:
     """Asks after the parent of a block whether transactions may be in it. Used from the threads of import and build."""
 
     def __init__(self, chain: Chain, contract: Address) -> None:
-        self.verdicts = Verdicts()
+        self.verdicts = DecisionCounts()
         self._calls = ContractCalls(chain, contract)
         self._has_noted_absence = False
 

@@ -20,23 +20,23 @@ from ophion.permissions.allow_list import AllowList, ListChanged
 from ophion.permissions.contract_changes import ContractChanges
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lane
-from ophion.runtime.subject import SUBJECT
+from ophion.runtime.principal import SUBJECT
 
 log = logging.getLogger(__name__)
 
 NAME: Final = "permissions-audit.jsonl"
-_MOST_BYTES: Final = 8 * 1024 * 1024
+_MAX_BYTES: Final = 8 * 1024 * 1024
 _KEPT: Final = 4
 
 
 class AuditLog:
     """Appends records in the order of changes, in a lane of one thread: a record may name thousands of entries."""
 
-    def __init__(self, path: Path, clock: Clock, lane: Lane, most_bytes: int = _MOST_BYTES, kept: int = _KEPT) -> None:
+    def __init__(self, path: Path, clock: Clock, lane: Lane, max_bytes: int = _MAX_BYTES, kept: int = _KEPT) -> None:
         self._path = path
         self._clock = clock
         self._lane = lane
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._kept = kept
         self._last: asyncio.Future[None] | None = None
 
@@ -83,7 +83,7 @@ class AuditLog:
             log.error("A change of permissions could not be recorded in %s: %s", self._path, error.strerror)
 
     def _turn_over(self, more: int) -> None:
-        if not self._path.exists() or self._path.stat().st_size + more <= self._most_bytes:
+        if not self._path.exists() or self._path.stat().st_size + more <= self._max_bytes:
             return
         for number in range(self._kept, 0, -1):
             older = self._path.with_name(f"{self._path.name}.{number}")

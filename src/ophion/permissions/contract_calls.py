@@ -12,10 +12,10 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from ophion.chain.block_environment import block_env
 from ophion.chain.chain import Chain
-from ophion.chain.environment import block_env
+from ophion.native.exceptions import NativeError
 from ophion.native.executor import CallOutcome, CallRequest, State, call_each
-from ophion.native.failures import NativeError
 from ophion.permissions.contract_abi import MalformedAnswer
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.revert_reason import revert_reason

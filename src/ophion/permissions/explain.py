@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from ophion.chain.chain import Chain
 from ophion.errors import MissingStateError
+from ophion.native.exceptions import MissingState
 from ophion.native.executor import State
-from ophion.native.failures import MissingState
 from ophion.permissions.permissions import Permissions
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode

@@ -15,7 +15,7 @@ from ophion.errors import ConfigError
 from ophion.native.executor import State
 from ophion.permissions.contract_abi import connection_question, node_question, read_connection, read_yes_or_no
 from ophion.permissions.contract_calls import ContractCalls, Refusal
-from ophion.permissions.verdicts import Verdicts
+from ophion.permissions.decision_counts import DecisionCounts
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address, Hash32
@@ -30,7 +30,7 @@ class NodeContract:
 
     def __init__(self, chain: Chain, contract: Address, version: int = 1) -> None:
         self.version = version
-        self.verdicts = Verdicts()
+        self.verdicts = DecisionCounts()
         self._chain = chain
         self._calls = ContractCalls(chain, contract)
         self._exhausted: tuple[Hash32, Refusal] | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from ophion.permissions.verdicts import Verdicts
+from ophion.permissions.decision_counts import DecisionCounts
 from ophion.primitives.enode import Enode
 from ophion.runtime.topic import Topic
 
@@ -57,9 +57,9 @@ class NodeRules:
         self.is_in_sync: Callable[[], bool] = lambda: True
         self.peer_ids: Callable[[], Iterable[bytes]] = tuple
         """Who is connected."""
-        self.list_verdicts = Verdicts()
+        self.list_verdicts = DecisionCounts()
         """What the list has said."""
-        self.sync_verdicts = Verdicts()
+        self.sync_verdicts = DecisionCounts()
         """What was said to those who want to know whether a contract counts yet, where there are bootnodes."""
         self._bootnodes = bootnodes
         self._listed = listed

@@ -13,11 +13,11 @@ from ophion.chain.import_core import SenderCheck
 from ophion.errors import ConfigError, RulesError
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
+from ophion.permissions.decision_counts import DecisionCounts
+from ophion.permissions.entry_codec import EntryCodec
+from ophion.permissions.list_requests import ACCOUNTS, NODES
 from ophion.permissions.node_rules import Action, NodeRules, listener
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
-from ophion.permissions.requests import ACCOUNTS, NODES
-from ophion.permissions.verdicts import Verdicts
-from ophion.permissions.vocabulary import Vocabulary
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
@@ -57,7 +57,7 @@ class Permissions:
         self._turn = asyncio.Lock()
         self._changes: set[asyncio.Task[None]] = set()
         self._audit: AuditLog | None = None
-        self.account_verdicts = Verdicts()
+        self.account_verdicts = DecisionCounts()
         """What the list of accounts has said."""
 
     @classmethod
@@ -130,7 +130,7 @@ class Permissions:
         lists: list[AllowList[Any]] = [one for one in (self._accounts, self._nodes) if one is not None]
         if not lists:
             return []
-        from ophion.permissions.rules_watch import RulesWatch
+        from ophion.permissions.file_watcher import RulesWatch
 
         return [RulesWatch(lists, lanes.files, self._turn)]
 
@@ -259,7 +259,7 @@ class Permissions:
         return finish
 
 
-def _opened(path: Path, vocabulary: Vocabulary[T], problems: list[str]) -> AllowList[T] | None:
+def _opened(path: Path, vocabulary: EntryCodec[T], problems: list[str]) -> AllowList[T] | None:
     # what rules need is loaded where there are some: other nodes start faster
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.rules_file import RulesFile

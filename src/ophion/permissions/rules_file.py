@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from ophion.errors import RulesError
+from ophion.permissions.entry_codec import EntryCodec
 from ophion.permissions.toml_list import TomlList, find_list
-from ophion.permissions.vocabulary import Vocabulary
 from ophion.runtime.operator_files import content_of, table_of, write_whole
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class OutOfSync(RulesError):
 class RulesFile(Generic[T]):
     """One list in one file. Two lists may live in the same file: each changes its own part of it."""
 
-    def __init__(self, path: Path, vocabulary: Vocabulary[T]) -> None:
+    def __init__(self, path: Path, vocabulary: EntryCodec[T]) -> None:
         self.path = path
         self.vocabulary = vocabulary
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ophion.chain.fees import FeeFloor
+from ophion.chain.gas_price import FeeFloor
 from ophion.errors import PoolRejected
 from ophion.native.executor import State
 from ophion.native.transactions import Bounds, Transaction
@@ -109,13 +109,13 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
         fork=head.fork,
         chain_id=head.chain_id,
         last_type=max(type for type, since in enumerate(_TYPE_FROM) if rank >= since),
-        most_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if rank >= _RANK["osaka"] else head.gas_limit,
+        max_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if rank >= _RANK["osaka"] else head.gas_limit,
         base_fee=head.base_fee,
         least_fee=max(price, head.base_fee) if head.has_still_base_fee else price,
         least_price=price,
         least_tip=tip,
-        most_paid=fee_cap or None,
-        most_init_code=head.init_code_limit,
+        max_paid=fee_cap or None,
+        max_init_code=head.init_code_limit,
     )
 
 

@@ -10,12 +10,12 @@ from functools import partial
 from msgspec import Struct, field
 
 from ophion.chain.events import ChainEvent, Reorged
-from ophion.chain.fees import FeeFloor
+from ophion.chain.gas_price import FeeFloor
 from ophion.errors import PoolRejected, StorageError
 from ophion.native.transactions import Transaction, decode_transactions, journal_lines
 from ophion.pool.admission import BLOB_TYPE, Account, Applicant, Gate, PoolHead, blobs_are_there, judge, undecodable
-from ophion.pool.blobs import Blobs
-from ophion.pool.departures import Departures
+from ophion.pool.blob_store import Blobs
+from ophion.pool.dropped_transactions import DroppedTransactions
 from ophion.pool.events import (
     Added,
     Admission,
@@ -80,7 +80,7 @@ class TxPool:
         """`refusal_of` says why an account may not send, None for one that may; `forget_accounts` when it changes."""
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
-        self.departures = Departures(clock)
+        self.departures = DroppedTransactions(clock)
         self.events.listen(self.departures.on_pool_event)
         self.version = 0
         self.duplicates = {Origin.LOCAL: 0, Origin.REMOTE: 0}

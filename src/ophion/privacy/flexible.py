@@ -14,11 +14,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.enclave.contract import KEY_SIZE, MOST_MEMBERS, Enclave, Group, GroupType
+from ophion.enclave.interface import KEY_SIZE, MAX_MEMBERS, Enclave, Group, GroupType
 from ophion.errors import PrivacyRefused
 from ophion.native.privacy import PrivateLedger, PrivateTransaction, encode_versioned
 from ophion.primitives.types import Address
-from ophion.privacy.hand_overs import HandOvers
+from ophion.privacy.payload_handover import PayloadHandover
 from ophion.runtime.lanes import Lanes
 
 PRECOMPILE: Final[Address] = (0x7D).to_bytes(20, "big")
@@ -38,7 +38,7 @@ _ADD_BYTES: Final = bytes.fromhex("965a25ef")
 _ADD_WORDS: Final = bytes.fromhex("b4926e25")
 _WORD: Final = 32
 _PAGE: Final = 256
-_MOST_LOOKED_AT: Final = 100_000
+_MAX_LOOKED_AT: Final = 100_000
 
 
 class Membership(Struct, frozen=True):
@@ -55,7 +55,7 @@ class FlexibleGroups:
     def __init__(
         self,
         ledger: PrivateLedger,
-        hand_overs: HandOvers,
+        hand_overs: PayloadHandover,
         enclave: Enclave,
         lanes: Lanes,
         head_number: Callable[[], int],
@@ -82,7 +82,7 @@ class FlexibleGroups:
 
     def _found(self, members: Sequence[bytes]) -> list[Group]:
         wanted, found, start = set(members), list[Group](), bytes(KEY_SIZE)
-        for _ in range(_MOST_LOOKED_AT // _PAGE):
+        for _ in range(_MAX_LOOKED_AT // _PAGE):
             page = self._ledger.groups(start, _PAGE)
             for group in page:
                 known = self.members(group)
@@ -136,8 +136,8 @@ def _added(transaction: PrivateTransaction) -> list[bytes] | None:
     is_words, content = data[:4] == _ADD_WORDS, data[4:]
     start = _number(content, 0)
     count = _number(content, start)
-    if count > MOST_MEMBERS:
-        raise PrivacyRefused(f"A group has at most {MOST_MEMBERS} members")
+    if count > MAX_MEMBERS:
+        raise PrivacyRefused(f"A group has at most {MAX_MEMBERS} members")
     first = start + _WORD
     if is_words:
         return [_word(content, first + index * _WORD) for index in range(count)]

@@ -25,7 +25,7 @@ from ophion.runtime.lanes import Lanes
 _SECRET_BYTES: Final = 32
 
 
-class MarkerWish(Struct, frozen=True):
+class MarkerRequest(Struct, frozen=True):
     """What a marker takes from its private transaction."""
 
     data: bytes
@@ -37,7 +37,7 @@ class MarkerWish(Struct, frozen=True):
 class Draft(Struct, frozen=True):
     """A marker that will be sent when its payload has been delivered."""
 
-    wish: MarkerWish
+    wish: MarkerRequest
     signing: asyncio.Future[Transaction] | None
     """None with a key of the node: its nonces are in the order in which markers are sent."""
 
@@ -61,9 +61,9 @@ class Markers:
         self._key = key
         self._account_nonce = account_nonce
         self._next: int | None = None
-        self._signing: Batches[MarkerWish, Transaction] = Batches(lanes.read, self._sign_random)
+        self._signing: Batches[MarkerRequest, Transaction] = Batches(lanes.read, self._sign_random)
 
-    def draft(self, wish: MarkerWish) -> Draft:
+    def draft(self, wish: MarkerRequest) -> Draft:
         """Begin to make a marker: it is signed while its payload is on its way."""
         if self._key is not None:
             return Draft(wish, None)
@@ -96,12 +96,12 @@ class Markers:
         self._next = nonce + 1
         return nonce
 
-    def _sign_random(self, wishes: Sequence[MarkerWish]) -> list[Transaction]:
+    def _sign_random(self, wishes: Sequence[MarkerRequest]) -> list[Transaction]:
         raws = self._signed([(self._entropy.token(_SECRET_BYTES), 0, wish) for wish in wishes])
         made = decode_transactions(raws)
         return [one for one in made if not isinstance(one, str)]
 
-    def _signed(self, wanted: Sequence[tuple[bytes, int, MarkerWish]]) -> list[bytes]:
+    def _signed(self, wanted: Sequence[tuple[bytes, int, MarkerRequest]]) -> list[bytes]:
         rows = [(secret, nonce, one.gas_price, one.gas_limit, one.data) for secret, nonce, one in wanted]
         return sign_markers(self._precompile, rows)
 

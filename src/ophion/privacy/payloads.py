@@ -14,9 +14,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ophion.enclave.contract import Enclave, Received
+from ophion.enclave.interface import Enclave, Received
 from ophion.errors import DecodeError, EnclaveError
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.native.privacy import decode_versioned
 from ophion.native.store import Store
 from ophion.primitives import rlp

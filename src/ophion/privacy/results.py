@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ophion.enclave.texts import base64_text
+from ophion.enclave.encoding import base64_text
 from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
 from ophion.primitives.hexcodec import data, quantity
 

@@ -17,7 +17,7 @@ from ophion.errors import EnclaveError
 
 log = logging.getLogger(__name__)
 
-MOST_REMEMBERED: Final = 10_000
+MAX_REMEMBERED: Final = 10_000
 AT_ONCE: Final = 256
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
@@ -57,11 +57,11 @@ class Retries:
         for key in keys:
             if key in self._missed:
                 continue
-            if len(self._missed) >= MOST_REMEMBERED:
+            if len(self._missed) >= MAX_REMEMBERED:
                 del self._missed[next(iter(self._missed))]
             one = self._missed[key] = _Missed(now)
             heapq.heappush(self._due, (one.due, key))
-        if len(self._due) > 2 * MOST_REMEMBERED:  # most of it has given way
+        if len(self._due) > 2 * MAX_REMEMBERED:  # most of it has given way
             self._due = sorted((one.due, key) for key, one in self._missed.items())
         self._changed.set()
 

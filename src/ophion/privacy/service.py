@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ophion.chain.queries import BlockView, Queries
-from ophion.enclave.contract import KEY_SIZE, Enclave, Group
-from ophion.enclave.texts import base64_text
+from ophion.enclave.encoding import base64_text
+from ophion.enclave.interface import KEY_SIZE, Enclave, Group
 from ophion.errors import EnclaveError
 from ophion.native.executor import State
 from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction, decode_private_transaction
@@ -16,8 +16,8 @@ from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.flexible import FlexibleGroups
-from ophion.privacy.follower import Follower
 from ophion.privacy.payloads import MarkerPlace
+from ophion.privacy.private_executor import PrivateExecutor
 from ophion.privacy.submission import Submission
 from ophion.privacy.tenants import Tenants
 
@@ -33,7 +33,7 @@ class Privacy:
     def __init__(
         self,
         enclave: Enclave,
-        follower: Follower,
+        follower: PrivateExecutor,
         submission: Submission,
         queries: Queries,
         pool: TxPool,

@@ -11,13 +11,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.enclave.contract import Enclave
+from ophion.enclave.interface import Enclave
 from ophion.errors import PoolRejected, PrivacyRefused
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.native.privacy import PrivateTransaction, decode_private_transaction, decode_private_transactions
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.flexible import FlexibleGroups
-from ophion.privacy.markers import Draft, Markers, MarkerWish
+from ophion.privacy.markers import Draft, MarkerRequest, Markers
 from ophion.runtime.batching import Batches
 from ophion.runtime.lanes import Lanes
 
@@ -67,7 +67,7 @@ class Submission:
 
     def _draft(self, checked: Checked, data: bytes) -> Draft:
         transaction = checked.transaction
-        return self._markers.draft(MarkerWish(data, transaction.gas_price, transaction.gas_limit))
+        return self._markers.draft(MarkerRequest(data, transaction.gas_price, transaction.gas_limit))
 
     async def distribute(self, raw: bytes, keys: tuple[bytes, ...]) -> bytes:
         """Check and distribute alone: whoever asks makes the marker himself."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ophion.enclave.contract import Enclave
-from ophion.enclave.texts import read_key
+from ophion.enclave.encoding import read_key
+from ophion.enclave.interface import Enclave
 from ophion.errors import PrivacyRefused
 from ophion.native.privacy import PrivateReceiptRecord
-from ophion.runtime.subject import TENANT
+from ophion.runtime.principal import TENANT
 
 NO_KEY: Final = "The token names no privacy public key of this node"
 NOT_A_MEMBER: Final = "Privacy group must contain the enclave public key"

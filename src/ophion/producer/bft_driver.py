@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from ophion.chain.block import decode_block
 from ophion.chain.events import ChainBlock, ChainEvent
 from ophion.chain.importer import Importer
-from ophion.consensus.bft.authorship import Signer
-from ophion.consensus.bft.codec import signatures_expected
+from ophion.consensus.bft.client_profiles import ProfileChoice, chosen_profile, hides_round
+from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.engine import DEFAULT_MAX_TIMEOUT_S, BftEngine
 from ophion.consensus.bft.events import (
     BftEffect,
@@ -48,14 +48,14 @@ from ophion.consensus.bft.events import (
     Suspended,
     TaskFailed,
 )
-from ophion.consensus.bft.inbox import MessageCounts
-from ophion.consensus.bft.machine import BftMachine
-from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.message_buffer import MessageCounts
+from ophion.consensus.bft.message_codec import signatures_expected
+from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
 from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
-from ophion.consensus.bft.profiles import ProfileChoice, chosen_profile, hides_round
-from ophion.consensus.bft.scribe import Dialect, KeyScribe
+from ophion.consensus.bft.signatures import Signer
+from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.status import BftStatus, MemberView, status_of
-from ophion.consensus.bft.timing import Timing
+from ophion.consensus.bft.timeouts import Timing
 from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, UnknownParent
@@ -64,11 +64,11 @@ from ophion.native.executor import State
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
-from ophion.producer.assembly import Assembler
 from ophion.producer.bft_timers import BftTimers
-from ophion.producer.gossip import Gossip, NoPeers
-from ophion.producer.kept_blocks import KeptBlock, KeptBlocks
-from ophion.producer.promises import Promises
+from ophion.producer.block_assembly import Assembler
+from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates
+from ophion.producer.validator_gossip import Gossip, NoPeers
+from ophion.producer.vote_store import VoteStore
 from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ log = logging.getLogger(__name__)
 _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
 _RETRY_S: Final = 5.0
-_MOST_LEADS: Final = 256
+_MAX_LEADS: Final = 256
 """Validators whose clocks are remembered."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
 """What may be wrong with a block. Anything else is trouble of this node and ends it."""
@@ -131,9 +131,9 @@ class BftDriver:
         self._woken = asyncio.Event()
         self._timers = BftTimers(self._clock, self._post)
         self._tasks: asyncio.TaskGroup | None = None
-        self._kept = KeptBlocks()
+        self._kept = ExecutedCandidates()
         self._haste = lanes.haste
-        self._promises = Promises(self._chain.store, lanes, signer.address)
+        self._promises = VoteStore(self._chain.store, lanes, signer.address)
         self._problem: str | None = None
         self._was_validator: bool | None = None
         self._timing: Timing | None = None
@@ -173,7 +173,7 @@ class BftDriver:
         if proposal.round == 0 and proposal.author in self.validators:
             header = Header.decode(rlp.split_list(proposal.block.encoded)[0])
             self._leads[proposal.author] = header.timestamp - self._clock.now()
-            if len(self._leads) > _MOST_LEADS:
+            if len(self._leads) > _MAX_LEADS:
                 del self._leads[next(iter(self._leads))]
 
     @property
@@ -333,12 +333,12 @@ class BftDriver:
                     self._promises.other,
                 )
 
-    def _enter(self, dialect: Dialect, memory: Memory | None) -> tuple[KeyScribe, BftMachine]:
-        scribe = KeyScribe(dialect, self._signer)
+    def _enter(self, dialect: Dialect, memory: DurableVotes | None) -> tuple[KeyMessageFactory, BftStateMachine]:
+        scribe = KeyMessageFactory(dialect, self._signer)
         limits = self.engine.limits(self._chain.head.number + 1)
         tuning = self._tuning
         is_blank = self._promises.is_blank
-        machine = BftMachine(dialect, scribe, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
+        machine = BftStateMachine(dialect, scribe, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
         return scribe, machine
 
     # --- effects --------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ class BftDriver:
             self._fail(order.height, order.round, f"no block could be built: {error}")
             return
         block = self.engine.candidate(built.body.encode_block(built.header.encode()), order.round)
-        self._kept.add(block.hash, KeptBlock(order.height, built.body, built.execution, built, started_at))
+        self._kept.add(block.hash, ExecutedCandidate(order.height, built.body, built.execution, built, started_at))
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     def _grow(self, parent: HashedHeader, state: State | None = None) -> None:
@@ -414,7 +414,9 @@ class BftDriver:
                 # whoever proposes something endless must not hold everybody for longer than its round
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
-                self._kept.add(block.hash, KeptBlock(proposal.height, decoded.body, execution, None, started_at))
+                self._kept.add(
+                    block.hash, ExecutedCandidate(proposal.height, decoded.body, execution, None, started_at)
+                )
             except _REFUSALS as error:
                 problem = str(error)
         self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem))
@@ -435,7 +437,7 @@ class BftDriver:
             log.warning("decided block not imported number=%d error=%s", block.height, error)
             self._fail(block.height, order.round, f"the decided block could not be imported: {error}")
 
-    async def _import_foreign(self, header: Header, block: Candidate, kept: KeptBlock | None) -> None:
+    async def _import_foreign(self, header: Header, block: Candidate, kept: ExecutedCandidate | None) -> None:
         hashed = self.engine.hashed(header)
         if kept is not None:
             body = kept.body

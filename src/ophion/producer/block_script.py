@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from ophion.chain.builder import Builder
 from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import ImportProgress
-from ophion.chainspec.engines import EngineKind
-from ophion.consensus.engine import Wishes
+from ophion.chainspec.consensus_parameters import EngineKind
+from ophion.consensus.engine import BlockPreferences
 from ophion.errors import CommandError, KeyFileError
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.native.ethash import ethash_search
@@ -73,7 +73,7 @@ class BlockScript:
         if len(extra_data) > _MAX_EXTRA_DATA:
             raise block.wrong("extraData", f"more than {_MAX_EXTRA_DATA} bytes")
         author = block.data("coinbase", 20) or ZERO_ADDRESS
-        draft = self._builder.draft(parent, Wishes(int(self._clock.now()), author, extra_data))
+        draft = self._builder.draft(parent, BlockPreferences(int(self._clock.now()), author, extra_data))
         built = self._builder.fill(draft, state, transactions, _BUILD_DEADLINE_S)
         if built.body.transaction_count != len(transactions):
             reasons = "".join(f"; {block.place}.transactions[{place}]: {why}" for place, why in built.skipped)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ophion.consensus.bft.profiles import ProfileChoice
+from ophion.consensus.bft.client_profiles import ProfileChoice
 from ophion.consensus.header_form import HeaderFormChoice
 from ophion.primitives.types import Address
 from ophion.runtime.options import Options, at_least, hex_bytes, option, read_address

@@ -19,7 +19,7 @@ from ophion.consensus.pow import target
 from ophion.errors import InvalidBlock
 from ophion.native.ethash import ethash_compute, ethash_search, ethash_seed
 from ophion.primitives.types import Hash32
-from ophion.producer.assembly import Assembler
+from ophion.producer.block_assembly import Assembler
 from ophion.runtime.clock import Entropy
 from ophion.runtime.lanes import Lane
 
@@ -59,7 +59,7 @@ class _Candidate(Struct, frozen=True):
     pool_version: int
 
 
-class WorkDesk:
+class WorkPackages:
     """Hands out candidates and takes nonces for them, from our own search and from outside alike."""
 
     def __init__(self, assembler: Assembler, lane: Lane) -> None:
@@ -150,7 +150,7 @@ class WorkDesk:
 class PowMiner:
     """Searches for nonces until cancelled."""
 
-    def __init__(self, desk: WorkDesk, lane: Lane, assembler: Assembler, entropy: Entropy, threads: int) -> None:
+    def __init__(self, desk: WorkPackages, lane: Lane, assembler: Assembler, entropy: Entropy, threads: int) -> None:
         self.hashrate = 0
         self._desk = desk
         self._lane = lane

@@ -10,8 +10,8 @@ from typing import Final
 
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
-from ophion.quickstart.layout import HOST, Layout
 from ophion.quickstart.plan import Consensus, Plan, PlannedNode, Role
+from ophion.quickstart.ports import HOST, Layout
 
 _GROUPS: Final = ("ETH", "NET", "WEB3", "ADMIN", "DEBUG", "TRACE", "TXPOOL", "MINER")
 _ENGINE_GROUPS: Final = {Consensus.QBFT: "QBFT", Consensus.IBFT2: "IBFT", Consensus.CLIQUE: "CLIQUE"}

@@ -17,7 +17,7 @@ from typing import Any, Final
 from ophion.errors import CommandError
 from ophion.quickstart.workdir import CONTROL
 
-_MOST_BYTES: Final = 64 * 1024
+_MAX_BYTES: Final = 64 * 1024
 _ASKING_S: Final = 30.0
 
 Order = Callable[[str, str | None], str]
@@ -41,7 +41,7 @@ async def listen(directory: Path, order: Order) -> asyncio.Server:
     os.chdir(directory)
     with suppress(FileNotFoundError):
         os.unlink(CONTROL)  # of one that was killed
-    return await asyncio.start_unix_server(take, CONTROL, limit=_MOST_BYTES)
+    return await asyncio.start_unix_server(take, CONTROL, limit=_MAX_BYTES)
 
 
 def tell(directory: Path, do: str, process: str | None = None) -> str:
@@ -53,7 +53,7 @@ def tell(directory: Path, do: str, process: str | None = None) -> str:
             one.settimeout(_ASKING_S)
             one.connect(CONTROL)
             one.sendall(json.dumps({"do": do, "process": process}).encode() + b"\n")
-            answer: Any = json.loads(one.makefile("rb").readline(_MOST_BYTES))
+            answer: Any = json.loads(one.makefile("rb").readline(_MAX_BYTES))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CommandError(f"The quickstart in {directory} does not take orders: {reason}.") from None

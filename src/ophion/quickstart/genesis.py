@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
 from ophion.chainspec.dev import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
-from ophion.chainspec.engines import BFT_MIX_HASH
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft

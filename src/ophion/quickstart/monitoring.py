@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from ophion.quickstart.layout import HOST, Layout
+from ophion.quickstart.ports import HOST, Layout
 
 FOLDER: Final = "monitoring"
 _PROGRAMS: Final = {"prometheus": ("prometheus",), "grafana": ("grafana-server", "grafana")}

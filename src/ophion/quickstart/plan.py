@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from ophion.errors import CommandError
 from ophion.runtime.operator_files import content_of
 
-MOST_VALIDATORS: Final = 50
+MAX_VALIDATORS: Final = 50
 DEFAULT_PERIOD_S: Final = 2
 MEMBERS: Final = 3
 """Nodes with private transactions, where they are asked for."""
@@ -69,8 +69,8 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
 
     def problems(self) -> Iterator[str]:
         """What cannot be, in sentences."""
-        if not 1 <= self.validators <= MOST_VALIDATORS:
-            yield f"--validators must be between 1 and {MOST_VALIDATORS}, not {self.validators}."
+        if not 1 <= self.validators <= MAX_VALIDATORS:
+            yield f"--validators must be between 1 and {MAX_VALIDATORS}, not {self.validators}."
         if self.consensus is Consensus.DEV and self.validators != 1:
             yield "--validators has no meaning with --consensus=dev: one node makes the blocks."
         if self.period_s < (0 if self.consensus is Consensus.DEV else 1):

@@ -8,7 +8,7 @@ from socket import create_connection
 from typing import Final
 
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
-from ophion.gateway.site import Kind, Place, Site
+from ophion.gateway.backends import Kind, Place, Site
 from ophion.quickstart.monitoring import FOLDER, installed
 from ophion.quickstart.plan import Plan
 

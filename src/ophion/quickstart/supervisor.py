@@ -15,14 +15,14 @@ from contextlib import suppress
 from typing import Final
 
 from ophion.errors import CommandError
-from ophion.gateway.site import Kind
-from ophion.quickstart.blocks import heights
-from ophion.quickstart.child import Child
+from ophion.gateway.backends import Kind
+from ophion.quickstart.child_process import Child
 from ophion.quickstart.commands import node_options, program, proxy_options
 from ophion.quickstart.control import listen
-from ophion.quickstart.layout import Layout
-from ophion.quickstart.lock import Lock, Running
+from ophion.quickstart.lock_file import Lock, Running
+from ophion.quickstart.node_status import heights
 from ophion.quickstart.plan import PROXY, Consensus
+from ophion.quickstart.ports import Layout
 from ophion.quickstart.workdir import CONTROL, PLAN, Workdir
 from ophion.runtime.interrupts import stop_signals
 

@@ -25,18 +25,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from ophion.errors import CommandError
-from ophion.gateway.site import Place, Site, SiteNode
+from ophion.gateway.backends import Place, Site, SiteNode
 from ophion.native.crypto import PrivateKey
-from ophion.node.keyfile import load_key, new_key, write_text
+from ophion.node.node_key_file import load_key, new_key, write_text
 from ophion.permissions.options import DEFAULT_FILE
 from ophion.quickstart.commands import MARKER_KEY
 from ophion.quickstart.genesis import genesis_document
-from ophion.quickstart.layout import HOST, Layout
-from ophion.quickstart.lock import NAME as LOCK
-from ophion.quickstart.lock import holder
+from ophion.quickstart.lock_file import NAME as LOCK
+from ophion.quickstart.lock_file import holder
 from ophion.quickstart.monitoring import FOLDER as MONITORING
 from ophion.quickstart.monitoring import write_configuration
 from ophion.quickstart.plan import PROXY, Consensus, Plan, Role
+from ophion.quickstart.ports import HOST, Layout
 from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of, force_directory
 

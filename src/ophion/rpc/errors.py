@@ -15,7 +15,7 @@ import orjson
 from msgspec import Struct
 
 from ophion.chain.queries import UnknownBlock
-from ophion.enclave.words import WORDS
+from ophion.enclave.error_codes import WORDS
 from ophion.errors import (
     DecodeError,
     EnclaveError,
@@ -27,7 +27,7 @@ from ophion.errors import (
     RulesError,
     StorageError,
 )
-from ophion.native import failures
+from ophion.native import exceptions
 from ophion.primitives.revert_reason import revert_reason
 from ophion.runtime.lanes import DeadlineExceeded, LaneFull
 
@@ -199,8 +199,8 @@ _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
 
 def as_rpc_error(error: BaseException) -> RpcError | None:
     """The answer that belongs to an exception; None when it is not an expected one."""
-    if isinstance(error, failures.NativeError):
-        error = failures.as_ophion_error(error)
+    if isinstance(error, exceptions.NativeError):
+        error = exceptions.as_ophion_error(error)
     for kind, answer in _TABLE:
         if isinstance(error, kind):
             return answer(error)

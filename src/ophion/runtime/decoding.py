@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any, Final, Protocol, TypeAlias
 
 from ophion.native.transactions import Decoder, Transaction, decode_transactions
-from ophion.runtime.haste import Haste
+from ophion.runtime.block_priority import BlockPriority
 
 Decoded: TypeAlias = list[Transaction | str]
 """Each transaction, or why its bytes are none."""
@@ -48,9 +48,9 @@ class Decoding(Protocol):
 class ThreadDecoding:
     """The decoding of a running node."""
 
-    def __init__(self, haste: Haste | None = None) -> None:
+    def __init__(self, haste: BlockPriority | None = None) -> None:
         """In `haste` nothing is collected: it is there afterwards."""
-        self._haste = Haste() if haste is None else haste
+        self._haste = BlockPriority() if haste is None else haste
         self._ready: Callable[[], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False

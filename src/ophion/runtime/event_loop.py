@@ -15,7 +15,7 @@ import sys
 from types import ModuleType
 from typing import Any, Final
 
-from ophion.runtime.loading import left_out
+from ophion.runtime.lazy_imports import left_out
 
 _MAKERS: Final = ("MemoryBIO", "create_default_context")
 _ERRORS: Final = ("SSLError", "SSLWantReadError", "SSLSyscallError", "SSLZeroReturnError", "CertificateError")

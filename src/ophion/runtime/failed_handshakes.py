@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 60.0
 """After this time the next failure is told whatever its number."""
-_MOST_REASONS: Final = 32
+_MAX_REASONS: Final = 32
 """Reasons that are counted one by one; OpenSSL knows some hundred, clients have use for ten."""
 _ALERT: Final = "ALERT_"
 
@@ -30,7 +30,7 @@ class FailedHandshakes:
 
     def note(self, client: str, reason: str, now: float) -> None:
         """One more, at a time in seconds."""
-        kind = reason if reason in self._counts or len(self._counts) < _MOST_REASONS else ""
+        kind = reason if reason in self._counts or len(self._counts) < _MAX_REASONS else ""
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         if count & (count - 1) == 0 or now - self._told_at[kind] >= _PAUSE_S:
             self._told_at[kind] = now

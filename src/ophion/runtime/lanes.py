@@ -38,8 +38,8 @@ from typing import Protocol, TypeVar
 from ophion.errors import OphionError
 from ophion.native.cancellation import Cancellation
 from ophion.native.memory import note_heap
+from ophion.runtime.block_priority import BlockPriority
 from ophion.runtime.decoding import Decoding, InlineDecoding, ThreadDecoding
-from ophion.runtime.haste import Haste
 
 T = TypeVar("T")
 
@@ -176,7 +176,7 @@ class Lanes(Protocol):
     @property
     def decoding(self) -> Decoding: ...
     @property
-    def haste(self) -> Haste: ...
+    def haste(self) -> BlockPriority: ...
     @property
     def read(self) -> Lane: ...
     @property
@@ -207,7 +207,7 @@ class ThreadLanes:
         cores = os.cpu_count() or 2
         self.write = ThreadLane("write", 1, None)
         self.build = ThreadLane("build", 1, None)
-        self.haste = Haste()
+        self.haste = BlockPriority()
         self.decoding = ThreadDecoding(self.haste)
         self.read = ThreadLane("read", read_threads or max(2, cores), read_limit, is_abortable=True)
         self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit, is_abortable=True)
@@ -233,7 +233,7 @@ class InlineLanes:
     def __init__(self) -> None:
         self.write = InlineLane("write")
         self.build = InlineLane("build")
-        self.haste = Haste()
+        self.haste = BlockPriority()
         self.decoding = InlineDecoding()
         self.read = InlineLane("read")
         self.trace = InlineLane("trace")

@@ -28,30 +28,32 @@ _LONG_KEY: Final = rf"(?<![\w\"'.-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
 """A key of more parts than anybody writes: the time that the parser takes for one grows with their square."""
 
 
-class Unusual(ValueError):
+class NotRegularFile(ValueError):
     """What was named is no file that somebody has written by hand."""
 
 
-def content_of(path: Path, most_bytes: int = MAX_BYTES) -> bytes:
-    """The whole file; `OSError` when it cannot be read, `Unusual` with the reason when it is too large, or a pipe that
-    does not come to its end."""
-    # a pipe without a writer would keep whoever opens it otherwise, deaf to signals
+def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """Return the whole file.
+
+    Raises `OSError` when the file cannot be read, `NotRegularFile` when it is too large or a pipe that does not end.
+    """
+    # opening a pipe without a writer would otherwise block, deaf to signals
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
-            most_bytes = min(most_bytes, MAX_BYTES)  # what has no end is not read far
+            max_bytes = min(max_bytes, MAX_BYTES)  # what has no end is not read far
         size, parts = 0, list[bytes]()
         deadline = time.monotonic() + _PATIENCE_S
-        while found.st_size <= most_bytes and size <= most_bytes:
+        while found.st_size <= max_bytes and size <= max_bytes:
             if not stat.S_ISREG(found.st_mode):
                 _wait(descriptor, deadline)
-            part = os.read(descriptor, min(_CHUNK, most_bytes + 1 - size))
+            part = os.read(descriptor, min(_CHUNK, max_bytes + 1 - size))
             if not part:
                 return b"".join(parts)
             size += len(part)
             parts.append(part)
-        raise Unusual(f"more than {most_bytes} bytes")
+        raise NotRegularFile(f"more than {max_bytes} bytes")
     finally:
         os.close(descriptor)
 
@@ -60,17 +62,19 @@ def _wait(descriptor: int, deadline: float) -> None:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-        raise Unusual(f"a pipe that does not come to its end within {_PATIENCE_S:g} s")
+        raise NotRegularFile(f"a pipe that does not come to its end within {_PATIENCE_S:g} s")
 
 
 def refuse_unusual(path: Path) -> None:
-    """For files that others read by their name, without limits: `Unusual` with the reason where `content_of` would have
-    one, and for every pipe. `OSError` when there is no such file."""
+    """Check a file that a library will read by name without limits.
+
+    Raises `NotRegularFile` where `content_of` would, and for every pipe; `OSError` when the file does not exist.
+    """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise Unusual("not a plain file")
+        raise NotRegularFile("not a plain file")
     if found.st_size > MAX_BYTES:
-        raise Unusual(f"more than {MAX_BYTES} bytes")
+        raise NotRegularFile(f"more than {MAX_BYTES} bytes")
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:

@@ -14,14 +14,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from ophion.chain.chain import Chain
-from ophion.chainspec.engines import BFT_MIX_HASH
+from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.consensus.bft.committee import quorum_of
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
-from ophion.consensus.engine import Engine, Wishes
+from ophion.consensus.bft.validator_set import quorum_of
+from ophion.consensus.engine import BlockPreferences, Engine
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
 from ophion.native.transactions import Body
@@ -100,7 +100,7 @@ def sealed_blocks(
     body = Body.of([], [], None)
     state_root = headers.in_order[0].header.state_root
     for number in range(1, blocks + 1):
-        wishes = Wishes(start + number, keys[number % count].address)
+        wishes = BlockPreferences(start + number, keys[number % count].address)
         draft = replace(engine.prepare(headers.in_order[-1], wishes, headers), state_root=state_root)
         digest = engine.signing_hash(draft)
         wanted = quorum_of(count) if sealers is None else sealers

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.clique import CliqueEngine
-from ophion.consensus.engine import Wishes
+from ophion.consensus.engine import BlockPreferences
 from ophion.native.crypto import PrivateKey
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
@@ -52,7 +52,7 @@ def signed_blocks(blocks: int) -> Iterator[tuple[HashedHeader, bytes]]:
     body = Body.of([], [], None)
     state_root = headers.in_order[0].header.state_root
     for number in range(1, blocks + 1):
-        draft = engine.prepare(headers.in_order[-1], Wishes(START + number, SIGNER.address), headers)
+        draft = engine.prepare(headers.in_order[-1], BlockPreferences(START + number, SIGNER.address), headers)
         draft = replace(draft, state_root=state_root)
         header = engine.hashed(engine.attach(draft, [SIGNER.sign(engine.signing_hash(draft))]))
         headers.add(header)

@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ophion.enclave.contract import DeliveryMode
-from ophion.enclave.inside import EnclaveSettings, InnerEnclave
+from ophion.enclave.embedded import EmbeddedEnclave, EnclaveSettings
+from ophion.enclave.interface import DeliveryMode
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import Store, open_store
 from ophion.peers.priv.protocol import PrivProtocol
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes, Lanes
-from ophion.testing.meeting import Host, Meeting
-from ophion.testing.waiting import until
+from ophion.testing.memory_connection import Host, MemoryConnection
+from ophion.testing.wait_for import until
 
 
 class Member:
@@ -44,7 +44,7 @@ class Member:
         self.store: Store = open_store(self.path)
         keyring = EnclaveKeyring(self.secrets)
         settings = settings or EnclaveSettings(self.mode)
-        self.enclave = InnerEnclave(self.store, keyring, self.lanes, SystemEntropy(), settings)
+        self.enclave = EmbeddedEnclave(self.store, keyring, self.lanes, SystemEntropy(), settings)
         self.enclave.on_late = self.late.extend
         self.key = self.enclave.keys[0]
         clock = SystemClock()
@@ -72,10 +72,10 @@ async def at_work(*members: Member) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def met(*members: Member) -> list[Meeting]:
+async def met(*members: Member) -> list[MemoryConnection]:
     """Everybody is connected with everybody, and all keys are proven."""
     hosts = [member.host() for member in members]
-    meetings = [Meeting(one, other) for index, one in enumerate(hosts) for other in hosts[:index]]
+    meetings = [MemoryConnection(one, other) for index, one in enumerate(hosts) for other in hosts[:index]]
     await until(
         lambda: all(
             member.enclave.directory.lines(other.key) for member in members for other in members if other is not member
@@ -84,7 +84,7 @@ async def met(*members: Member) -> list[Meeting]:
     return meetings
 
 
-async def part(meetings: Sequence[Meeting]) -> None:
+async def part(meetings: Sequence[MemoryConnection]) -> None:
     """End these connections."""
     for meeting in meetings:
         for transport in meeting.transports:

@@ -13,8 +13,8 @@ from typing import Any
 
 from ophion.errors import DecodeError
 from ophion.native.crypto import PrivateKey
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Shared, negotiate
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.subprotocol import Attached, Subprotocol

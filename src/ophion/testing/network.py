@@ -16,17 +16,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from ophion.chainspec.engines import BFT_MIX_HASH
+from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
+from ophion.testing.decrypting_relay import DecryptingRelay
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess, processor_s
 from ophion.testing.relay import Relay
 from ophion.testing.signing import DEV_KEYS
-from ophion.testing.tap import Tap
 
 CHAIN_ID: Final = 1337
 _LOOPBACK: Final = "127.0.0.1"
@@ -104,7 +104,7 @@ class TestNetwork:
         self.keys += [member_key(1000 + index) for index in range(followers)]
         self.ports = free_ports(count)
         self.taps = {
-            (here, there): Tap(self.ports[there], self.keys[there], self.keys[here])
+            (here, there): DecryptingRelay(self.ports[there], self.keys[there], self.keys[here])
             for here in range(count)
             for there in range(count)
             if tapped in (here, there) and here != there

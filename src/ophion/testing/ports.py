@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ophion.quickstart.layout import Claims, spare_port
+from ophion.quickstart.ports import Claims, spare_port
 
 _CLAIMS: Final = Claims()
 

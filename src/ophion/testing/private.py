@@ -9,7 +9,7 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.native.crypto import PrivateKey
 from ophion.native.privacy import sign_private_transaction
 from ophion.testing.process import NodeProcess
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 ENCLAVE_SECRETS: Final = tuple(
     b64decode(text)

@@ -18,8 +18,8 @@ from ophion.chainspec.genesis import Genesis, GenesisAccount
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.registry import engine_for
 from ophion.errors import DecodeError, InvalidBlock, OphionError, UnknownParent
+from ophion.native.exceptions import NativeError
 from ophion.native.executor import State, genesis_state
-from ophion.native.failures import NativeError
 from ophion.native.store import Store, open_store
 from ophion.primitives.hexcodec import parse_data_lenient, parse_number, strip_prefix
 from ophion.primitives.types import ZERO_HASH

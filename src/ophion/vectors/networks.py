@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ophion.chainspec.engines import EngineKind, EthashParameters
+from ophion.chainspec.consensus_parameters import EngineKind, EthashParameters
 from ophion.chainspec.forks import BlobParameters, ForkSchedule, Milestone
 from ophion.chainspec.spec import ChainSpec
 from ophion.primitives.hexcodec import parse_number

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ophion.errors import DecodeError
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.native.tries import trie_root
 from ophion.primitives.hexcodec import parse_data_lenient, strip_prefix
 from ophion.vectors.outcome import Outcome, outcomes

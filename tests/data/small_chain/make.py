@@ -20,7 +20,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.clique import CliqueEngine
-from ophion.consensus.engine import Vote, Wishes
+from ophion.consensus.engine import BlockPreferences, Vote
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.native.store import open_store
 from ophion.native.transactions import Transaction, decode_transactions
@@ -141,7 +141,8 @@ def _add_block(
     signer = _signer(chain, engine)
     newcomer = DEV_KEYS[2].address
     vote = Vote(newcomer, True) if 2 <= number <= 5 else None
-    draft = builder.draft(parent, Wishes(parent.timestamp + 1, signer.address, b"small chain".ljust(32, b"\0"), vote))
+    preferences = BlockPreferences(parent.timestamp + 1, signer.address, b"small chain".ljust(32, b"\0"), vote)
+    draft = builder.draft(parent, preferences)
     state = chain.store.state(parent.header.state_root)
     built = builder.fill(draft, state, candidates, 60.0, signer.address)
     assert built.body.transaction_count == len(candidates), built.skipped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ophion.bench.load import Block, Shape, Step
+from ophion.bench.load_step import Block, Shape, Step
 
 
 def step_of(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
-from ophion.bench.load import Shape, Step
+from ophion.bench.load_step import Shape, Step
 from ophion.bench.report import Subject, as_html, as_json, summary
 from ophion.bench.search import Found
 from tests.unit.bench.steps import step_of

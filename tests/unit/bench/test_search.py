@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ophion.bench.load import Shape, Step
+from ophion.bench.load_step import Shape, Step
 from ophion.bench.search import SHAPES, Found, Search
 from ophion.runtime.clock import ManualClock
 from tests.unit.bench.steps import step_of

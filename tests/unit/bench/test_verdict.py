@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.bench.load import Shape, Step
+from ophion.bench.load_step import Shape, Step
 from ophion.bench.verdict import kept_up, limit_of, percentile, period_of
 from tests.unit.bench.steps import step_of
 

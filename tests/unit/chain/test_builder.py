@@ -13,7 +13,7 @@ from ophion.chain.block import decode_block
 from ophion.chain.events import ChainBlock
 from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.engine import Wishes
+from ophion.consensus.engine import BlockPreferences
 from ophion.testing.core import COINBASE, TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 
@@ -109,7 +109,7 @@ def test_an_empty_block_can_be_built_on_any_parent(tmp_path: Path) -> None:
         await core.mine(legacy_transaction(B, 0))
         genesis = core.chain.genesis
         builder = core.core.assembler._builder
-        draft = builder.draft(genesis, Wishes(timestamp=77, author=B.address, extra_data=b"hello"))
+        draft = builder.draft(genesis, BlockPreferences(timestamp=77, author=B.address, extra_data=b"hello"))
         built = builder.fill(draft, core.chain.store.state(genesis.header.state_root), [], 1.0)
         assert (built.header.number, built.header.extra_data, built.header.coinbase) == (1, b"hello", B.address)
         assert built.state.root == built.header.state_root

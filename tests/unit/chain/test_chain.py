@@ -9,9 +9,9 @@ import pytest
 
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged
+from ophion.chainspec.config_compatibility import RULES_KEY
 from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
-from ophion.chainspec.lasting import RULES_KEY
 from ophion.consensus.registry import engine_for
 from ophion.errors import GenesisError
 from ophion.native.store import open_store

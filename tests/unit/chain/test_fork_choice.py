@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.chain.fork_choice import head_change
-from ophion.consensus.engine import Tip, Wishes
+from ophion.consensus.engine import BlockPreferences, Tip
 from ophion.consensus.pow import PowEngine
 from ophion.errors import UnknownParent
 from ophion.primitives.block import HashedHeader
@@ -23,7 +23,7 @@ class Tree:
     def branch(self, parent: HashedHeader, length: int, name: bytes) -> list[HashedHeader]:
         headers = []
         for _ in range(length):
-            wishes = Wishes(timestamp=0, author=bytes(20), extra_data=name)
+            wishes = BlockPreferences(timestamp=0, author=bytes(20), extra_data=name)
             parent = self.chain.add(self.engine.hashed(self.engine.prepare(parent, wishes, self.chain)))
             headers.append(parent)
         return headers

@@ -12,7 +12,7 @@ from ophion.chain.events import ChainEvent
 from ophion.chain.importer import Importer, Outcome
 from ophion.errors import InvalidBlock, UnknownParent
 from ophion.runtime.lanes import InlineLanes, ThreadLanes
-from ophion.testing.waiting import until
+from ophion.testing.wait_for import until
 from tests.unit.chain.workshop import Workshop, workshop
 
 

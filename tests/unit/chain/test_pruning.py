@@ -14,13 +14,13 @@ from ophion.chain import pruning
 from ophion.chain.pruning import PruningRounds, StatePruner, has_dropped_states
 from ophion.errors import MissingStateError
 from ophion.native.crypto import keccak256
-from ophion.native.failures import MissingState
+from ophion.native.exceptions import MissingState
 from ophion.native.store import Store, open_store
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.lanes import ThreadLanes
 from ophion.testing.core import open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import until
+from ophion.testing.wait_for import until
 from tests.unit.native.worlds import ADDRESSES, KEYS, Built, World, signed
 
 COUNTER = b"\xcc" * 20

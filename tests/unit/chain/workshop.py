@@ -17,7 +17,7 @@ from ophion.chain.events import ChainBlock
 from ophion.chain.import_core import ImportCore, Staged
 from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.genesis import Genesis
-from ophion.consensus.engine import Wishes
+from ophion.consensus.engine import BlockPreferences
 from ophion.consensus.registry import engine_for
 from ophion.native.executor import Execution
 from ophion.native.store import open_store
@@ -50,7 +50,7 @@ class Workshop:
     ) -> ChainBlock:
         """A block on `parent` (default: the head), fields of the header changed after it was built."""
         parent = parent or self.chain.head
-        wishes = Wishes(timestamp=parent.timestamp + seconds, author=MINER, extra_data=extra)
+        wishes = BlockPreferences(timestamp=parent.timestamp + seconds, author=MINER, extra_data=extra)
         draft = self.chain.engine.prepare(parent, wishes, self.core)
         made = self._executions.get(parent.hash)
         state = made.state if made is not None else self.chain.store.state(parent.header.state_root)

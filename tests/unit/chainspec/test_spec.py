@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.forks import BlobParameters, Milestone
 from ophion.chainspec.genesis import parse_genesis
 from ophion.chainspec.spec import ChainSpec

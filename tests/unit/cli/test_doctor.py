@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ophion.cli.doctor import Patient, examine, verdict
+from ophion.cli.doctor import CheckedNode, examine, verdict
 from ophion.cli.main import main
 
 A, B, C, D = (f"0x{byte * 20}" for byte in ("aa", "bb", "cc", "dd"))
@@ -24,8 +24,8 @@ def status(disconnected: list[str], **members: Any) -> dict[str, Any]:
     }
 
 
-def patient(**changes: Any) -> Patient:
-    usual = Patient("http://a", "ophion", 7, "0x07", 1.0, 3, status=status([]), grown=1)
+def patient(**changes: Any) -> CheckedNode:
+    usual = CheckedNode("http://a", "ophion", 7, "0x07", 1.0, 3, status=status([]), grown=1)
     return dataclasses.replace(usual, **changes)
 
 
@@ -34,7 +34,7 @@ def test_a_network_that_makes_blocks_is_well() -> None:
 
 
 def test_nobody_answers() -> None:
-    is_well, lines = verdict([Patient("http://a", problem="Connection refused")])
+    is_well, lines = verdict([CheckedNode("http://a", problem="Connection refused")])
     assert not is_well
     assert lines[0] == "http://a does not answer: Connection refused"
     assert "Start the nodes" in lines[1]

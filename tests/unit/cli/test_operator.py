@@ -13,7 +13,7 @@ from ophion.cli.command import Session
 from ophion.cli.operator import GenerateOptions, generate
 from ophion.cli.rlp import ExtraDataType, validators_of
 from ophion.errors import CommandError
-from ophion.node.keyfile import load_key
+from ophion.node.node_key_file import load_key
 from ophion.runtime.options import Loaded
 from tests.conftest import shared_path
 

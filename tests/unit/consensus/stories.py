@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.clique import CliqueEngine
-from ophion.consensus.engine import Engine, Vote, Wishes
+from ophion.consensus.engine import BlockPreferences, Engine, Vote
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
@@ -106,7 +106,7 @@ class CliqueStory:
         if token[1:] and token[1] in "+-":
             vote = Vote(address_of(token[2]), token[1] == "+")
         draft = self.engine.prepare(
-            parent or self.chain.head, Wishes(timestamp=0, author=address_of(author), vote=vote), self.chain
+            parent or self.chain.head, BlockPreferences(timestamp=0, author=address_of(author), vote=vote), self.chain
         )
         if vote is not None:
             # the engine leaves out votes that change nothing; the stories contain some on purpose

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ophion.consensus.clique import ADD_NONCE, CliqueEngine
 from ophion.consensus.clique_snapshot import Snapshot
-from ophion.consensus.engine import Tip, Vote, Wishes
+from ophion.consensus.engine import BlockPreferences, Tip, Vote
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, OphionError
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import EMPTY_BLOOM, EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
@@ -218,7 +218,7 @@ def test_c_12_a_header_that_breaks_a_rule_is_refused_though_it_is_signed(
 ) -> None:
     story = CliqueStory("AB")
     story.play("A B A")
-    draft = story.engine.prepare(story.chain.head, Wishes(timestamp=0, author=address_of("B")), story.chain)
+    draft = story.engine.prepare(story.chain.head, BlockPreferences(timestamp=0, author=address_of("B")), story.chain)
     with pytest.raises(InvalidHeader) as caught:
         story.chain.extend(story.signed(spoil(draft), "B"))
     assert caught.value.rule == rule
@@ -249,7 +249,7 @@ def test_c_12_a_header_by_a_stranger_or_without_seal_is_refused() -> None:
     story = CliqueStory("A")
     with pytest.raises(InvalidHeader, match="unauthorized signer"):
         story.play("Z")
-    draft = story.engine.prepare(story.chain.head, Wishes(timestamp=0, author=address_of("A")), story.chain)
+    draft = story.engine.prepare(story.chain.head, BlockPreferences(timestamp=0, author=address_of("A")), story.chain)
     with pytest.raises(InvalidHeader, match="seal: got missing"):
         story.chain.extend(story.engine.hashed(draft))
     garbage = replace(draft, extra_data=draft.extra_data[:32] + b"\xff" * 65)
@@ -276,7 +276,7 @@ EPOCH_BROKEN = [
 def test_c_12_a_bad_epoch_block_is_refused(spoil: Callable[[Header], Header], rule: str) -> None:
     story = CliqueStory("AB", epoch=3)
     story.play("A B")
-    draft = story.engine.prepare(story.chain.head, Wishes(timestamp=0, author=address_of("A")), story.chain)
+    draft = story.engine.prepare(story.chain.head, BlockPreferences(timestamp=0, author=address_of("A")), story.chain)
     with pytest.raises(InvalidHeader) as caught:
         story.chain.extend(story.signed(spoil(draft), "A"))
     assert caught.value.rule == rule
@@ -349,7 +349,7 @@ def test_a_draft_carries_vanity_vote_and_turn() -> None:
     voted = story.sealed("A+C")
     assert (voted.header.coinbase, voted.header.nonce) == (address_of("C"), ADD_NONCE)
     draft = story.engine.prepare(
-        story.chain.genesis, Wishes(timestamp=77, author=address_of("A"), extra_data=b"hello"), story.chain
+        story.chain.genesis, BlockPreferences(timestamp=77, author=address_of("A"), extra_data=b"hello"), story.chain
     )
     assert draft.timestamp == 77
     assert draft.extra_data == b"hello".rjust(32, b"\x00") + bytes(65)
@@ -360,7 +360,7 @@ def test_a_draft_carries_vanity_vote_and_turn() -> None:
 
 def test_a_vote_that_changes_nothing_is_not_emitted() -> None:
     story = CliqueStory("AB")
-    wishes = Wishes(timestamp=0, author=address_of("A"), vote=Vote(address_of("B"), True))
+    wishes = BlockPreferences(timestamp=0, author=address_of("A"), vote=Vote(address_of("B"), True))
     draft = story.engine.prepare(story.chain.genesis, wishes, story.chain)
     assert (draft.coinbase, draft.nonce) == (bytes(20), bytes(8))
 
@@ -450,7 +450,9 @@ def test_looking_ahead_finds_the_same_signers() -> None:
 
 def test_a_block_that_waits_for_its_time_was_made_by_a_signer() -> None:
     story = CliqueStory("A")
-    draft = story.engine.prepare(story.chain.head, Wishes(timestamp=10_000, author=address_of("A")), story.chain)
+    draft = story.engine.prepare(
+        story.chain.head, BlockPreferences(timestamp=10_000, author=address_of("A")), story.chain
+    )
     for author, is_transient in (("A", True), ("B", False)):
         block = story.signed(draft, author)
         with pytest.raises(InvalidHeader) as caught:

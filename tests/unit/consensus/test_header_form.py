@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ophion.chainspec.engines import HeaderForm
-from ophion.consensus.engine import Wishes
+from ophion.chainspec.consensus_parameters import HeaderForm
+from ophion.consensus.engine import BlockPreferences
 from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.errors import InvalidHeader
 from ophion.primitives.block import Header
@@ -26,7 +26,7 @@ def grown(form: HeaderForm | None, blocks: int = 20) -> list[Header]:
     """Headers of a chain whose maker wishes for this form."""
     chain = ledger()
     for _ in range(blocks):
-        wishes = Wishes(timestamp=0, author=K1.address, header_form=form)
+        wishes = BlockPreferences(timestamp=0, author=K1.address, header_form=form)
         header = chain.sealed(chain.engine.prepare(chain.head, wishes, chain), [K1])
         chain.verify(header)
         chain.headers.append(header)
@@ -59,7 +59,7 @@ def test_a_chain_keeps_its_form_whatever_is_wished(form: HeaderForm, wish: Heade
     chain = ledger()
     for number in range(1, 21):
         chosen = form if number < 12 else wish
-        wishes = Wishes(timestamp=0, author=K1.address, header_form=chosen)
+        wishes = BlockPreferences(timestamp=0, author=K1.address, header_form=chosen)
         chain.headers.append(chain.sealed(chain.engine.prepare(chain.head, wishes, chain), [K1]))
     assert lengths([header.header for header in chain.headers]) == lengths(grown(form))
 
@@ -69,7 +69,7 @@ def test_cancun_is_a_second_choice_after_a_short_shanghai() -> None:
     chain = ledger()
     for number in range(1, 21):
         form = HeaderForm.SHORT if number < 8 else HeaderForm.SHORT_BLOBS
-        wishes = Wishes(timestamp=0, author=K1.address, header_form=form)
+        wishes = BlockPreferences(timestamp=0, author=K1.address, header_form=form)
         chain.headers.append(chain.sealed(chain.engine.prepare(chain.head, wishes, chain), [K1]))
     assert lengths([header.header for header in chain.headers]) == [16, 16, 16, 18, 18, 18, 18]
 
@@ -77,7 +77,7 @@ def test_cancun_is_a_second_choice_after_a_short_shanghai() -> None:
 def test_a_genesis_past_shanghai_says_nothing_about_the_form() -> None:
     chain = Ledger(genesis_of("ibft2", [K1.address], londonBlock=0, shanghaiTime=0))
     assert chain.head.header.withdrawals_root is not None
-    wishes = Wishes(timestamp=0, author=K1.address, header_form=HeaderForm.SHORT)
+    wishes = BlockPreferences(timestamp=0, author=K1.address, header_form=HeaderForm.SHORT)
     assert chain.engine.prepare(chain.head, wishes, chain).withdrawals_root is None
 
 

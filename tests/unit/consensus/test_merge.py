@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.chainspec.forks import Milestone
-from ophion.consensus.engine import Tip, Wishes
+from ophion.consensus.engine import BlockPreferences, Tip
 from ophion.consensus.merge import MergeEngine
 from ophion.consensus.pow import PowEngine
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, UnknownParent
@@ -31,7 +31,7 @@ class MergeStory:
 
     def block(self, parent: HashedHeader | None = None, elapsed: int = 20, **changes: Any) -> HashedHeader:
         parent = parent or self.chain.head
-        wishes = Wishes(timestamp=parent.timestamp + elapsed, author=b"\x01" * 20, mix_hash=b"\x09" * 32)
+        wishes = BlockPreferences(timestamp=parent.timestamp + elapsed, author=b"\x01" * 20, mix_hash=b"\x09" * 32)
         return self.engine.hashed(replace(self.engine.prepare(parent, wishes, self.chain), **changes))
 
     def grow(self, count: int) -> None:

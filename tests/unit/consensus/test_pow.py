@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ophion.chainspec.dev import dev_genesis
 from ophion.chainspec.forks import ForkSchedule, Milestone
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.engine import Tip, Wishes
+from ophion.consensus.engine import BlockPreferences, Tip
 from ophion.consensus.pow import PowEngine, block_reward, target
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.ethash import ethash_compute
@@ -94,7 +94,7 @@ class OmmerStory:
             self.chain.extend(self.block(parent, b"main"))
 
     def block(self, parent: HashedHeader, extra: bytes, **changes: Any) -> HashedHeader:
-        wishes = Wishes(timestamp=parent.timestamp + 10, author=b"\x05" * 20, extra_data=extra)
+        wishes = BlockPreferences(timestamp=parent.timestamp + 10, author=b"\x05" * 20, extra_data=extra)
         return self.engine.hashed(replace(self.engine.prepare(parent, wishes, self.chain), **changes))
 
     def check(self, *ommers: HashedHeader) -> None:
@@ -196,7 +196,7 @@ def test_a_fixed_difficulty_replaces_the_formulas() -> None:
     first = genesis({"ethash": {"fixeddifficulty": 100}})
     engine = PowEngine(first.spec, verifies_work=False)
     chain = MemoryChain(engine, first)
-    draft = engine.prepare(chain.genesis, Wishes(timestamp=5, author=bytes(20)), chain)
+    draft = engine.prepare(chain.genesis, BlockPreferences(timestamp=5, author=bytes(20)), chain)
     assert draft.difficulty == 100
     with pytest.raises(InvalidHeader, match="difficulty: got 131072, expected 100"):
         chain.extend(engine.hashed(replace(draft, difficulty=131072)))
@@ -209,7 +209,7 @@ def test_blocks_share_a_second_on_the_dev_network_only_and_when_asked_to(is_dev:
     first = dev_genesis() if is_dev else genesis({"ethash": {"fixeddifficulty": 100}})
     engine = PowEngine(first.spec, verifies_work=False, equal_timestamps=equal_timestamps)
     chain = MemoryChain(engine, first)
-    block = engine.prepare(chain.genesis, Wishes(timestamp=0, author=bytes(20)), chain)
+    block = engine.prepare(chain.genesis, BlockPreferences(timestamp=0, author=bytes(20)), chain)
     assert block.timestamp == (0 if is_dev and equal_timestamps else 1)
     engine.verify(engine.hashed(block), chain.genesis, chain, 0)
     equal = engine.hashed(replace(block, timestamp=0))
@@ -224,7 +224,7 @@ def test_the_time_of_the_dev_network_may_run_ahead_of_the_clock() -> None:
     first = dev_genesis()
     engine = PowEngine(first.spec, verifies_work=False)
     chain = MemoryChain(engine, first)
-    block = engine.prepare(chain.genesis, Wishes(timestamp=100_000, author=bytes(20)), chain)
+    block = engine.prepare(chain.genesis, BlockPreferences(timestamp=100_000, author=bytes(20)), chain)
     engine.verify(engine.hashed(block), chain.genesis, chain, now=5)
 
 
@@ -233,7 +233,7 @@ def test_the_dao_fork_marks_ten_blocks() -> None:
     engine = PowEngine(first.spec, verifies_work=False)
     chain = MemoryChain(engine, first)
     for number in range(1, 15):
-        wishes = Wishes(timestamp=chain.head.timestamp + 10, author=bytes(20), extra_data=b"mine")
+        wishes = BlockPreferences(timestamp=chain.head.timestamp + 10, author=bytes(20), extra_data=b"mine")
         draft = engine.prepare(chain.head, wishes, chain)
         marked = 3 <= number < 13
         assert draft.extra_data == (b"dao-hard-fork" if marked else b"mine")

@@ -9,7 +9,7 @@ import pytest
 from ophion.chainspec.dev import dev_genesis
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.clique import CliqueEngine
-from ophion.consensus.engine import Wishes
+from ophion.consensus.engine import BlockPreferences
 from ophion.consensus.merge import MergeEngine
 from ophion.consensus.pow import PowEngine
 from ophion.consensus.registry import engine_for
@@ -43,7 +43,7 @@ def test_only_the_dev_network_goes_without_work_unless_asked() -> None:
     for first, verifies_work, is_accepted in ((dev, True, True), (other, False, True), (other, True, False)):
         engine = engine_for(first.spec, verifies_work)
         chain = MemoryChain(engine, first)
-        block = engine.hashed(engine.prepare(chain.genesis, Wishes(timestamp=1, author=bytes(20)), chain))
+        block = engine.hashed(engine.prepare(chain.genesis, BlockPreferences(timestamp=1, author=bytes(20)), chain))
         if is_accepted:
             engine.verify(block, chain.genesis, chain, FAR)
         else:

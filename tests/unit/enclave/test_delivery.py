@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ophion.enclave.contract import DeliveryMode
+from ophion.enclave.interface import DeliveryMode
 from ophion.runtime.lanes import ThreadLanes
 from ophion.testing.enclaves import Member, at_work, met, part
-from ophion.testing.waiting import until
+from ophion.testing.wait_for import until
 
 SECRET = b"47 pieces, and nobody else shall know"
 

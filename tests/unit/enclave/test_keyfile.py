@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ophion.enclave.key_loading import open_keys
 from ophion.enclave.keyfile import KeyPair, new_pair, public_file_of, read_pair, read_public, write_pair
-from ophion.enclave.opening import open_keys
 from ophion.enclave.options import EnclaveConfig
 from ophion.errors import ConfigError, KeyFileError
 from ophion.runtime.clock import SystemEntropy

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ophion.enclave.contract import MOST_PAYLOAD_BYTES
 from ophion.enclave.group_ids import legacy_id
+from ophion.enclave.interface import MAX_PAYLOAD_BYTES
 from ophion.enclave_http.application import enclave_service
 from ophion.testing.enclaves import Member
 from tests.unit.rpc.endpoints.test_services import exchange, serving
@@ -130,7 +130,7 @@ def test_groups_live_and_end(tmp_path: Path) -> None:
         ("/send", {"payload": "AAAA", "to": [show(b"\7" * 32)]}, 500, "NodeMissingPeerUrl"),
         ("/send", {"payload": "AAAA", "to": [show(bytes(32))]}, 500, "EnclaveDecodePublicKey"),
         ("/send", {"payload": "AAAA", "from": show(b"\7" * 32)}, 500, "EnclaveNoMatchingPrivateKey"),
-        ("/send", {"payload": show(bytes(MOST_PAYLOAD_BYTES * 4 // 3 + 9))}, 500, "InvalidPayload"),
+        ("/send", {"payload": show(bytes(MAX_PAYLOAD_BYTES * 4 // 3 + 9))}, 500, "InvalidPayload"),
         ("/receive", {}, 400, "EnclaveDecodePublicKey"),
         ("/createPrivacyGroup", {"addresses": [show(b"\7" * 32)]}, 500, "CreatePrivacyGroupShouldIncludeSelf"),
         ("/deletePrivacyGroup", {}, 400, "EnclaveDecodePublicKey"),

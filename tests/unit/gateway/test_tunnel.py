@@ -7,11 +7,11 @@ import math
 
 import pytest
 
-from ophion.gateway.site import Kind, Place
+from ophion.gateway.backends import Kind, Place
 from ophion.gateway.tunnel import Openings, Tunnel
 from ophion.gateway.upstream import Upstream
-from ophion.rpc.transport.commons import Commons
-from ophion.runtime.turns import Turns
+from ophion.rpc.transport.shared_resources import SharedResources
+from ophion.runtime.fair_scheduler import Turns
 from tests.unit.rpc.wire import MemoryTransport
 
 
@@ -29,7 +29,7 @@ def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> Non
     """The loop that nodes run on takes it for an error."""
 
     async def main() -> None:
-        commons, client, node = Commons(turns=Turns(turn_s=1e6)), Wire(), Wire()
+        commons, client, node = SharedResources(turns=Turns(turn_s=1e6)), Wire(), Wire()
         upstream = Upstream(Kind.WEBSOCKET, "node", Place("127.0.0.1", 1))
         tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, commons, Openings(0), 30.0)
         tunnel.begin()
@@ -51,7 +51,7 @@ def test_a_tunnel_that_is_over_does_not_wait_for_ever_for_a_client_that_does_not
     async def main() -> None:
         client = Wire()
         upstream = Upstream(Kind.WEBSOCKET, "node", Place("127.0.0.1", 1))
-        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, Commons(), Openings(0), 30.0)
+        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, SharedResources(), Openings(0), 30.0)
         tunnel.begin()
         tunnel.end()
         tunnel.tick(30.0)
@@ -68,7 +68,9 @@ def test_a_client_that_does_not_read_before_there_is_a_node_holds_the_node_back(
     async def main() -> None:
         client, node = Wire(), Wire()
         upstream = Upstream(Kind.WEBSOCKET, "node", Place("127.0.0.1", 1))
-        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, Commons(), Openings(0), 30.0, is_before)
+        tunnel = Tunnel(
+            client, upstream, b"GET /", b"", lambda closed: None, SharedResources(), Openings(0), 30.0, is_before
+        )
         tunnel.begin()
         if not is_before:
             tunnel.pause_writing()

@@ -15,7 +15,7 @@ from ophion.graphql.http import GraphqlApplication, Guard
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.service import graphql_engine
 from ophion.node.config import NodeConfig
-from ophion.rpc.transport.http.wire import Request, Response
+from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.replies import Pending
 from ophion.testing.core import DEV_CONFIG
 from tests.conftest import DATA

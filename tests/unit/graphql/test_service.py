@@ -6,7 +6,7 @@ import pytest
 
 from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.service import GraphqlSettings, graphql_engine, graphql_service, schema_text
-from ophion.native.failures import DecodeError
+from ophion.native.exceptions import DecodeError
 from ophion.native.graphql import GraphqlEngine
 from tests.unit.graphql.client import Client
 

@@ -10,7 +10,7 @@ import pytest
 
 from ophion.metrics.requests import RequestMetrics
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.language.registry import Bound, MethodTable
+from ophion.rpc.schema.registry import Bound, MethodTable
 from ophion.rpc.transport.replies import Pending, Reply
 from ophion.runtime.metrics import MetricsRegistry
 from tests.unit.rpc.wire import Panic

@@ -17,7 +17,7 @@ from ophion.native.executor import (
     ChainRules,
     NewestBlock,
     OpenBlock,
-    TriedCalls,
+    CallCostCache,
     call,
     call_each,
     create_access_list,
@@ -25,7 +25,7 @@ from ophion.native.executor import (
     execute,
     genesis_state,
 )
-from ophion.native.failures import InvalidBody, NativeError, TimedOut
+from ophion.native.exceptions import InvalidBody, NativeError, TimedOut
 from ophion.native.store import open_store
 from ophion.native.transactions import Body, decode_transactions
 from ophion.testing.process import environment
@@ -267,7 +267,7 @@ def test_a_beacon_root_contract_that_reverts_does_not_spoil_the_block(tmp_path: 
 def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
 
-    tried, newest = TriedCalls(), NewestBlock(0, state)
+    tried, newest = CallCostCache(), NewestBlock(0, state)
 
     def quick(**members: object) -> bytes | None:
         return newest.call(members)

@@ -8,7 +8,7 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.crypto import keccak256
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.native.privacy import (
     decode_private_transaction,
     decode_private_transactions,

@@ -7,7 +7,7 @@ import secrets
 import pytest
 
 from ophion.native.crypto import PrivateKey
-from ophion.native.failures import InvalidBody
+from ophion.native.exceptions import InvalidBody
 from ophion.native.transactions import Body, Transaction, decode_block, decode_transactions, senders_recovered
 from ophion.primitives import rlp
 from ophion.testing.signing import fee_transaction, legacy_transaction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.native.failures import DecodeError
+from ophion.native.exceptions import DecodeError
 from ophion.native.tries import ordered_root, trie_root, verify_proof
 
 EMPTY = "56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"

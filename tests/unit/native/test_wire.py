@@ -9,7 +9,7 @@ import pytest
 from ophion import errors
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey, keccak256, public_key
-from ophion.native.failures import as_ophion_error
+from ophion.native.exceptions import as_ophion_error
 from ophion.native.transactions import Body, Withdrawal, decode_block
 from ophion.native.wire import Handshake, Session, WireError
 from ophion.primitives import rlp

@@ -13,10 +13,10 @@ from ophion.errors import ConfigError
 from ophion.node.build import pool_head
 from ophion.node.config import NodeConfig
 from ophion.producer.bft_driver import BftDriver
-from ophion.producer.clique_loop import CliqueSealer
-from ophion.producer.control import ProductionUnavailable
-from ophion.producer.instant import InstantSealer
-from ophion.producer.interval import IntervalSealer
+from ophion.producer.clique_sealer import CliqueSealer
+from ophion.producer.instant_sealer import InstantSealer
+from ophion.producer.interval_sealer import IntervalSealer
+from ophion.producer.mining_control import ProductionUnavailable
 from ophion.producer.options import MinerConfig
 from ophion.producer.pow_miner import PowMiner
 from ophion.testing.core import COINBASE, open_core

@@ -14,7 +14,7 @@ from ophion.errors import StorageError
 from ophion.node import database_copy
 from ophion.node.database_copy import Step, back_up, compact
 from ophion.node.datadir import DataDirectory
-from ophion.producer.promises import MEMORY_KEY
+from ophion.producer.vote_store import MEMORY_KEY
 from tests.unit.native.worlds import KEYS, World, signed
 
 

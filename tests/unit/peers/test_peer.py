@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ophion.native.crypto import PrivateKey
+from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.peer import BEST_SCORE, FIRST_SCORE, Peer
-from ophion.peers.reasons import DisconnectReason
 from ophion.peers.rlpx.capability import Capability, Shared, negotiate
 from ophion.peers.rlpx.hello import Hello
 

@@ -19,21 +19,21 @@ from msgspec.structs import replace
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.peers.connection.connection import Connection, Ending
-from ophion.peers.connection.timing import Timing
+from ophion.peers.connection.timeouts import Timing
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
+from ophion.peers.peer_table import PeerConnected, PeerEvent, PeerGone
 from ophion.peers.policy.addresses import read_subnet
 from ophion.peers.policy.admission import PeerLimits
 from ophion.peers.policy.dial_plan import Outcome
 from ophion.peers.port_mapping import PortMapping
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Left, Session
 from ophion.peers.service import PeerListenError, PeerService, PeerSettings, _outcome
-from ophion.peers.table import PeerConnected, PeerEvent, PeerGone
 from ophion.permissions.allow_list import AllowList
+from ophion.permissions.list_requests import NODES
 from ophion.permissions.node_rules import Action, NodeRules
-from ophion.permissions.requests import NODES
 from ophion.permissions.rules_file import RulesFile
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemClock, SystemEntropy

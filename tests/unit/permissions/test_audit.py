@@ -18,7 +18,7 @@ from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES
 from ophion.permissions.options import PermissionConfig
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.lanes import InlineLane
-from ophion.runtime.subject import SUBJECT
+from ophion.runtime.principal import SUBJECT
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.permissioned import calldata, permissioned_genesis
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
@@ -118,7 +118,7 @@ def record(audit: AuditLog, *numbers: int) -> None:
 
 
 def test_size_is_bounded_by_turning_over(tmp_path: Path) -> None:
-    record(AuditLog(tmp_path / "log", ManualClock(), InlineLane("write"), most_bytes=200, kept=2), *range(50))
+    record(AuditLog(tmp_path / "log", ManualClock(), InlineLane("write"), max_bytes=200, kept=2), *range(50))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1", "log.2"]
     assert all(path.stat().st_size <= 200 for path in tmp_path.iterdir())
     kept = [record["number"] for name in ("log.2", "log.1", "log") for record in records(tmp_path / name)]

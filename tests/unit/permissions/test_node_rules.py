@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ophion.permissions.allow_list import AllowList
+from ophion.permissions.list_requests import NODES
 from ophion.permissions.node_rules import Action, NodeRules
-from ophion.permissions.requests import NODES
 from ophion.permissions.rules_file import RulesFile
 from ophion.primitives.enode import Enode
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import RulesError
-from ophion.permissions.requests import ACCOUNTS, NODES
+from ophion.permissions.list_requests import ACCOUNTS, NODES
 from ophion.permissions.rules_file import NotPersisted, OutOfSync, RulesFile, rewrite
 
 A, B, C = (bytes([number]) * 20 for number in (1, 2, 3))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ophion.chain.fees import FeeFloor
+from ophion.chain.gas_price import FeeFloor
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction, decode_transactions
 from ophion.pool.admission import Applicant, Gate, PoolHead, judge, undecodable

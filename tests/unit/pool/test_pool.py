@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.chain.events import ChainBlock, Extended, Reorged
-from ophion.chain.fees import FeeFloor
+from ophion.chain.gas_price import FeeFloor
 from ophion.errors import StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.executor import State

@@ -13,12 +13,12 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.native.crypto import keccak256
 from ophion.native.privacy import decode_versioned, encode_versioned, private_contract_address
 from ophion.primitives import rlp
-from ophion.privacy import hand_overs
+from ophion.privacy import payload_handover
 from ophion.privacy.flexible import PRECOMPILE, PROXY
-from ophion.runtime.subject import TENANT
+from ophion.runtime.principal import TENANT
 from ophion.testing.private import NUMBER_CONTRACT, add_members, remove_member, set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import until
+from ophion.testing.wait_for import until
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, PrivateInterface, open_private
 
 GROUP = b"\x17" * 32
@@ -228,7 +228,7 @@ def test_a_member_rebuilds_what_was_before_its_time_from_what_it_was_handed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In several pieces; the earlier payloads themselves are not here, as on the node of somebody who was added."""
-    monkeypatch.setattr(hand_overs, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(payload_handover, "_CHUNK_BYTES", 1000)
     with open_private(tmp_path, FLEXIBLE, keys=3) as private:
         group = Flexible(private)
         receipts = [group.send(add_members(FROM, FOR)), group.send(NUMBER_CONTRACT, to=None)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import PoolRejected
-from ophion.privacy.markers import Markers, MarkerWish
+from ophion.privacy.markers import MarkerRequest, Markers
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.lanes import InlineLanes
 from ophion.testing.core import TestCore, open_core
@@ -25,8 +25,8 @@ def markers_of(node: TestCore, has_key: bool) -> Markers:
     )
 
 
-def wish(number: int, gas_limit: int = 60_000, gas_price: int = 10**9) -> MarkerWish:
-    return MarkerWish(number.to_bytes(32, "big"), gas_price, gas_limit)
+def wish(number: int, gas_limit: int = 60_000, gas_price: int = 10**9) -> MarkerRequest:
+    return MarkerRequest(number.to_bytes(32, "big"), gas_price, gas_limit)
 
 
 def test_the_nodes_own_key_gives_nonces_one_after_another(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_gap_that_a_refused_marker_left_is_filled_and_replaces_nothing(tmp_pat
     async def main(node: TestCore) -> None:
         markers = markers_of(node, has_key=True)
 
-        def sent(*wishes: MarkerWish) -> Awaitable[list[bytes | BaseException]]:
+        def sent(*wishes: MarkerRequest) -> Awaitable[list[bytes | BaseException]]:
             drafts = [markers.draft(one) for one in wishes]
             return asyncio.gather(*(markers.send(one) for one in drafts), return_exceptions=True)
 

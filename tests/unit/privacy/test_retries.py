@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from ophion.enclave.contract import EnclaveAway
+from ophion.enclave.interface import EnclaveAway
 from ophion.privacy import retries as module
 from ophion.privacy.retries import AT_ONCE, GIVE_UP_S, LONGEST_PAUSE_S, Retries
 from ophion.runtime.clock import ManualClock
@@ -82,7 +82,7 @@ def test_an_enclave_that_is_back_is_asked_at_once() -> None:
 
 
 def test_so_many_are_remembered_and_so_many_asked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_REMEMBERED", 1000)
+    monkeypatch.setattr(module, "MAX_REMEMBERED", 1000)
     keys = [number.to_bytes(32, "big") for number in range(5000)]
 
     def story(_: Asked, retries: Retries) -> None:

@@ -18,7 +18,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.config import NodeConfig
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
-from ophion.producer.control import Sealer
+from ophion.producer.mining_control import Sealer
 from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS

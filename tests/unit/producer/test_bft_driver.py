@@ -15,6 +15,7 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import ExtraForm
+from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import (
     BftMessage,
     Commit,
@@ -25,7 +26,6 @@ from ophion.consensus.bft.messages import (
     RoundChange,
 )
 from ophion.consensus.bft.round_change import RoundChanges
-from ophion.consensus.bft.scribe import KeyScribe
 from ophion.consensus.bft.status import Phase
 from ophion.consensus.header_fold import CHECKPOINT_DISTANCE
 from ophion.errors import DecodeError, InvalidHeader
@@ -331,7 +331,7 @@ def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
         )
         spoiled = SPOILED[fault](liar.engine, built.header)
         block = liar.engine.candidate(built.body.encode_block(spoiled.encode()))
-        proposal = KeyScribe(liar._dialect, KEYS[0]).proposal(1, 0, block, None)
+        proposal = KeyMessageFactory(liar._dialect, KEYS[0]).proposal(1, 0, block, None)
         async with running(*map(driver_of, honest)):
             await asyncio.sleep(2.1)
             for node in honest:
@@ -704,7 +704,7 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
         assembler = nodes[0].core.assembler
         built = await assembler.assemble_on(nodes[0].chain.head, assembler.wishes(START + 2), 1.0)
         block = driver.engine.candidate(built.body.encode_block(built.header.encode()))
-        scribes = [KeyScribe(dialect, key) for key in KEYS[:4]]
+        scribes = [KeyMessageFactory(dialect, key) for key in KEYS[:4]]
         first = scribes[0].proposal(1, 0, block, None)
         others = (1, 3) if engine == "ibft2" else (0, 1, 3)
         prepares = tuple(scribes[index].prepare(1, 0, block.digest) for index in others)

@@ -6,7 +6,7 @@ from collections import deque
 
 import pytest
 
-from ophion.consensus.bft.profiles import ProfileChoice
+from ophion.consensus.bft.client_profiles import ProfileChoice
 from ophion.consensus.header_form import HeaderFormChoice
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig

@@ -11,7 +11,7 @@ import pytest
 
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.native.ethash import ethash_compute, ethash_search, ethash_seed
-from ophion.producer.pow_miner import PowMiner, WorkDesk
+from ophion.producer.pow_miner import PowMiner, WorkPackages
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.lanes import InlineLane, ThreadLane
 from ophion.testing.core import TestCore, open_core
@@ -44,7 +44,7 @@ def test_the_search_makes_blocks_that_verify(tmp_path: Path, genesis: Genesis) -
     async def story(core: TestCore) -> None:
         lane = ThreadLane("mine", 1, None)
         assembler = core.core.assembler
-        miner = PowMiner(WorkDesk(assembler, InlineLane("read")), lane, assembler, SystemEntropy(), 1)
+        miner = PowMiner(WorkPackages(assembler, InlineLane("read")), lane, assembler, SystemEntropy(), 1)
         await core.send(legacy_transaction(B, 0))
         running = asyncio.create_task(miner.run())
         async with asyncio.timeout(30):
@@ -70,7 +70,7 @@ def test_the_search_makes_blocks_that_verify(tmp_path: Path, genesis: Genesis) -
 def test_a_search_that_ends_early_is_measured_too(tmp_path: Path, genesis: Genesis) -> None:
     async def story(core: TestCore) -> None:
         assembler = core.core.assembler
-        desk = WorkDesk(assembler, InlineLane("read"))
+        desk = WorkPackages(assembler, InlineLane("read"))
         miner = PowMiner(desk, InlineLane("mine"), assembler, SystemEntropy(), 1)
         found, _ = await miner._search(await desk.candidate(), 5, 100_000)
         assert found is not None
@@ -153,7 +153,7 @@ def test_a_clock_that_is_set_back_delays_blocks_and_breaks_nothing(
 
     async def story(core: TestCore) -> None:
         assembler = core.core.assembler
-        desk = WorkDesk(assembler, InlineLane("read"))
+        desk = WorkPackages(assembler, InlineLane("read"))
         miner = PowMiner(desk, InlineLane("mine"), assembler, SystemEntropy(), 1)
         running = asyncio.create_task(miner.run())
 

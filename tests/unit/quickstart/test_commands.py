@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ophion.quickstart.commands import node_options, shown
-from ophion.quickstart.layout import Layout, NodePorts
 from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.ports import Layout, NodePorts
 from ophion.runtime.options import warnings_of
 from tests.unit.node.command_line import loaded
 

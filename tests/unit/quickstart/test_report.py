@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.gateway.site import Place, Site
+from ophion.gateway.backends import Place, Site
 from ophion.quickstart.plan import Consensus, Plan
 from ophion.quickstart.report import addresses, begins, enclaves, is_up, paragraphs
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import CommandError
-from ophion.gateway.site import Kind, Site
+from ophion.gateway.backends import Kind, Site
 from ophion.permissions.options import DEFAULT_FILE
 from ophion.primitives.enode import Enode
-from ophion.quickstart.layout import Layout, NodePorts
 from ophion.quickstart.monitoring import commands
 from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.ports import Layout, NodePorts
 from ophion.quickstart.workdir import PLAN as PLAN_FILE
 from ophion.quickstart.workdir import UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport
-from ophion.chainspec.engines import EngineKind
+from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.registry import engine_for
 from ophion.native.store import open_store
@@ -21,12 +21,12 @@ from ophion.node.validator_contract import read_contracts
 from ophion.peers.service import PeerService, PeerSettings
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
-from ophion.rpc.language.registry import HTTP, Caller
-from ophion.rpc.questions.context import Endpoint, NodeInfo, RpcContext, RpcLimits
-from ophion.rpc.questions.filters import Filters
-from ophion.rpc.questions.receipt_waits import ReceiptWaits
-from ophion.rpc.questions.rendered import RenderedBlocks
-from ophion.rpc.questions.subscriptions import Subscriptions
+from ophion.rpc.schema.registry import HTTP, Caller
+from ophion.rpc.services.block_json_cache import BlockJsonCache
+from ophion.rpc.services.context import Endpoint, NodeInfo, RpcContext, RpcLimits
+from ophion.rpc.services.filters import Filters
+from ophion.rpc.services.receipt_waits import ReceiptWaits
+from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.replies import Answer, Pending
 from ophion.rpc.transport.streaming import StreamedAnswer, collected
 from ophion.runtime.clock import SystemClock, SystemEntropy
@@ -65,7 +65,7 @@ class Interface:
             pool=pool,
             mining=node.mining,
             lanes=lanes,
-            rendered=RenderedBlocks(chain.store, queries.with_total_difficulty),
+            rendered=BlockJsonCache(chain.store, queries.with_total_difficulty),
             fees=node.core.fees,
             bad_blocks=node.core.importer.bad_blocks,
             permissions=node.core.permissions,

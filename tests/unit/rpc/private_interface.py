@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ophion.enclave.contract import Enclave
-from ophion.enclave.inside import InnerEnclave
-from ophion.enclave.outside.client import OuterEnclave
-from ophion.enclave.outside.http import HttpClient
+from ophion.enclave.embedded import EmbeddedEnclave
+from ophion.enclave.interface import Enclave
+from ophion.enclave.remote.client import RemoteEnclave
+from ophion.enclave.remote.http import HttpClient
 from ophion.enclave_http.application import enclave_service
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
@@ -24,11 +24,11 @@ from ophion.node.privacy import build_privacy
 from ophion.privacy.options import PrivacyConfig
 from ophion.privacy.service import Privacy
 from ophion.producer.options import MinerConfig
-from ophion.rpc.language.registry import HTTP
-from ophion.rpc.questions.context import RpcLimits
-from ophion.rpc.questions.filters import Filters
-from ophion.rpc.questions.private_filters import PrivateFilters
-from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
+from ophion.rpc.schema.registry import HTTP
+from ophion.rpc.services.context import RpcLimits
+from ophion.rpc.services.filters import Filters
+from ophion.rpc.services.private_filters import PrivateFilters
+from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.lanes import InlineLanes
 from ophion.testing.core import COINBASE, TestCore, open_core
@@ -51,10 +51,10 @@ class PrivateInterface(Interface):
     ) -> None:
         super().__init__(node, RpcLimits(), loop)
         lanes, entropy = InlineLanes(), SystemEntropy()
-        self.enclave = InnerEnclave(node.chain.store, EnclaveKeyring(ENCLAVE_SECRETS[:keys]), lanes, entropy)
+        self.enclave = EmbeddedEnclave(node.chain.store, EnclaveKeyring(ENCLAVE_SECRETS[:keys]), lanes, entropy)
         asked: Enclave = self.enclave
         if outside is not None:
-            asked = OuterEnclave(HttpClient(f"http://127.0.0.1:{outside}"), FROM)
+            asked = RemoteEnclave(HttpClient(f"http://127.0.0.1:{outside}"), FROM)
         self.privacy = build_privacy(config, node.core, asked, lanes, entropy)
         follower = self.privacy.follower
         filters = PrivateFilters(Filters(node.clock, entropy), self.privacy.ledger)

@@ -14,7 +14,7 @@ from ophion.errors import (
     RpcError,
     StorageError,
 )
-from ophion.native import failures
+from ophion.native import exceptions
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import (
     INVALID_REQUEST,
@@ -66,13 +66,13 @@ def test_every_refusal_of_the_pool_has_its_code_and_text(reason: str, code: int,
         (DecodeError("x"), -32602, "Invalid params"),
         (StorageError("disk full"), -32603, "Internal error"),
         (
-            failures.StorageError("limit: more than 5 logs match"),
+            exceptions.StorageError("limit: more than 5 logs match"),
             -32005,
             "Requested range exceeds maximum RPC range limit",
         ),
         (InvalidBlock("state root"), -32000, "Invalid block: state root"),
         (OphionError("so it is"), -32000, "so it is"),
-        (failures.MissingState("x"), -32000, "World state unavailable"),
+        (exceptions.MissingState("x"), -32000, "World state unavailable"),
     ],
 )
 def test_expected_errors_have_a_code(error: Exception, code: int, message: str) -> None:

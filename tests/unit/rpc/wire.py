@@ -10,10 +10,10 @@ from ophion.native.executor import NewestRead
 from ophion.primitives.types import BlockTag
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.language.registry import HTTP, Caller, MethodTable, Registry, method
-from ophion.rpc.language.wire_types import AddressParam, BlockParam, Boolean, Data, Quantity, Text, TextParam
-from ophion.rpc.transport.commons import Commons
-from ophion.runtime.turns import Turns
+from ophion.rpc.schema.registry import HTTP, Caller, MethodTable, Registry, method
+from ophion.rpc.schema.wire_types import AddressParam, BlockParam, Boolean, Data, Quantity, Text, TextParam
+from ophion.rpc.transport.shared_resources import SharedResources
+from ophion.runtime.fair_scheduler import Turns
 
 
 class MemoryTransport(asyncio.Transport):
@@ -67,10 +67,10 @@ class MemoryTransport(asyncio.Transport):
         return written
 
 
-def patient(slice_s: float = math.inf) -> Commons:
+def patient(slice_s: float = math.inf) -> SharedResources:
     """What services share, without haste: tests that do not let the loop turn are answered at once, how busy a machine
     may be; with `slice_s` of 0 a piece at a time."""
-    return Commons(turns=Turns(turn_s=math.inf, slice_s=slice_s))
+    return SharedResources(turns=Turns(turn_s=math.inf, slice_s=slice_s))
 
 
 class Context:

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from ophion.runtime.block_priority import BlockPriority
 from ophion.runtime.decoding import Decoding, InlineDecoding, ThreadDecoding
-from ophion.runtime.haste import Haste
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(3)]
@@ -115,7 +115,7 @@ def test_it_can_be_closed_before_and_after_its_loop() -> None:
 
 def test_some_are_collected_at_a_time_and_none_in_haste() -> None:
     async def story() -> list[int]:
-        haste, sizes, waited = Haste(1e6), list[int](), list[bool]()
+        haste, sizes, waited = BlockPriority(1e6), list[int](), list[bool]()
         decoding, ready = ThreadDecoding(haste), asyncio.Event()
 
         def collect() -> None:

@@ -17,7 +17,7 @@ from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
 from ophion.rpc.transport.tls.handshakes import Handshakes
 from ophion.runtime import failed_handshakes
 from ophion.runtime.failed_handshakes import FailedHandshakes
-from ophion.runtime.turns import Turns
+from ophion.runtime.fair_scheduler import Turns
 from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
 from tests.unit.rpc.transport.tls.test_handshakes import hello
 

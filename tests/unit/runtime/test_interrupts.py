@@ -30,7 +30,7 @@ sys.exit(main())
 
 
 @pytest.mark.parametrize(
-    "at", ["ophion.cli.main", "ophion.node.config", "ophion.cli.quickstart", "ophion.gateway.site"]
+    "at", ["ophion.cli.main", "ophion.node.config", "ophion.cli.quickstart", "ophion.gateway.backends"]
 )
 def test_it_ends_without_a_word_while_modules_are_loaded(at: str) -> None:
     done = pressed(at, "quickstart", "list", "--directory=/nowhere")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.runtime import operator_files
-from ophion.runtime.operator_files import MAX_BYTES, Unusual, content_of, refuse_unusual, table_of
+from ophion.runtime.operator_files import MAX_BYTES, NotRegularFile, content_of, refuse_unusual, table_of
 
 
 def file_of(tmp_path: Path, content: bytes) -> Path:
@@ -37,21 +37,21 @@ def sparse(path: Path, size: int) -> Path:
 def test_what_is_too_large_is_not_read_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     huge = sparse(tmp_path / "huge", 2**40)
     monkeypatch.setattr(os, "read", None)
-    with pytest.raises(Unusual, match="^more than 1048576 bytes$"):
+    with pytest.raises(NotRegularFile, match="^more than 1048576 bytes$"):
         content_of(huge)
-    with pytest.raises(Unusual, match="^more than 1073741824 bytes$"):
+    with pytest.raises(NotRegularFile, match="^more than 1073741824 bytes$"):
         content_of(huge, 2**30)
 
 
 def test_some_files_may_be_larger(tmp_path: Path) -> None:
     large = sparse(tmp_path / "large", 3 * MAX_BYTES)
     assert content_of(large, 3 * MAX_BYTES) == bytes(3 * MAX_BYTES)
-    with pytest.raises(Unusual, match="^more than 3145727 bytes$"):
+    with pytest.raises(NotRegularFile, match="^more than 3145727 bytes$"):
         content_of(large, 3 * MAX_BYTES - 1)
 
 
 def test_devices_may_not() -> None:
-    with pytest.raises(Unusual, match="more than 1048576 bytes"):
+    with pytest.raises(NotRegularFile, match="more than 1048576 bytes"):
         content_of(Path("/dev/zero"), 2**40)
     assert content_of(Path("/dev/null")) == b""
 
@@ -64,7 +64,7 @@ def test_a_directory_is_what_the_system_says(tmp_path: Path) -> None:
 def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr(operator_files, "_PATIENCE_S", 0.0)
-    with pytest.raises(Unusual, match="a pipe that does not come to its end within 0 s"):
+    with pytest.raises(NotRegularFile, match="a pipe that does not come to its end within 0 s"):
         content_of(tmp_path / "pipe")
 
 
@@ -73,7 +73,7 @@ def test_a_pipe_that_does_not_end_is_not_waited_for(tmp_path: Path, monkeypatch:
     held = os.open(tmp_path / "pipe", os.O_RDWR)
     os.write(held, b"a = 1")
     monkeypatch.setattr(operator_files, "_PATIENCE_S", 0.0)
-    with pytest.raises(Unusual, match="a pipe that does not come to its end"):
+    with pytest.raises(NotRegularFile, match="a pipe that does not come to its end"):
         content_of(tmp_path / "pipe")
     os.close(held)
 
@@ -97,9 +97,9 @@ def test_a_pipe_with_a_writer_is_as_good_as_a_file(tmp_path: Path) -> None:
 def test_what_others_read_by_name_must_be_a_plain_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(Unusual, match="not a plain file"):
+        with pytest.raises(NotRegularFile, match="not a plain file"):
             refuse_unusual(path)
-    with pytest.raises(Unusual, match="more than 1048576 bytes"):
+    with pytest.raises(NotRegularFile, match="more than 1048576 bytes"):
         refuse_unusual(sparse(tmp_path / "large", MAX_BYTES + 1))
     with pytest.raises(FileNotFoundError):
         refuse_unusual(tmp_path / "absent")

@@ -11,7 +11,7 @@ from ophion.testing.process import environment
 
 _ANOTHER = """
 import sys
-from ophion.quickstart.layout import Claims
+from ophion.quickstart.ports import Claims
 with Claims() as claims:
     print([port for port in sys.argv[1:] if claims.take(int(port))])
 """

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.process import MINING, NodeProcess, is_alive
-from ophion.testing.waiting import wait_for
+from ophion.testing.wait_for import wait_for
 
 HALF_DEAD = """
 import ctypes, platform, socket, threading, time

@@ -1,9 +1,9 @@
 //! Blocks: run, grown, begun at genesis.
 
-pub mod bounds;
 mod dao;
 pub mod genesis;
-pub mod growth;
+pub mod incremental_builder;
+pub mod plain_check;
 mod requests;
 pub mod rules;
 pub mod run;

@@ -28,9 +28,9 @@ use super::{dao, requests};
 use crate::evm::collision::CollisionGuard;
 use crate::evm::context::tx_env;
 use crate::evm::database::{Changes, ExecDb};
+use crate::evm::deadline_watch::{self, Watching};
 use crate::evm::env::BlockEnv;
 use crate::evm::machine::{self, Evm};
-use crate::evm::watch::{self, Watching};
 
 pub struct ExecutionData {
     /// What a commit writes.
@@ -164,8 +164,8 @@ impl Run {
 
     /// Leave transactions that are still running then, as if they had not been begun.
     pub fn watch(&mut self, deadline: Instant) {
-        watch::install(&mut self.evm.instruction);
-        self.watching = Some(watch::until(deadline));
+        deadline_watch::install(&mut self.evm.instruction);
+        self.watching = Some(deadline_watch::until(deadline));
     }
 
     /// Stop here, to go on later; what runs then is not watched.
@@ -174,7 +174,7 @@ impl Run {
     }
 
     fn is_late(&self) -> bool {
-        self.watching.is_some() && watch::has_expired()
+        self.watching.is_some() && deadline_watch::has_expired()
     }
 
     /// Call a contract of the protocol; nothing happens where it is not deployed. Whether it may fail is the caller's

@@ -12,11 +12,11 @@ use revm_inspectors::access_list::AccessListInspector;
 use super::calls::{BEYOND_ALL_MONEY, concluded, is_beyond_all_money, or_refusal};
 use super::outcome::CallOutcome;
 use super::request::{CallRequest, typed};
+use crate::evm::deadline_watch;
 use crate::evm::env::BlockEnv;
 use crate::evm::machine;
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
-use crate::evm::watch;
 
 /// The list of what a call touches, and how the call ends with it.
 pub fn access_list(
@@ -30,7 +30,7 @@ pub fn access_list(
 }
 
 /// Code that looks at its gas may touch something else each time, and never come to an end.
-const MOST_ROUNDS: u32 = 16;
+const MAX_ROUNDS: u32 = 16;
 
 /// Run until the list that a run touches is the list it was given.
 fn settled(
@@ -44,8 +44,8 @@ fn settled(
     let mut tx = request.members.clone();
     let mut evm = machine::build(env, db, request.cfg(env), AccessListInspector::default());
     evm.precompiles = Precompiles::overridden(env.fork.spec, overrides)?;
-    watch::install(&mut evm.instruction);
-    let _watching = watch::until(deadline);
+    deadline_watch::install(&mut evm.instruction);
+    let _watching = deadline_watch::until(deadline);
     if is_beyond_all_money(&tx) {
         return Ok((tx.access_list, CallOutcome::invalid(BEYOND_ALL_MONEY.into())));
     }
@@ -54,7 +54,7 @@ fn settled(
         let result = evm.inspect_one_tx(typed(tx.clone(), env.fork));
         let outcome = concluded(&mut evm, result)?;
         let touched = std::mem::take(&mut evm.inspector).into_access_list();
-        let is_final = matches!(outcome.kind, "invalid" | "timeout") || round == MOST_ROUNDS;
+        let is_final = matches!(outcome.kind, "invalid" | "timeout") || round == MAX_ROUNDS;
         if touched == tx.access_list || is_final || is_over(deadline) {
             return Ok((touched, outcome));
         }

@@ -15,11 +15,11 @@ use revm::handler::ExecuteEvm;
 use super::outcome::{CallOutcome, refusal_text};
 use super::request::{self, CallRequest};
 use crate::evm::database::{Ancestors, ExecDb};
+use crate::evm::deadline_watch;
 use crate::evm::env::{BlockEnv, Fork};
 use crate::evm::machine::{self, Evm};
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
-use crate::evm::watch;
 
 /// Run a call.
 pub fn call(
@@ -46,7 +46,7 @@ pub fn call_each(
     let tx = request.transaction(env.fork);
     with_evm(state, env, request.cfg(env), &[], Instant::now() + limit, |evm| {
         let one = |data| {
-            watch::move_deadline(Instant::now() + limit);
+            deadline_watch::move_deadline(Instant::now() + limit);
             run_watched(evm, TxEnv { data, ..tx.clone() })
         };
         inputs.into_iter().map(one).collect()
@@ -115,14 +115,14 @@ fn with_database<T>(
         }
         _ => {
             let mut evm = Box::new(machine::build(env, db, cfg, ()));
-            watch::install(&mut evm.instruction);
+            deadline_watch::install(&mut evm.instruction);
             evm
         }
     };
     if let Some(moved) = moved {
         evm.precompiles = moved;
     }
-    let _watching = watch::until(deadline);
+    let _watching = deadline_watch::until(deadline);
     let outcome = work(&mut evm);
     if is_moved {
         evm.precompiles = Precompiles::of(env.fork.spec);
@@ -153,7 +153,7 @@ pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOu
         Err(EVMError::Transaction(cause)) => CallOutcome::invalid(refusal_text(&cause)),
         Err(cause) => CallOutcome::invalid(format!("other: {cause}")),
     };
-    if watch::has_expired() {
+    if deadline_watch::has_expired() {
         outcome.kind = "timeout";
         outcome.reason = "the call took too long".into();
     }

@@ -1,11 +1,11 @@
 //! Calls that leave no trace, and simulated blocks.
 
 pub mod access_list;
+pub mod call_cost_cache;
 pub mod calls;
 pub mod estimate;
-pub mod newest;
+pub mod fast_call;
+pub mod latest;
 pub mod outcome;
 pub mod request;
 pub mod simulate;
-pub mod trying;
-pub mod usual;

@@ -3,8 +3,8 @@
 pub mod collision;
 pub mod context;
 pub mod database;
+pub mod deadline_watch;
 pub mod env;
 pub mod machine;
 pub mod overrides;
 pub mod precompiles;
-pub mod watch;

@@ -10,8 +10,8 @@ use revm::interpreter::{CallInputs, Gas, InstructionResult, InterpreterResult};
 use revm::primitives::hardfork::SpecId;
 
 use super::context::EvmContext;
+use super::deadline_watch;
 use super::overrides::AccountOverride;
-use super::watch;
 
 pub struct Precompiles {
     usual: EthPrecompiles,
@@ -56,7 +56,8 @@ impl Precompiles {
         inputs: &CallInputs,
     ) -> std::result::Result<Option<InterpreterResult>, String> {
         let home = &inputs.bytecode_address;
-        if is_low(home) && self.usual.contains(home) && !watch::has_time_for(longest(home, inputs.input.len())) {
+        if is_low(home) && self.usual.contains(home) && !deadline_watch::has_time_for(longest(home, inputs.input.len()))
+        {
             return Ok(Some(InterpreterResult::new(InstructionResult::PrecompileOOG, Bytes::new(), Gas::new(0))));
         }
         self.usual.run(context, inputs)

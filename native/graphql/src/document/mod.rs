@@ -1,6 +1,6 @@
 //! Documents, and errors about them.
 
-pub mod complaints;
+pub mod document_errors;
 pub mod fields;
 pub mod kinds;
 pub mod plan;

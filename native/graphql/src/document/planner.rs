@@ -24,7 +24,7 @@ pub enum Refusal {
 }
 
 /// Values that a document may ask of the schema itself, roughly: three times what tools ask for.
-const MOST_INTROSPECTED: usize = 60_000;
+const MAX_INTROSPECTED: usize = 60_000;
 
 pub struct Limits {
     pub max_fields: usize,
@@ -234,8 +234,8 @@ impl<'a> Planner<'a> {
     fn introspect(&self, set: &SelectionSet, times: usize, total: &mut usize) -> Result<(), Refusal> {
         for selection in &set.selections {
             *total = total.saturating_add(times);
-            if *total > MOST_INTROSPECTED {
-                return Err(Refusal::Schema(MOST_INTROSPECTED));
+            if *total > MAX_INTROSPECTED {
+                return Err(Refusal::Schema(MAX_INTROSPECTED));
             }
             match selection {
                 Selection::Field(field) => {

@@ -5,7 +5,7 @@ use apollo_compiler::ast::{Argument, Definition, Document, Selection, Value as A
 use apollo_compiler::parser::SourceSpan;
 use apollo_compiler::validation::DiagnosticList;
 
-use crate::document::complaints::{Entry, MOST_ERRORS};
+use crate::document::document_errors::{Entry, MAX_ERRORS};
 use crate::document::shape::line_and_column;
 use crate::values::sources::{Source, Unfit};
 
@@ -41,7 +41,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
         };
         let is_last = matches!(entry.classification, "InvalidSyntax" | "ExecutionAborted");
         entries.push(entry);
-        if is_last || entries.len() >= MOST_ERRORS {
+        if is_last || entries.len() >= MAX_ERRORS {
             break;
         }
     }

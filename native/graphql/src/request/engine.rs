@@ -13,7 +13,7 @@ use apollo_compiler::{ExecutableDocument, Name, Node as Shared, Schema};
 use ophion_primitives::errors::{Error, Result};
 
 use super::check;
-use crate::document::complaints::Entry;
+use crate::document::document_errors::Entry;
 use crate::document::fields::Field;
 use crate::document::plan::Plan;
 use crate::document::planner::{Limits, Planner, Refusal, has_variable_conditions};

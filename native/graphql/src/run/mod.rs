@@ -1,11 +1,11 @@
 //! Answering a query.
 
 mod accounts;
-mod asks;
 mod blocks;
 mod chain;
 pub mod exchange;
 mod logs;
+mod node_requests;
 mod objects;
 mod root;
 #[allow(clippy::module_inception)]

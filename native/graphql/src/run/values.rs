@@ -4,7 +4,7 @@ use alloy_primitives::{B256, U256};
 use ophion_primitives::json::{data, decimal, list, quantity, wide};
 
 use super::run::{Run, Stop, TOO_LONG, Written};
-use crate::document::complaints;
+use crate::document::document_errors;
 
 /// A field counts as one unit of work; what is longer than a word counts by its words as well.
 const WORD: usize = 32;
@@ -15,7 +15,7 @@ impl Run<'_> {
     }
 
     pub fn text(&mut self, text: &str) {
-        complaints::text(&mut self.out, text);
+        document_errors::text(&mut self.out, text);
     }
 
     /// A `Long`, or an `Int` that later schemas call a `Long`.

@@ -12,8 +12,8 @@ use crate::document::plan::Written;
 use crate::document::shape::Literal;
 
 /// Variables of one request, and values that one of them may hold.
-const MOST_VARIABLES: usize = 1_000;
-const MOST_VALUES: usize = 10_000;
+const MAX_VARIABLES: usize = 1_000;
+const MAX_VALUES: usize = 10_000;
 /// Levels of lists and objects in a variable; the schema has no more than four.
 const DEEPEST: usize = 16;
 /// Longest text of a value that is repeated in a complaint.
@@ -48,7 +48,7 @@ pub fn read_variables(text: Option<&str>) -> Result<Variables<'_>, String> {
         Some(text) => {
             let read: Result<Variables<'_>, _> = serde_json::from_str(text);
             let read = read.map_err(|cause| format!("the variables are not a JSON object: {cause}"))?;
-            if read.len() > MOST_VARIABLES { Err(format!("more than {MOST_VARIABLES} variables")) } else { Ok(read) }
+            if read.len() > MAX_VARIABLES { Err(format!("more than {MAX_VARIABLES} variables")) } else { Ok(read) }
         }
     }
 }
@@ -105,7 +105,7 @@ impl<'a> Source<'a> {
 
     /// JSON. Numbers stay text, so that none loses digits.
     pub fn of_json(text: &'a str) -> Result<Self, String> {
-        let mut values = MOST_VALUES;
+        let mut values = MAX_VALUES;
         Self::of_json_inside(text, DEEPEST, &mut values)
     }
 
@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
         let broken = |cause: serde_json::Error| cause.to_string();
         let mut inside = |count: usize| match (levels.checked_sub(1), values.checked_sub(count)) {
             (None, _) => Err(format!("it has more than {DEEPEST} levels")),
-            (_, None) => Err(format!("it has more than {MOST_VALUES} values")),
+            (_, None) => Err(format!("it has more than {MAX_VALUES} values")),
             (Some(levels), Some(left)) => {
                 *values = left;
                 Ok(levels)

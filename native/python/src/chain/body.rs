@@ -7,14 +7,14 @@ use alloy_consensus::transaction::Transaction as _;
 use alloy_eips::eip4895::Withdrawal as WithdrawalData;
 use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Bytes, TxKind, U256, hex};
-use ophion_execution::block::bounds;
+use ophion_execution::block::plain_check;
 use ophion_execution::block::rules;
 use ophion_execution::evm::env::Fork;
 use ophion_primitives::errors::{Error, Result};
 use ophion_rendering::objects;
 use ophion_storage::chain::body::{self, BodyData, Known, Tx};
 use ophion_storage::chain::decoder::{self, Decoded};
-use ophion_storage::chain::senders;
+use ophion_storage::chain::sender_cache;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -208,38 +208,38 @@ fn price(py: Python<'_>, price: u128) -> PyResult<Bound<'_, PyAny>> {
 /// What nearly every transaction keeps to.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Bounds {
-    data: bounds::Bounds,
+    data: plain_check::Bounds,
 }
 
 #[pymethods]
 impl Bounds {
     #[new]
-    #[pyo3(signature = (*, fork, chain_id, last_type, most_gas, base_fee, least_fee, least_price, least_tip, most_paid, most_init_code))]
+    #[pyo3(signature = (*, fork, chain_id, last_type, max_gas, base_fee, least_fee, least_price, least_tip, max_paid, max_init_code))]
     #[expect(clippy::too_many_arguments)]
     fn new(
         fork: &str,
         chain_id: u64,
         last_type: u8,
-        most_gas: u64,
+        max_gas: u64,
         base_fee: u128,
         least_fee: u128,
         least_price: u128,
         least_tip: u128,
-        most_paid: Option<Wide>,
-        most_init_code: Option<usize>,
+        max_paid: Option<Wide>,
+        max_init_code: Option<usize>,
     ) -> Answer<Self> {
         Ok(Bounds {
-            data: bounds::Bounds {
+            data: plain_check::Bounds {
                 fork: Fork::parse(fork)?,
                 chain_id,
                 last_type,
-                most_gas,
+                max_gas,
                 base_fee,
                 least_fee,
                 least_price,
                 least_tip,
-                most_paid: most_paid.map_or(U256::MAX, |most| most.0),
-                most_init_code: most_init_code.unwrap_or(usize::MAX),
+                max_paid: max_paid.map_or(U256::MAX, |most| most.0),
+                max_init_code: max_init_code.unwrap_or(usize::MAX),
             },
         })
     }
@@ -279,7 +279,7 @@ fn listed(py: Python<'_>, decoded: impl IntoIterator<Item = Result<Decoded>>) ->
 
 #[pyfunction]
 fn senders_recovered() -> u64 {
-    senders::recovered()
+    sender_cache::recovered()
 }
 
 /// The desk in front of a thread that decodes.

@@ -290,16 +290,16 @@ impl Store {
         self.json(py, |snapshot| blocks::transaction_at_json(snapshot, &block.0, index))
     }
 
-    #[pyo3(signature = (hash, with_revert_reason, most_bytes=None, /))]
+    #[pyo3(signature = (hash, with_revert_reason, max_bytes=None, /))]
     fn receipt_json<'py>(
         &self,
         py: Python<'py>,
         hash: Hash,
         with_revert_reason: bool,
-        most_bytes: Option<usize>,
+        max_bytes: Option<usize>,
     ) -> PyJson<'py> {
-        let most_bytes = most_bytes.unwrap_or(usize::MAX);
-        self.json(py, |snapshot| blocks::receipt_json(snapshot, &hash.0, with_revert_reason, most_bytes))
+        let max_bytes = max_bytes.unwrap_or(usize::MAX);
+        self.json(py, |snapshot| blocks::receipt_json(snapshot, &hash.0, with_revert_reason, max_bytes))
     }
 
     #[pyo3(signature = (block, index, with_revert_reason, /))]

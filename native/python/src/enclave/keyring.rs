@@ -1,7 +1,7 @@
 //! The enclave's keys as Python sees them: private keys go in and never come out.
 
 use ophion_enclave::{
-    Costs, Keyring, MOST_BOXES, RANDOMNESS, Sealed, agrees, group_id, is_sound, lock, public_of, unlock,
+    Costs, Keyring, MAX_BOXES, RANDOMNESS, Sealed, agrees, group_id, is_sound, lock, public_of, unlock,
 };
 use ophion_primitives::errors::{Error, Result};
 use ophion_primitives::keys::fixed;
@@ -244,7 +244,7 @@ fn costs_of((memory_kib, iterations, lanes): (u32, u32, u32)) -> Costs {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("MOST_SEALED_BOXES", MOST_BOXES)?;
+    module.add("MAX_SEALED_BOXES", MAX_BOXES)?;
     module.add_class::<SealedRecord>()?;
     module.add_class::<EnclaveKeyring>()?;
     module.add_function(wrap_pyfunction!(read_sealed, module)?)?;

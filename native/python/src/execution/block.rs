@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{Address, U256};
 use ophion_execution::block::genesis::{GenesisAccount, genesis};
-use ophion_execution::block::growth::{self, Candidate, Growth};
+use ophion_execution::block::incremental_builder::{self, Candidate, Growth};
 use ophion_execution::block::run;
 use ophion_primitives::deadline;
 use ophion_primitives::errors::{Error, Result};
@@ -30,9 +30,9 @@ pub struct Taken {
     is_full: bool,
 }
 
-impl From<growth::Taken> for Taken {
-    fn from(taken: growth::Taken) -> Self {
-        let growth::Taken { included, skipped, early, unfit, unfinished, seen, is_full } = taken;
+impl From<incremental_builder::Taken> for Taken {
+    fn from(taken: incremental_builder::Taken) -> Self {
+        let incremental_builder::Taken { included, skipped, early, unfit, unfinished, seen, is_full } = taken;
         Taken { included, skipped, early, unfit, unfinished, seen, is_full }
     }
 }

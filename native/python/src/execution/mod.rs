@@ -5,6 +5,6 @@ pub mod call;
 pub mod cancellation;
 pub mod env;
 pub mod ethash;
-pub mod newest;
+pub mod latest;
 pub mod simulate;
 pub mod vectors;

@@ -1,7 +1,7 @@
 //! GraphQL: requests in, checked queries out, and what they ask of the node.
 
-mod asks;
 mod engine;
+mod node_requests;
 mod query;
 mod text;
 
@@ -12,6 +12,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<query::GraphqlQuery>()?;
     module.add_class::<query::GraphqlRound>()?;
     module.add_class::<text::GraphqlText>()?;
-    module.add_class::<asks::GraphqlAsk>()?;
-    module.add_class::<asks::GraphqlReply>()
+    module.add_class::<node_requests::GraphqlAsk>()?;
+    module.add_class::<node_requests::GraphqlReply>()
 }

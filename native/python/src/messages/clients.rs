@@ -96,9 +96,9 @@ pub struct FrameReader {
 #[pymethods]
 impl FrameReader {
     #[new]
-    #[pyo3(signature = (most_frame, most_message, /))]
-    fn new(most_frame: u64, most_message: u64) -> Self {
-        FrameReader { reader: Mutex::new(Reader::new(most_frame, most_message)) }
+    #[pyo3(signature = (max_frame, max_message, /))]
+    fn new(max_frame: u64, max_message: u64) -> Self {
+        FrameReader { reader: Mutex::new(Reader::new(max_frame, max_message)) }
     }
 
     #[getter]
@@ -106,16 +106,16 @@ impl FrameReader {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).held()
     }
 
-    #[pyo3(signature = (data, start, most_frames, /))]
+    #[pyo3(signature = (data, start, max_frames, /))]
     fn read<'py>(
         &self,
         py: Python<'py>,
         data: &[u8],
         start: usize,
-        most_frames: usize,
+        max_frames: usize,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let data = &data[start.min(data.len())..];
-        let outcome = self.reader.lock().unwrap_or_else(PoisonError::into_inner).read(data, most_frames);
+        let outcome = self.reader.lock().unwrap_or_else(PoisonError::into_inner).read(data, max_frames);
         let events = PyList::empty(py);
         for event in outcome.events {
             // each is let go of before the next is copied

@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use ophion_messages::usual::{self, Param, Params};
+use ophion_messages::plain_request::{self, Param, Params};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use crate::execution::newest::NewestRead;
+use crate::execution::latest::NewestRead;
 use crate::values::convert::to_bytes;
 
 /// What a short answer has room in.
@@ -35,7 +35,7 @@ impl UsualRequests {
 
     #[pyo3(signature = (text, /))]
     fn read<'py>(&self, py: Python<'py>, text: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(found) = usual::usual_request(text) else { return Ok(None) };
+        let Some(found) = plain_request::usual_request(text) else { return Ok(None) };
         if let Params::Plain(params) = &found.params
             && let Some(answer) = self.answered(py, found.id, found.method, params)
         {

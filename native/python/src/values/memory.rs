@@ -159,9 +159,9 @@ mod objects {
 }
 
 #[pyfunction]
-#[pyo3(signature = (most_bytes, /))]
-fn keep_freed(most_bytes: usize) {
-    memory::keep(most_bytes);
+#[pyo3(signature = (max_bytes, /))]
+fn keep_freed(max_bytes: usize) {
+    memory::keep(max_bytes);
 }
 
 #[pyfunction]

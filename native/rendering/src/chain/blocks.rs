@@ -75,15 +75,15 @@ pub fn transaction_at_json(snapshot: &Snapshot, block: &B256, index: usize) -> R
     Ok(Some(out))
 }
 
-/// The receipt of a transaction; one that takes more than `most_bytes` in the database is refused.
+/// The receipt of a transaction; one that takes more than `max_bytes` in the database is refused.
 pub fn receipt_json(
     snapshot: &Snapshot,
     transaction: &B256,
     with_revert_reason: bool,
-    most_bytes: usize,
+    max_bytes: usize,
 ) -> Result<Option<Vec<u8>>> {
     let Some((block, index)) = whereabouts(snapshot, transaction)? else { return Ok(None) };
-    let receipt = receipt_of(snapshot, &block, index, with_revert_reason, most_bytes)?;
+    let receipt = receipt_of(snapshot, &block, index, with_revert_reason, max_bytes)?;
     receipt.ok_or_else(|| incomplete(&block)).map(Some)
 }
 
@@ -101,9 +101,9 @@ fn receipt_of(
     block: &B256,
     index: usize,
     with_revert_reason: bool,
-    most_bytes: usize,
+    max_bytes: usize,
 ) -> Result<Option<Vec<u8>>> {
-    let Some(found) = snapshot.receipt(block, index, most_bytes)? else { return Ok(None) };
+    let Some(found) = snapshot.receipt(block, index, max_bytes)? else { return Ok(None) };
     let stored = stored_transaction(snapshot, block, index)?;
     let (header, known, tx) = stored.ok_or_else(|| incomplete(block))?;
     let parts = ReceiptParts {

@@ -17,7 +17,7 @@ use ophion_primitives::signers::{TASK, recover_signers};
 use rayon::prelude::*;
 
 use crate::chain::ordered_root::OrderedRoot;
-use crate::chain::senders::senders_of;
+use crate::chain::sender_cache::senders_of;
 
 pub type Envelope = EthereumTxEnvelope<TxEip4844>;
 

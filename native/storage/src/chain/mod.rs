@@ -4,4 +4,4 @@ pub mod body;
 pub mod decoder;
 pub mod ordered_root;
 pub mod receipts;
-pub mod senders;
+pub mod sender_cache;

@@ -170,8 +170,8 @@ pub struct Placed {
 }
 
 /// One receipt of a record, the others passed over; None where it has no such receipt. One that takes more than
-/// `most_bytes` is refused before anything is made of it.
-pub fn restore_at(bytes: &[u8], index: usize, most_bytes: usize) -> Result<Option<Placed>> {
+/// `max_bytes` is refused before anything is made of it.
+pub fn restore_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option<Placed>> {
     let mut reader = Reader(bytes);
     let (mut gas_before, mut logs_before) = (0, 0);
     for _ in 0..index {
@@ -187,8 +187,8 @@ pub fn restore_at(bytes: &[u8], index: usize, most_bytes: usize) -> Result<Optio
     }
     let mut after = Reader(reader.0);
     pass(&mut after)?;
-    if reader.0.len() - after.0.len() > most_bytes {
-        return Err(Error::Storage(format!("limit: the receipt takes more than {most_bytes} bytes")));
+    if reader.0.len() - after.0.len() > max_bytes {
+        return Err(Error::Storage(format!("limit: the receipt takes more than {max_bytes} bytes")));
     }
     Ok(Some(Placed { receipt: read(&mut reader)?, gas_before, logs_before }))
 }

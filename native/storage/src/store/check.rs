@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::check_private;
 use super::flat::storage_key;
 use super::log_index::folds;
-use super::reach::Reach;
+use super::mark::Reach;
 use super::records::{Nodes, decode_header};
 use super::roots::{RootRecord, root_id};
 use super::snapshot::Snapshot;

@@ -5,8 +5,8 @@ use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;
 
 use super::check::{Findings, STRIDE, check_nodes};
+use super::mark::Reach;
 use super::private::PrivateReceipt;
-use super::reach::Reach;
 use super::records::number;
 use super::snapshot::Snapshot;
 use super::tables::Tables;

@@ -16,11 +16,11 @@ use super::flat::FlatChanges;
 use super::log_index::folds;
 use super::node_writer::NodeWriter;
 use super::opening;
-use super::positions;
 use super::records::{HEADER_AT, Nodes, decode_header, number, read_body, read_header, read_receipts, store_known};
 use super::roots::{note_root, root_id};
 use super::tables::{RowTables, Tables, meta};
-use super::waiting::{Parts, Waiting};
+use super::tx_index;
+use super::tx_index_buffer::{Parts, Waiting};
 use crate::chain::receipts;
 use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
@@ -294,7 +294,7 @@ impl Database {
         let body = read_body(&self.tables, txn, &hash)?.ok_or_else(|| unknown(hash))?;
         for (index, transaction) in body.hashes().iter().enumerate() {
             let place = (block_number, index as u32);
-            positions::delete(self.tables.positions, txn, transaction, place)?;
+            tx_index::delete(self.tables.positions, txn, transaction, place)?;
             self.waiting.remove(transaction, place);
         }
         self.tables.canonical.delete(txn, &block_number.to_be_bytes())?;

@@ -16,7 +16,7 @@ use alloy_primitives::map::B256Set;
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::Database;
-use super::reach::Reach;
+use super::mark::Reach;
 use super::records::{decode_header, number};
 use super::roots::RootRecord;
 use super::snapshot::Snapshot;

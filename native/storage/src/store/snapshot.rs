@@ -7,12 +7,12 @@ use heed::{RoTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::{Database, missing};
-use super::positions;
 use super::records::{
     HEADER_AT, Nodes, counted, head, known_at, number, read_body, read_header, read_receipts, split_body,
 };
 use super::roots::root_id;
 use super::tables::{Tables, meta};
+use super::tx_index;
 use crate::chain::body::{BodyData, Known, decode_rest};
 use crate::chain::receipts::{self, Placed, ReceiptData};
 use crate::trie::{Account, EMPTY_ROOT, Trie};
@@ -74,10 +74,10 @@ impl Snapshot {
         read_receipts(self.tables(), &self.txn, hash)
     }
 
-    /// One of them; one that takes more than `most_bytes` in the database is refused.
-    pub fn receipt(&self, hash: &B256, index: usize, most_bytes: usize) -> Result<Option<Placed>> {
+    /// One of them; one that takes more than `max_bytes` in the database is refused.
+    pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<Placed>> {
         let record = self.tables().receipts.get(&self.txn, hash.as_slice())?;
-        Ok(record.map(|record| receipts::restore_at(record, index, most_bytes)).transpose()?.flatten())
+        Ok(record.map(|record| receipts::restore_at(record, index, max_bytes)).transpose()?.flatten())
     }
 
     /// Number of the block and index in it of a transaction on the canonical chain.
@@ -85,15 +85,15 @@ impl Snapshot {
         let (tables, txn) = (self.tables(), &self.txn);
         // First, since a row leaves memory when it is in the database.
         let waiting = self.inner.waiting.places(transaction);
-        if let Some(place) = positions::confirmed(tables, txn, transaction, waiting)? {
+        if let Some(place) = tx_index::confirmed(tables, txn, transaction, waiting)? {
             return Ok(Some(place));
         }
-        if let Some(place) = positions::find(tables, txn, transaction)? {
+        if let Some(place) = tx_index::find(tables, txn, transaction)? {
             return Ok(Some(place));
         }
         // It may have left memory since this view was opened.
         let later = self.inner.read_txn()?;
-        positions::confirmed(tables, txn, transaction, positions::places(tables, &later, transaction)?)
+        tx_index::confirmed(tables, txn, transaction, tx_index::places(tables, &later, transaction)?)
     }
 
     /// Hash and sender of each transaction of a block, and the RLP of its body, undecoded.

@@ -20,9 +20,9 @@ use alloy_trie::Nibbles;
 use ophion_primitives::bytes::Reader;
 use ophion_primitives::errors::{Error, Result};
 
-use super::change;
+use super::branch_delta;
 use super::node::{Cell, Child, Node, Reference, Value};
-use super::pieces::{child_id, held, mask, put_reference, stored_id};
+use super::node_parts::{child_id, held, mask, put_reference, stored_id};
 use super::source::Saver;
 
 /// Leaves up to this length stand in their parent. A reference takes 39 bytes, a node of its own 18 besides.
@@ -79,7 +79,7 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
             child(below, under.flatten())
         }
         Node::Branch { mask, children, value } => {
-            let earlier = before.map(change::children).transpose()?.flatten().unwrap_or_default();
+            let earlier = before.map(branch_delta::children).transpose()?.flatten().unwrap_or_default();
             let nibbles = (0..16).filter(|nibble| mask & 1 << nibble != 0);
             for (nibble, below) in nibbles.zip(children) {
                 child(below, earlier[nibble].and_then(stored_id))?;

@@ -9,7 +9,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::codec::decode_path;
 use super::node::{Child, Node, Trie, Value, rank};
-use super::pieces::{child_id, held, mask, skip_child};
+use super::node_parts::{child_id, held, mask, skip_child};
 use super::source::Source;
 
 impl<V: Value> Trie<V> {

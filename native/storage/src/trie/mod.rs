@@ -21,12 +21,12 @@
 //! | plain.rs   | tries of bytes, proofs: for tools                      |
 
 mod account;
-mod change;
+mod branch_delta;
 mod codec;
-mod cooling;
+mod evict;
 mod lookup;
 mod node;
-mod pieces;
+mod node_parts;
 mod plain;
 mod source;
 mod update;
@@ -36,7 +36,7 @@ mod walk;
 mod tests;
 
 pub use account::{Account, FlatAccount, Slot};
-pub use change::{Version, load, version};
+pub use branch_delta::{Version, load, version};
 pub use codec::{references, save_root, stored_children};
 pub use node::{Child, EMPTY_ROOT, Trie, Value};
 pub use plain::{plain_root, proven};

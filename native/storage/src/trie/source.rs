@@ -2,7 +2,7 @@
 
 use ophion_primitives::errors::{Error, Result};
 
-use super::change::Version;
+use super::branch_delta::Version;
 
 /// Where nodes that are not in memory come from.
 pub trait Source {

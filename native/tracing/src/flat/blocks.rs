@@ -4,9 +4,9 @@ use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Address, B256, U256};
 use ophion_primitives::json::{data, decimal, raw, wide};
 
+use super::call_events::Turns;
 use super::entries::{Entry, separate, write};
 use super::listing::list;
-use super::turns::Turns;
 use crate::output::sink::Sink;
 use crate::replay::block::Ran;
 use crate::replay::recording::{Recording, Report};

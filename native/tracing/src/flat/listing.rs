@@ -9,11 +9,11 @@ use revm::context::TxEnv;
 use revm::context_interface::result::ExecutionResult;
 use revm::interpreter::InstructionResult;
 
+use super::call_events::{Precompiled, Step, Turn, Turns};
 use super::entries::{Action, Entry, Outcome};
-use super::turns::{Precompiled, Step, Turn, Turns};
 use crate::calls::frames::Kind;
 use crate::output::text::halt_phrase;
-use crate::steps::cost::CALL_STIPEND;
+use crate::struct_logs::cost::CALL_STIPEND;
 
 /// Price of a byte of new code.
 const CODE_DEPOSIT: i64 = 200;

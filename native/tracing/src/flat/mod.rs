@@ -1,8 +1,8 @@
 //! Calls as a list.
 
 pub mod blocks;
+pub mod call_events;
 pub mod calls;
 pub mod entries;
 pub mod listing;
 pub mod precompile;
-pub mod turns;

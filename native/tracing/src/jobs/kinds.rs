@@ -10,8 +10,8 @@ use crate::output::sink::Sink;
 use crate::parity::tracer::{ParityOptions, ParityTracer};
 use crate::replay::block::Tracer;
 use crate::state::prestate::{PrestateOptions, PrestateTracer};
-use crate::steps::original::{StructOptions, StructTracer};
-use crate::steps::standard::{StandardOptions, StandardTracer};
+use crate::struct_logs::besu_struct_log::{StructOptions, StructTracer};
+use crate::struct_logs::geth_struct_log::{StandardOptions, StandardTracer};
 
 /// What is written about a transaction.
 #[derive(Clone, Copy)]

@@ -11,9 +11,9 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use revm::primitives::hardfork::SpecId;
 
 use super::diff::write_state_diff;
+use crate::flat::call_events::{Turns, precompile_price};
 use crate::flat::entries::write_list;
 use crate::flat::listing::list;
-use crate::flat::turns::{Turns, precompile_price};
 use crate::output::sink::{Sink, halt};
 use crate::parity::vm::VmWriter;
 use crate::replay::block::{Ran, Tracer};

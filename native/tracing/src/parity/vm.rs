@@ -17,7 +17,7 @@ use revm::primitives::hardfork::SpecId;
 
 use crate::output::sink::Sink;
 use crate::output::text::is_lack_of_gas;
-use crate::steps::cost::{CALL_STIPEND, Costs};
+use crate::struct_logs::cost::{CALL_STIPEND, Costs};
 
 /// Bytes of memory and where they lie.
 type Written = (usize, Bytes);

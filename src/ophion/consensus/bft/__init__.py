@@ -3,7 +3,7 @@
     committee        who decides a height, what is a quorum, whose turn it is
     messages         proposals, prepares, commits, round changes, decoded
     events           what the machine is told and what it asks for
-    machine          `BftMachine.handle(event, now) -> effects`; height, round and round_change are its inside
+    machine          `BftStateMachine.handle(event, now) -> effects`; height, round and round_change are its inside
     inbox            duplicates, messages of later heights, limits
     memory           what must survive a restart; waiting_out: what is done where it has not
     presence         who is there, and whose turn is passed over

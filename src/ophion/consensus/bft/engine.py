@@ -13,24 +13,24 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from ophion.chainspec.engines import BFT_MIX_HASH, HeaderForm
+from ophion.chainspec.consensus_parameters import BFT_MIX_HASH, HeaderForm
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
-from ophion.consensus.bft.authorship import seal_author
-from ophion.consensus.bft.committee import quorum_of
 from ophion.consensus.bft.events import Head, NewHead
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm, own_vanity
-from ophion.consensus.bft.inbox import InboxLimits
+from ophion.consensus.bft.message_buffer import MessageLimits
+from ophion.consensus.bft.message_encoding import candidate_in_round, header_digest
+from ophion.consensus.bft.message_factory import Dialect
 from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.schedule import BftSchedule, BlockSettings
-from ophion.consensus.bft.scribe import Dialect
-from ophion.consensus.bft.timing import Timing
+from ophion.consensus.bft.signatures import seal_author
+from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.bft.validators import Validators
-from ophion.consensus.bft.wire import candidate_in_round, header_digest
-from ophion.consensus.engine import Finality, HeaderReader, Tip, Vote, Wishes
+from ophion.consensus.engine import BlockPreferences, Finality, HeaderReader, Tip, Vote
 from ophion.consensus.header_form import check_form, in_form, next_form
-from ophion.consensus.unsealed import unsealed_header
+from ophion.consensus.header_template import unsealed_header
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import DecodeError, GenesisError, InvalidBlock, InvalidHeader
 from ophion.native.crypto import keccak256, recover_addresses
@@ -42,7 +42,7 @@ DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
 _SEALERS_KEPT: Final = 4096
-_MOST_SEALS_AHEAD: Final = 20_000
+_MAX_SEALS_AHEAD: Final = 20_000
 """More than a hundred validators put under the headers of one answer, and some tenths of a second."""
 """Headers whose sealers are remembered: as many as synchronisation has ahead of their import, twice."""
 
@@ -225,7 +225,7 @@ class BftEngine:
                 digest = self._digest(header.header, ExtraForm.FOR_SEAL)
             except InvalidHeader:
                 continue  # met again when the header is verified
-            if len(pairs) + len(seals) > _MOST_SEALS_AHEAD:
+            if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
                 break  # a stranger can write down as many as it likes: the others are looked at in their turn
             pairs.extend((digest, seal) for seal in seals)
             counted.append((header, len(seals)))
@@ -247,7 +247,7 @@ class BftEngine:
 
     # --- making blocks --------------------------------------------------------------------------
 
-    def prepare(self, parent: HashedHeader, wishes: Wishes, chain: HeaderReader) -> Header:
+    def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
         """A header of round 0 without seals. The vote is written as it is wished, in epoch blocks too."""
         number = parent.number + 1
         least = self.schedule.next_timestamp(parent.number, parent.timestamp)
@@ -309,10 +309,10 @@ class BftEngine:
         """What the genesis file says about the form of headers past Shanghai."""
         return self.schedule.era(number).parameters.header_form
 
-    def limits(self, number: int) -> InboxLimits:
+    def limits(self, number: int) -> MessageLimits:
         """Limits of the genesis file for messages about a block."""
         parameters = self.schedule.era(number).parameters
-        return InboxLimits(
+        return MessageLimits(
             parameters.message_queue_limit,
             parameters.duplicate_message_limit,
             parameters.future_messages_limit,

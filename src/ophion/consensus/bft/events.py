@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.messages import BftMessage, Candidate, Proposal
-from ophion.consensus.bft.timing import Timing
+from ophion.consensus.bft.timeouts import Timing
 from ophion.primitives.types import Address, Hash32, Signature
 
 
@@ -136,7 +136,7 @@ class CancelTimer(Struct, frozen=True):
 class Remember(Struct, frozen=True):
     """Make this durable before anything behind it is done."""
 
-    memory: Memory
+    memory: DurableVotes
 
 
 class Multicast(Struct, frozen=True):

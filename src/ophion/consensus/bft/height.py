@@ -2,7 +2,7 @@
 
 Why no two blocks are decided at a height, given at most f misbehaving validators (consensus.md 2.9, 2.10):
 
-1. Within a round an honest validator votes for one digest: the first justified proposal pins the round, and `Memory`
+1. Within a round an honest validator votes for one digest: the first justified proposal pins the round. `DurableVotes`
    carries vote and round over a restart. Two quorums share an honest validator, so one digest at most is prepared.
 2. An own commit counts, here and elsewhere, only after `prepared` is set and remembered. So when Q commits exist, at
    least Q - f honest validators hold the proof of that digest.
@@ -10,7 +10,7 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
    `Rules.check_proposal` accepts no other block than the one proved in the latest round. By induction over the rounds
    every later proof is for the same block.
 4. Rounds only go up: a round change or a vote in round r is a promise about all rounds below, kept by `current` while
-   the process lives and by `Memory.resume_round` after that.
+   the process lives and by `DurableVotes.resume_round` after that.
 
 Why a height is decided once messages arrive again: time-outs double until the cap, validators follow f + 1 others to
 a later round, and at the cap nobody leaves a round before a quorum has been there for a whole time-out
@@ -24,8 +24,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from ophion.consensus.bft.committee import Committee
-from ophion.consensus.bft.dialect import Rules, Scribe
+from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
     BftEffect,
     BlockTimer,
@@ -43,7 +42,6 @@ from ophion.consensus.bft.events import (
     SetTimer,
     TimerKind,
 )
-from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.messages import (
     BftMessage,
     Candidate,
@@ -54,16 +52,18 @@ from ophion.consensus.bft.messages import (
     RoundChange,
     Unjustified,
 )
-from ophion.consensus.bft.presence import Presence
+from ophion.consensus.bft.proposer_liveness import ProposerLiveness
+from ophion.consensus.bft.protocol import MessageFactory, Rules
 from ophion.consensus.bft.round import EarlyVotes, Round
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
-from ophion.consensus.bft.timing import Timing
+from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
 
 NOT_STARTED: Final = -1
 """QBFT before its block is due: no round has begun, votes of round 0 are early ones (consensus.md 3.5)."""
 
-_MOST_CHECKS: Final = 8
+_MAX_CHECKS: Final = 8
 """Proposals being checked at a time. Each needs a quorum of round changes of its own, so honest networks have one."""
 
 _NOTES_KEPT: Final = 8
@@ -78,13 +78,13 @@ class Height:
     def __init__(
         self,
         rules: Rules,
-        scribe: Scribe,
-        committee: Committee,
+        scribe: MessageFactory,
+        committee: ValidatorSet,
         head: Head,
         timing: Timing,
-        presence: Presence,
+        presence: ProposerLiveness,
         follows_others: bool,
-        memory: Memory | None,
+        memory: DurableVotes | None,
         emit: Callable[[BftEffect], None],
     ) -> None:
         self.committee = committee
@@ -102,7 +102,7 @@ class Height:
         """When the block timer fires, while that is awaited."""
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
         """What went wrong lately, for whoever asks why nothing happens."""
-        self.memory = memory or Memory(committee.height)
+        self.memory = memory or DurableVotes(committee.height)
         self._presence = presence
         self._rules = rules
         self._scribe = scribe
@@ -121,12 +121,12 @@ class Height:
         self._said: dict[type[BftMessage], BftMessage] = {}
         # nothing yet, though the memory may come from disk: an earlier stay at this height may have been broken off
         # after it promised something and before that was written
-        self._remembered: Memory | None = None
+        self._remembered: DurableVotes | None = None
 
     # --- timers and answers ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
-        """Begin the height, or go on where `Memory` says."""
+        """Begin the height, or go on where `DurableVotes` says."""
         if self.memory.resume_round > 0:
             self._change_round(self.memory.resume_round, now)
             return
@@ -229,7 +229,7 @@ class Height:
         number = proposal.round
         if number in self._pinned or (number == self.current and self.round.proposal is not None):
             return
-        if len(self._checks) >= _MOST_CHECKS:
+        if len(self._checks) >= _MAX_CHECKS:
             return
         try:
             self._rules.check_proposal(proposal, self.committee, self._scribe)
@@ -296,7 +296,7 @@ class Height:
         height, prepared = self.committee.height, self.memory.prepared
         message = self._scribe.round_change(height, self.current, prepared)
         if self.memory.round != self.current:
-            self.memory = Memory(height, self.current, None, prepared)
+            self.memory = DurableVotes(height, self.current, None, prepared)
         self._say(message)
         self._take_round_change(message, now)
 
@@ -389,7 +389,7 @@ class Height:
         signed = proposal.signed if self._rules.certifies_proposal else None
         prepared = PreparedRound(self.current, proposal.block, tuple(self.round.prepares.values()), signed)
         height, digest = self.committee.height, proposal.block.digest
-        self.memory = Memory(height, self.current, digest, prepared)
+        self.memory = DurableVotes(height, self.current, digest, prepared)
         commit = self._scribe.commit(height, self.current, digest, self.round.seal_hash)
         self._say(commit)
         self.round.commits[self._me] = commit
@@ -400,7 +400,7 @@ class Height:
 
     def _note_vote(self, digest: Hash32) -> None:
         if self.memory.round != self.current or self.memory.vote != digest:
-            self.memory = Memory(self.committee.height, self.current, digest, self.memory.prepared)
+            self.memory = DurableVotes(self.committee.height, self.current, digest, self.memory.prepared)
 
     # --- effects --------------------------------------------------------------------------------
 

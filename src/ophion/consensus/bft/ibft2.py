@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ophion.consensus.bft.codec import MessageCodec, ProposalParts, RoundChangeParts
-from ophion.consensus.bft.committee import Committee
-from ophion.consensus.bft.dialect import BlockForms
+from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import (
     ADD_MARK,
     BftExtraData,
@@ -26,6 +24,15 @@ from ophion.consensus.bft.justification import (
     check_target,
     prepared_block,
 )
+from ophion.consensus.bft.message_codec import MessageCodec, ProposalParts, RoundChangeParts
+from ophion.consensus.bft.message_encoding import (
+    SignedParts,
+    WireStyle,
+    access_list_slot,
+    exactly,
+    one_of,
+    plain_bytes,
+)
 from ophion.consensus.bft.messages import (
     Candidate,
     MessageKind,
@@ -38,16 +45,9 @@ from ophion.consensus.bft.messages import (
     SignedRoundChange,
     Unjustified,
 )
-from ophion.consensus.bft.profiles import Profile
+from ophion.consensus.bft.protocol import BlockForms
 from ophion.consensus.bft.round_change import Certificate
-from ophion.consensus.bft.wire import (
-    SignedParts,
-    WireStyle,
-    access_list_slot,
-    exactly,
-    one_of,
-    plain_bytes,
-)
+from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
 from ophion.primitives import rlp
@@ -153,18 +153,18 @@ class Ibft2(MessageCodec):
 
     # --- rules ----------------------------------------------------------------------------------
 
-    def prepares_needed(self, committee: Committee) -> int:
+    def prepares_needed(self, committee: ValidatorSet) -> int:
         """The proposer's own vote is its proposal."""
         return committee.quorum - 1
 
-    def check_round_change(self, message: RoundChange, committee: Committee) -> None:
+    def check_round_change(self, message: RoundChange, committee: ValidatorSet) -> None:
         """Block and proof belong together, and the proof holds. The block is not executed: a quorum has done that."""
         _check_proof(message.signed, committee)
         prepared = prepared_block(message, committee)
         if prepared is not None and prepared.block.round != prepared.claim.round:
             raise Unjustified("the block is not the prepared one")
 
-    def check_proposal(self, proposal: Proposal, committee: Committee, forms: BlockForms) -> None:
+    def check_proposal(self, proposal: Proposal, committee: ValidatorSet, forms: BlockForms) -> None:
         """consensus.md 2.9, rules 1, 3 and 4 of a proposal."""
         block, number = proposal.block, proposal.round
         check_proposer(proposal, committee)
@@ -186,7 +186,7 @@ class Ibft2(MessageCodec):
             check_same_block(block, (latest.round,), latest.digest, forms)
 
 
-def _check_proof(change: SignedRoundChange, committee: Committee) -> None:
+def _check_proof(change: SignedRoundChange, committee: ValidatorSet) -> None:
     """What a round change claims is proved inside it: by a proposal of its proposer and Q - 1 prepares of others."""
     check_target(change)
     claim = change.claim

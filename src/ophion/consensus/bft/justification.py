@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ophion.consensus.bft.committee import Committee
-from ophion.consensus.bft.dialect import BlockForms
 from ophion.consensus.bft.messages import (
     Candidate,
     Prepare,
@@ -16,6 +14,8 @@ from ophion.consensus.bft.messages import (
     SignedRoundChange,
     Unjustified,
 )
+from ophion.consensus.bft.protocol import BlockForms
+from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
 
 
@@ -35,7 +35,7 @@ def check_target(change: SignedRoundChange) -> None:
         raise Unjustified("prepared in a round that is not earlier")
 
 
-def check_round_changes(changes: Sequence[SignedRoundChange], number: int, committee: Committee) -> None:
+def check_round_changes(changes: Sequence[SignedRoundChange], number: int, committee: ValidatorSet) -> None:
     """A quorum of validators asks for exactly this round; what each of them claims is for the dialect to check."""
     check_authors([change.author for change in changes], committee.quorum, "round changes")
     for change in changes:
@@ -43,7 +43,9 @@ def check_round_changes(changes: Sequence[SignedRoundChange], number: int, commi
             raise Unjustified("a round change of another round or of a stranger")
 
 
-def check_prepares(prepares: Sequence[Prepare], needed: int, number: int, digest: Hash32, committee: Committee) -> None:
+def check_prepares(
+    prepares: Sequence[Prepare], needed: int, number: int, digest: Hash32, committee: ValidatorSet
+) -> None:
     """So many validators would have accepted this very block in this round."""
     check_authors([prepare.author for prepare in prepares], needed, "prepares")
     for prepare in prepares:
@@ -53,7 +55,7 @@ def check_prepares(prepares: Sequence[Prepare], needed: int, number: int, digest
             raise Unjustified("a prepare of a stranger")
 
 
-def check_proposer(proposal: Proposal, committee: Committee) -> None:
+def check_proposer(proposal: Proposal, committee: ValidatorSet) -> None:
     """Only the proposer of a round proposes in it."""
     if proposal.author != committee.proposer(proposal.round):
         raise Unjustified("its author is not the proposer of the round")
@@ -72,7 +74,7 @@ class PreparedBlock(NamedTuple):
     block: Candidate
 
 
-def prepared_block(message: RoundChange, committee: Committee) -> PreparedBlock | None:
+def prepared_block(message: RoundChange, committee: ValidatorSet) -> PreparedBlock | None:
     """Claim and block of a round change, which belong together; None when it has neither."""
     claim, block = message.signed.claim, message.block
     if claim is None or block is None:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ophion.consensus.bft.codec import MessageCodec, ProposalParts, RoundChangeParts
-from ophion.consensus.bft.committee import Committee
-from ophion.consensus.bft.dialect import BlockForms
+from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import (
     ADD_MARK,
     BftExtraData,
@@ -26,6 +24,16 @@ from ophion.consensus.bft.justification import (
     check_target,
     prepared_block,
 )
+from ophion.consensus.bft.message_codec import MessageCodec, ProposalParts, RoundChangeParts
+from ophion.consensus.bft.message_encoding import (
+    SignedParts,
+    WireStyle,
+    access_list_slot,
+    exactly,
+    one_of,
+    plain_bytes,
+    scalar_below,
+)
 from ophion.consensus.bft.messages import (
     Candidate,
     MessageKind,
@@ -37,17 +45,9 @@ from ophion.consensus.bft.messages import (
     SignedProposal,
     Unjustified,
 )
-from ophion.consensus.bft.profiles import Profile
+from ophion.consensus.bft.protocol import BlockForms
 from ophion.consensus.bft.round_change import Certificate
-from ophion.consensus.bft.wire import (
-    SignedParts,
-    WireStyle,
-    access_list_slot,
-    exactly,
-    one_of,
-    plain_bytes,
-    scalar_below,
-)
+from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
 from ophion.primitives import rlp
@@ -55,7 +55,7 @@ from ophion.primitives.types import HASH_LENGTH, Hash32
 
 _ROUND_LIMIT: Final = 2**32
 _HEIGHT_LIMIT: Final = 2**63
-_MOST_FORMS: Final = 64
+_MAX_FORMS: Final = 64
 """Rounds that are tried for what stands in a block that is proposed again."""
 
 _STYLE: Final = WireStyle(
@@ -164,11 +164,11 @@ class Qbft(MessageCodec):
 
     # --- rules ----------------------------------------------------------------------------------
 
-    def prepares_needed(self, committee: Committee) -> int:
+    def prepares_needed(self, committee: ValidatorSet) -> int:
         """A full quorum, the proposer's own among them."""
         return committee.quorum
 
-    def check_round_change(self, message: RoundChange, committee: Committee) -> None:
+    def check_round_change(self, message: RoundChange, committee: ValidatorSet) -> None:
         """The claim is proved by the prepares beside it.
 
         Other clients also execute the block here. That adds nothing: of the quorum that prepared it at least one
@@ -180,7 +180,7 @@ class Qbft(MessageCodec):
             claim = prepared.claim
             check_prepares(message.prepares, committee.quorum, claim.round, claim.digest, committee)
 
-    def check_proposal(self, proposal: Proposal, committee: Committee, forms: BlockForms) -> None:
+    def check_proposal(self, proposal: Proposal, committee: ValidatorSet, forms: BlockForms) -> None:
         """consensus.md 3.4."""
         block, number = proposal.block, proposal.round
         check_proposer(proposal, committee)
@@ -209,7 +209,7 @@ class Qbft(MessageCodec):
             return
         latest = max(claims)
         # most clients write the round in which a block is proposed, some 0, and a liar any that has been
-        check_same_block(block, (latest, 0, *range(1, min(latest, _MOST_FORMS))), claims[latest], forms)
+        check_same_block(block, (latest, 0, *range(1, min(latest, _MAX_FORMS))), claims[latest], forms)
         check_prepares(proposal.prepares, committee.quorum, latest, claims[latest], committee)
 
 

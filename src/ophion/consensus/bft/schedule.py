@@ -9,11 +9,11 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.chainspec.engines import BftParameters, BftTransition, EngineKind, ValidatorSelection
+from ophion.chainspec.consensus_parameters import BftParameters, BftTransition, EngineKind, ValidatorSelection
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.message_factory import Dialect
 from ophion.consensus.bft.qbft import Qbft
-from ophion.consensus.bft.scribe import Dialect
 from ophion.primitives.types import Address
 
 

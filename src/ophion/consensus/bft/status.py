@@ -12,9 +12,9 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.height import NOT_STARTED, Height
-from ophion.consensus.bft.machine import BftMachine
+from ophion.consensus.bft.state_machine import BftStateMachine
+from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
 
 
@@ -141,7 +141,7 @@ class BftStatus(Struct, frozen=True):
         }
 
 
-def status_of(machine: BftMachine, now: float, connected: Collection[Address] | None = None) -> BftStatus:
+def status_of(machine: BftStateMachine, now: float, connected: Collection[Address] | None = None) -> BftStatus:
     """What the machine is doing. `connected` are the validator addresses of connected peers, if known."""
     name = machine.rules.name
     committee = machine.committee
@@ -170,7 +170,7 @@ def status_of(machine: BftMachine, now: float, connected: Collection[Address] | 
     return _running(machine, height, now, connected)
 
 
-def _running(machine: BftMachine, height: Height, now: float, connected: Collection[Address] | None) -> BftStatus:
+def _running(machine: BftStateMachine, height: Height, now: float, connected: Collection[Address] | None) -> BftStatus:
     committee, round_ = height.committee, height.round
     me = machine.address
     others = [address for address in committee.validators if address != me]
@@ -218,7 +218,7 @@ def _phase(height: Height) -> Phase:
     return Phase.WAITING_FOR_PROPOSAL
 
 
-def _explained(status: BftStatus, machine: BftMachine, height: Height) -> BftStatus:
+def _explained(status: BftStatus, machine: BftStateMachine, height: Height) -> BftStatus:
     lines: list[str] = []
     needed = height.committee.quorum
     if machine.fork_note is not None:
@@ -269,12 +269,12 @@ def _lacking(ballot: Ballot, one: str, many: str) -> str:
     return f"Waiting for {count} more {one if count == 1 else many}; none from: {_names(ballot.missing)}."
 
 
-def _unconnected(committee: Committee, me: Address, connected: Collection[Address]) -> tuple[Address, ...]:
+def _unconnected(committee: ValidatorSet, me: Address, connected: Collection[Address]) -> tuple[Address, ...]:
     return tuple(address for address in committee.validators if address != me and address not in connected)
 
 
 def _is_reachable(
-    committee: Committee, silent: tuple[Address, ...], disconnected: tuple[Address, ...] | None, current: int
+    committee: ValidatorSet, silent: tuple[Address, ...], disconnected: tuple[Address, ...] | None, current: int
 ) -> bool | None:
     if disconnected is not None:
         return len(committee) - len(disconnected) >= committee.quorum
@@ -284,7 +284,7 @@ def _is_reachable(
     return False if current > 0 else None
 
 
-def _ballot(committee: Committee, needed: int, arrived: Collection[Address]) -> Ballot:
+def _ballot(committee: ValidatorSet, needed: int, arrived: Collection[Address]) -> Ballot:
     return Ballot(
         needed,
         tuple(address for address in committee.validators if address in arrived),

@@ -12,13 +12,13 @@ from msgspec import Struct, field
 
 from ophion.errors import DecodeError, StorageError
 from ophion.native.wire import WireError
-from ophion.peers.connection.assembly import LARGE, Assembly
-from ophion.peers.connection.outbox import HARD_LIMIT, SOFT_LIMIT, Outbox
-from ophion.peers.connection.timing import Timing
+from ophion.peers.connection.message_reassembly import LARGE, MessageReassembly
+from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.send_queue import HARD_LIMIT, SOFT_LIMIT, Outbox
+from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
-from ophion.peers.connection.turns import Turns
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Shared
 from ophion.peers.rlpx.session import (
     DISCONNECT_ID,
@@ -53,7 +53,7 @@ MAX_TASKS: Final = 16
 """Slow work of one peer at a time."""
 
 
-class Keeper(Protocol):
+class ConnectionManager(Protocol):
     """Who decides about connections and keeps track of them."""
 
     def judge(self, peer: Peer) -> None:
@@ -81,10 +81,10 @@ class Surroundings(Struct, frozen=True):
     clock: Clock
     turns: Turns
     traffic: Traffic
-    keeper: Keeper
+    keeper: ConnectionManager
     subprotocols: Sequence[Subprotocol] = ()
     timing: Timing = field(default_factory=Timing)
-    assembly: Assembly[Connection] = field(default_factory=Assembly)
+    assembly: MessageReassembly[Connection] = field(default_factory=MessageReassembly)
     has_place: Callable[[bytes], bool] = lambda node_id: False
     """Whether a node is static, or makes blocks: its large messages may take their time."""
 

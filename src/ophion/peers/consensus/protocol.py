@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ophion.consensus.bft.message_factory import Dialect
 from ophion.consensus.bft.messages import MessageKind, RawMessage
-from ophion.consensus.bft.scribe import Dialect
 from ophion.errors import DecodeError
-from ophion.peers.allowance import Allowance
 from ophion.peers.consensus.validators import Validators
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
+from ophion.peers.token_bucket import TokenBucket
 
-_MOST_MESSAGES: Final = 1000
+_MAX_MESSAGES: Final = 1000
 _MESSAGES_A_SECOND: Final = 500
 """For a validator: each of us says a few things in a block, and everybody passes everything on."""
-_MOST_BYTES: Final = 64 * 1024 * 1024
+_MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
 """For a validator: the largest blocks there are, once a second."""
-_MOST_OF_STRANGERS: Final = 50
+_MAX_OF_STRANGERS: Final = 50
 _OF_STRANGERS_A_SECOND: Final = 5
 """For anybody else, who has nothing to say, unless it is a validator of a height that we do not know yet."""
-_MOST_BYTES_OF_STRANGERS: Final = 256 * 1024
+_MAX_BYTES_OF_STRANGERS: Final = 256 * 1024
 _BYTES_OF_STRANGERS_A_SECOND: Final = 64 * 1024
 """Votes are small. Blocks of somebody who is no validator yet can wait until it is one."""
 
@@ -55,10 +55,10 @@ class ConsensusPeer:
     def __init__(self, peer: Peer, protocol: ConsensusProtocol) -> None:
         self._peer = peer
         self._protocol = protocol
-        self._trusted = (Allowance(_MOST_MESSAGES, _MESSAGES_A_SECOND), Allowance(_MOST_BYTES, _BYTES_A_SECOND))
+        self._trusted = (TokenBucket(_MAX_MESSAGES, _MESSAGES_A_SECOND), TokenBucket(_MAX_BYTES, _BYTES_A_SECOND))
         self._strange = (
-            Allowance(_MOST_OF_STRANGERS, _OF_STRANGERS_A_SECOND),
-            Allowance(_MOST_BYTES_OF_STRANGERS, _BYTES_OF_STRANGERS_A_SECOND),
+            TokenBucket(_MAX_OF_STRANGERS, _OF_STRANGERS_A_SECOND),
+            TokenBucket(_MAX_BYTES_OF_STRANGERS, _BYTES_OF_STRANGERS_A_SECOND),
         )
 
     def received(self, code: int, payload: bytes) -> None:

@@ -20,9 +20,10 @@ from ophion.errors import DecodeError
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.native.wire import WireError
-from ophion.peers.discovery.bonds import Bonds
 from ophion.peers.discovery.buckets import BUCKET_SIZE, Buckets, place_of
+from ophion.peers.discovery.endpoint_proofs import EndpointProofs
 from ophion.peers.discovery.lookup import Lookup
+from ophion.peers.discovery.neighbor_filter import is_believable
 from ophion.peers.discovery.packets import (
     Endpoint,
     FindNode,
@@ -38,8 +39,7 @@ from ophion.peers.discovery.packets import (
     encode,
 )
 from ophion.peers.discovery.record import LocalRecord, Record
-from ophion.peers.discovery.relayed import is_believable
-from ophion.peers.policy.doorway import Doorway
+from ophion.peers.policy.pending_limit import PendingLimit
 from ophion.permissions.node_rules import Action
 from ophion.primitives import rlp
 from ophion.primitives.enode import NODE_ID_LENGTH, Enode
@@ -59,7 +59,7 @@ _MAX_OPEN: Final = 256
 _MAX_RETURNED: Final = 128
 """Pings at a time to those who pinged first: they must not take the place of what this node asks for itself."""
 _MAX_LEARNING: Final = 16
-_MOST_SUITABLE: Final = 1024
+_MAX_SUITABLE: Final = 1024
 _PATIENCE: Final = 5
 """Questions a node may leave unanswered in a row."""
 _FIRST_WAITS: Final = (2.0, 5.0, 10.0)
@@ -126,9 +126,9 @@ class Discovery:
         self._clock = clock
         self._random = random
         self._around = around
-        self._bonds = Bonds()
+        self._bonds = EndpointProofs()
         self._open: dict[_Key, _Question] = {}
-        self._returned: Doorway[_Key] = Doorway(max_pending=_MAX_RETURNED)
+        self._returned: PendingLimit[_Key] = PendingLimit(max_pending=_MAX_RETURNED)
         """Those of the open questions that others have brought about."""
         self._failures: Counter[bytes] = Counter()
         self._suitable: dict[bytes, Enode] = {}
@@ -221,7 +221,7 @@ class Discovery:
         for enode in dropped:
             self.forget(enode.node_id)
         if dropped:
-            self._bonds = Bonds()
+            self._bonds = EndpointProofs()
 
     async def lookup(self, target: bytes) -> list[Enode]:
         """The nodes nearest to a key, as far as those who answer know."""
@@ -472,7 +472,7 @@ class Discovery:
             suitable = Enode(enode.node_id, enode.ip, tcp_port, enode.udp_port)
             self._suitable.pop(enode.node_id, None)
             self._suitable[enode.node_id] = suitable
-            if len(self._suitable) > _MOST_SUITABLE:
+            if len(self._suitable) > _MAX_SUITABLE:
                 del self._suitable[next(iter(self._suitable))]
             self._around.offer(suitable)
         finally:

@@ -12,7 +12,7 @@ from ophion.peers.discovery.buckets import BUCKET_SIZE, place_of
 from ophion.primitives.enode import Enode
 
 AT_A_TIME: Final = 3
-MOST_ASKED: Final = 64
+MAX_ASKED: Final = 64
 """An honest network of a thousand nodes needs half of that."""
 
 
@@ -36,14 +36,14 @@ class Lookup:
     @property
     def is_over(self) -> bool:
         """Nobody among the nearest is left to ask, and nobody owes an answer."""
-        is_done = len(self._asked) >= MOST_ASKED or all(node_id in self._asked for node_id in self._nearest)
+        is_done = len(self._asked) >= MAX_ASKED or all(node_id in self._asked for node_id in self._nearest)
         return not self._open and is_done
 
     def questions(self) -> list[Enode]:
         """Whom to ask now; each must be answered or failed."""
         chosen = []
         for node_id, enode in self._nearest.items():
-            if len(self._open) >= AT_A_TIME or len(self._asked) >= MOST_ASKED:
+            if len(self._open) >= AT_A_TIME or len(self._asked) >= MAX_ASKED:
                 break
             if node_id not in self._asked:
                 self._asked.add(node_id)

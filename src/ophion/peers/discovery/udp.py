@@ -14,9 +14,9 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from ophion.peers.allowance import Allowance
-from ophion.peers.connection.turns import Turns
+from ophion.peers.connection.receive_scheduler import Turns
 from ophion.peers.discovery.packets import Kind
+from ophion.peers.token_bucket import TokenBucket
 from ophion.primitives.enode import socket_ip
 from ophion.runtime.clock import Clock
 
@@ -45,7 +45,7 @@ class UdpSocket(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
         self._waiting: deque[tuple[bytes, str, int]] = deque()
         self._by_source: Counter[str] = Counter()
-        self._allowances: OrderedDict[tuple[str, int | None, bool], Allowance] = OrderedDict()
+        self._allowances: OrderedDict[tuple[str, int | None, bool], TokenBucket] = OrderedDict()
         self._is_queued = False
         self.dropped = 0
 
@@ -90,10 +90,10 @@ class UdpSocket(asyncio.DatagramProtocol):
             (ip, None, is_answer), ADDRESS_BURST, ADDRESS_PER_S
         ).take(1, now)
 
-    def _allowance(self, key: tuple[str, int | None, bool], most: float, per_s: float) -> Allowance:
+    def _allowance(self, key: tuple[str, int | None, bool], most: float, per_s: float) -> TokenBucket:
         allowance = self._allowances.get(key)
         if allowance is None:
-            allowance = self._allowances[key] = Allowance(most, per_s)
+            allowance = self._allowances[key] = TokenBucket(most, per_s)
             if len(self._allowances) > _ALLOWANCES:
                 self._allowances.popitem(last=False)
         else:

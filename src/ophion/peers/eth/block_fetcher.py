@@ -14,19 +14,19 @@ from msgspec import Struct
 
 from ophion.chain.block import empty_body
 from ophion.chain.events import ChainBlock
+from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
-from ophion.peers.reasons import DisconnectReason
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
 WAIT_S: Final = 0.5
-MOST_TRACKED: Final = 256
+MAX_TRACKED: Final = 256
 """Announcements of one peer."""
-MOST_PASSED_OVER: Final = 1024
+MAX_PASSED_OVER: Final = 1024
 """Announcements of one peer without room for them, before the peer is left: each costs a look into the database."""
-_MOST_ANNOUNCERS: Final = 8
+_MAX_ANNOUNCERS: Final = 8
 
 
 class _Wanted(Struct):
@@ -60,16 +60,16 @@ class BlockFetcher:
 
     def want(self, hash: Hash32, number: int, peer: EthPeer, wait_s: float = WAIT_S) -> None:
         """A peer has a block that this node does not have."""
-        if self._tracked.get(peer, 0) >= MOST_TRACKED:
+        if self._tracked.get(peer, 0) >= MAX_TRACKED:
             self._passed_over[peer] = passed_over = self._passed_over.get(peer, 0) + 1
-            if passed_over > MOST_PASSED_OVER:
+            if passed_over > MAX_PASSED_OVER:
                 peer.peer.disconnect(DisconnectReason.USELESS, "more blocks announced than anybody can look at")
             return
         wanted = self._wanted.get(hash)
         if wanted is None:
             wanted = self._wanted[hash] = _Wanted(number, [])
             wanted.timer = asyncio.get_running_loop().call_later(wait_s, self._fetch_now, hash)
-        if peer not in wanted.announcers and len(wanted.announcers) < _MOST_ANNOUNCERS:
+        if peer not in wanted.announcers and len(wanted.announcers) < _MAX_ANNOUNCERS:
             wanted.announcers.append(peer)
             self._tracked[peer] = self._tracked.get(peer, 0) + 1
 

@@ -28,11 +28,13 @@ from ophion.chain.importer import Importer, Outcome
 from ophion.chain.validation import check_belongs
 from ophion.consensus.engine import Finality
 from ophion.errors import InvalidBlock, OphionError, UnknownParent
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.block_fetcher import BlockFetcher
+from ophion.peers.eth.detached_tasks import Tasks
 from ophion.peers.eth.head import PeerHead
-from ophion.peers.eth.known import RecentHashes
+from ophion.peers.eth.known_hashes import RecentHashes
 from ophion.peers.eth.messages import (
-    MOST_EXTRA_DATA,
+    MAX_EXTRA_DATA,
     Code,
     decode_new_block,
     decode_new_hashes,
@@ -41,8 +43,6 @@ from ophion.peers.eth.messages import (
 )
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peers import EthPeers
-from ophion.peers.eth.tasks import Tasks
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
@@ -54,12 +54,12 @@ OLDEST: Final = 10
 """A block may lie so many below the head."""
 NEWEST: Final = 30
 """And so many above it."""
-MOST_HELD: Final = 64
+MAX_HELD: Final = 64
 """Blocks of one peer that are on their way: wait for their parent, their time or the import of others."""
-MOST_HELD_BYTES: Final = 16 * 1024 * 1024
+MAX_HELD_BYTES: Final = 16 * 1024 * 1024
 _ALL: Final = 25
 """So many peers all get a block in full."""
-_MOST_LEAD_S: Final = 30.0
+_MAX_LEAD_S: Final = 30.0
 """A block from further in the future is not held."""
 _DIFFICULTY_BITS: Final = 80
 _FOREIGN: Final = 8192
@@ -143,7 +143,7 @@ class BlockGossip:
         block = header.header
         if block.difficulty.bit_length() > _DIFFICULTY_BITS or total_difficulty < block.difficulty:
             raise PeerMisbehaved(DisconnectReason.BREACH, "a block of impossible difficulty")
-        if len(block.extra_data) > MOST_EXTRA_DATA:
+        if len(block.extra_data) > MAX_EXTRA_DATA:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"extra data of {len(block.extra_data)} bytes")
         return header
 
@@ -161,7 +161,7 @@ class BlockGossip:
     def _hold(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
         """Whether the peer may have one more block on its way."""
         held = self._held.setdefault(peer, _Held())
-        if held.blocks >= MOST_HELD or (held.blocks and held.size + size > MOST_HELD_BYTES):
+        if held.blocks >= MAX_HELD or (held.blocks and held.size + size > MAX_HELD_BYTES):
             return False
         held.blocks += 1
         held.size += size
@@ -249,7 +249,7 @@ class BlockGossip:
                 await self._lane.run(lambda: engine.verify(header, parent, chain, int(self._clock.now())))
             except InvalidBlock as error:
                 lead_s = header.timestamp - self._clock.now()
-                if error.transient and lead_s <= _MOST_LEAD_S:
+                if error.transient and lead_s <= _MAX_LEAD_S:
                     await asyncio.sleep(max(lead_s, 0.0))
                     continue
                 if not error.transient:

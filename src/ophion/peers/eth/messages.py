@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.peers.eth.fields import (
+from ophion.peers.eth.field_decoding import (
     block_hash,
     enclosed,
     encode_hashes,
@@ -32,7 +32,7 @@ MAX_MESSAGE: Final = 10 * KIB * KIB
 """Nothing longer is accepted, whatever it is."""
 MAX_DIFFICULTY_BITS: Final = 100
 """A total difficulty that no chain reaches: whoever sends a longer number wants to see what happens."""
-MOST_EXTRA_DATA: Final = 100 * KIB
+MAX_EXTRA_DATA: Final = 100 * KIB
 """Bytes of a header that no network needs, not with hundreds of validators."""
 
 
@@ -62,7 +62,7 @@ class Code(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
-MOST_BYTES: Final = {
+MAX_BYTES: Final = {
     Code.STATUS: KIB,
     Code.NEW_BLOCK_HASHES: 64 * KIB,
     Code.GET_BLOCK_HEADERS: KIB,

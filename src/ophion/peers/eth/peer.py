@@ -16,14 +16,14 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from ophion.chain.chain import Chain
 from ophion.errors import DecodeError
-from ophion.native.failures import NativeError
-from ophion.peers.eth.exchanges import SizedBody, read_bodies, read_headers, read_transactions
+from ophion.native.exceptions import NativeError
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.head import PeerHead
-from ophion.peers.eth.known import RecentHashes
+from ophion.peers.eth.known_hashes import RecentHashes
 from ophion.peers.eth.messages import (
     ANSWERS,
+    MAX_BYTES,
     MAX_MESSAGE,
-    MOST_BYTES,
     BlockRange,
     Code,
     GetHeaders,
@@ -31,18 +31,18 @@ from ophion.peers.eth.messages import (
     encode_get_by_hash,
 )
 from ophion.peers.eth.requests import RequestFailed, Requests, RequestTimedOut
+from ophion.peers.eth.response_validation import SizedBody, read_bodies, read_headers, read_transactions
 from ophion.peers.eth.serving import Serving
 from ophion.peers.eth.versions import NAME, EthVersion
 from ophion.peers.peer import Peer
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import ZERO_HASH, Hash32
 from ophion.runtime.lanes import Lane
 
 STATUS_S: Final = 5.0
-MOST_TIMEOUTS: Final = 5
+MAX_TIMEOUTS: Final = 5
 """So many in a row end the connection."""
-MOST_USELESS: Final = 5
+MAX_USELESS: Final = 5
 """So many useless answers within a minute end the connection."""
 _USELESS_S: Final = 60.0
 _KNOWN_BLOCKS: Final = 1024
@@ -100,7 +100,7 @@ class EthPeer:
         self._serving = serving
         self._handlers = handlers
         self._timeouts = 0
-        self._useless: deque[float] = deque(maxlen=MOST_USELESS)
+        self._useless: deque[float] = deque(maxlen=MAX_USELESS)
 
     def start(self) -> None:
         """Say which chain this node has, at once; the peer must do the same within five seconds."""
@@ -126,7 +126,7 @@ class EthPeer:
         if code not in self.version.codes:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"eth/{self.version.number} has no message {code:#04x}")
         kind = Code(code)
-        if len(payload) > MOST_BYTES.get(kind, MAX_MESSAGE):
+        if len(payload) > MAX_BYTES.get(kind, MAX_MESSAGE):
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{kind.label} of {len(payload)} bytes")
         if (kind is Code.STATUS) == self.is_ready:
             problem = "a second Status" if self.is_ready else f"{kind.label} before Status"
@@ -267,14 +267,14 @@ class EthPeer:
         self.peer.blame()
         now = asyncio.get_running_loop().time()
         self._useless.append(now)
-        if len(self._useless) == MOST_USELESS and now - self._useless[0] < _USELESS_S:
+        if len(self._useless) == MAX_USELESS and now - self._useless[0] < _USELESS_S:
             self.peer.disconnect(DisconnectReason.USELESS, why)
 
     def _timed_out(self) -> None:
         self.peer.blame()
         self._timeouts += 1
-        if self._timeouts >= MOST_TIMEOUTS:
-            self.peer.disconnect(DisconnectReason.TIMEOUT, f"{MOST_TIMEOUTS} requests without an answer")
+        if self._timeouts >= MAX_TIMEOUTS:
+            self.peer.disconnect(DisconnectReason.TIMEOUT, f"{MAX_TIMEOUTS} requests without an answer")
 
     def _send_request(self, code: Code, payload: bytes) -> bool:
         return self.peer.is_open and self.peer.send(NAME, code, payload)

@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
+from ophion.chain.block_producers import BlockProducers
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.importer import Importer
-from ophion.chain.makers import Makers
 from ophion.consensus.engine import Finality
-from ophion.peers.eth.answers import Answers
 from ophion.peers.eth.block_gossip import BlockGossip
+from ophion.peers.eth.detached_tasks import Tasks
 from ophion.peers.eth.fork_id import ForkId, ForkIds
 from ophion.peers.eth.messages import BlockRange, Code, Status
 from ophion.peers.eth.peer import EthPeer, Handler
 from ophion.peers.eth.peers import EthPeers
+from ophion.peers.eth.request_handler import Answers
 from ophion.peers.eth.serving import Serving
-from ophion.peers.eth.tasks import Tasks
 from ophion.peers.eth.transaction_gossip import TransactionGossip
 from ophion.peers.eth.versions import VERSIONS, EthVersion, offered
 from ophion.peers.peer import Peer
@@ -33,7 +33,7 @@ from ophion.primitives.types import ZERO_HASH
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 
-_MOST_BLOCKS: Final = 128
+_MAX_BLOCKS: Final = 128
 """Blocks that are looked at, fetched or imported at a time, whoever sent them."""
 RANGE_BLOCKS: Final = 32
 RANGE_S: Final = 120.0
@@ -63,10 +63,10 @@ class EthProtocol:
         self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
         self.is_accepting: Callable[[], bool] = lambda: True
         """Whether transactions of peers are looked at; synchronisation says so."""
-        self._tasks = Tasks(_MOST_BLOCKS)
+        self._tasks = Tasks(_MAX_BLOCKS)
         self._answers = Answers(chain, pool)
         self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random)
-        self.makers = Makers(chain)
+        self.makers = BlockProducers(chain)
         """Who makes the next blocks."""
         self.transactions = TransactionGossip(
             pool, self.peers, self.makers, self.lane, random, lambda: self.is_accepting()

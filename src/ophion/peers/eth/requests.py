@@ -14,13 +14,13 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.errors import OphionError
-from ophion.peers.eth.fields import with_id
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.eth.field_decoding import with_id
 from ophion.peers.eth.messages import ANSWERS, Code
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 
 TIMEOUT_S: Final = 5.0
-MOST_OPEN: Final = 5
-_MOST_LATE: Final = 64
+MAX_OPEN: Final = 5
+_MAX_LATE: Final = 64
 """Requests given up whose answers may still come; older ones are forgotten."""
 
 
@@ -51,7 +51,7 @@ class Requests:
     def __init__(self, send: Callable[[Code, bytes], bool], timeout_s: float = TIMEOUT_S) -> None:
         self._send = send
         self._timeout_s = timeout_s
-        self._slots = asyncio.Semaphore(MOST_OPEN)
+        self._slots = asyncio.Semaphore(MAX_OPEN)
         self._open: dict[int, _Open] = {}
         self._late: dict[int, Code] = {}
         self._next_id = 1
@@ -115,7 +115,7 @@ class Requests:
 
     def _expect_late(self, request_id: int, answer: Code) -> None:
         self._late[request_id] = answer
-        if len(self._late) > _MOST_LATE:
+        if len(self._late) > _MAX_LATE:
             del self._late[next(iter(self._late))]
 
 

@@ -15,13 +15,13 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.errors import OphionError
-from ophion.native.failures import translated
-from ophion.peers.eth.answers import Answers
-from ophion.peers.eth.fields import enclosed, list_of_hashes
+from ophion.native.exceptions import translated
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.eth.field_decoding import enclosed, list_of_hashes
 from ophion.peers.eth.messages import ANSWERS, Code, GetHeaders, decode_get
+from ophion.peers.eth.request_handler import Answers
 from ophion.peers.eth.versions import NAME, EthVersion
 from ophion.peers.peer import Peer
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.primitives import rlp
 from ophion.runtime.lanes import Lane
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 ANSWER_S: Final = 4.0
 """Others give up after 5 s."""
-MOST_WAITING: Final = 64
+MAX_WAITING: Final = 64
 """Others have five requests open; whoever has so many does not mean to read the answers."""
 _FEW_HEADERS: Final = 4
 """So few are read on the loop: handing them to a thread and back costs more."""
@@ -69,8 +69,8 @@ class Serving:
             with translated():
                 self._send(code, request_id, read())
             return
-        if len(self._waiting) >= MOST_WAITING:
-            raise PeerMisbehaved(DisconnectReason.BREACH, f"more than {MOST_WAITING} requests at a time")
+        if len(self._waiting) >= MAX_WAITING:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"more than {MAX_WAITING} requests at a time")
         due = asyncio.get_running_loop().time() + ANSWER_S
         self._waiting.append(_Request(code, request_id, read, due))
         if not self._is_running:

@@ -14,23 +14,23 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from ophion.peers.allowance import Allowance
-from ophion.peers.eth.exchanges import pooled_hash
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.eth.response_validation import pooled_hash
+from ophion.peers.token_bucket import TokenBucket
 from ophion.pool.admission import BLOB_TYPE
 from ophion.primitives.types import Hash32
 
-MOST_TRACKED: Final = 4096
+MAX_TRACKED: Final = 4096
 """Announcements of one peer that wait to be fetched."""
 WAIT_S: Final = 0.5
 BATCH_HASHES: Final = 256
 BATCH_BYTES: Final = 128 * 1024
-_MOST_ANNOUNCERS: Final = 4
-_MOST_AT_ONCE: Final = 65_536
+_MAX_ANNOUNCERS: Final = 4
+_MAX_AT_ONCE: Final = 65_536
 _PER_S: Final = 16_384.0
-_MOST_UNREAD: Final = 256
+_MAX_UNREAD: Final = 256
 """Messages ignored in a row before the peer is cut off."""
 _SIZE_TOLERANCE: Final = 8
 _FIRST_OF_LISTS: Final = 0xC0
@@ -52,7 +52,7 @@ class _Announcer(Struct):
     """What one peer has announced."""
 
     tracked: set[Hash32] = field(default_factory=set)
-    allowance: Allowance = field(default_factory=lambda: Allowance(_MOST_AT_ONCE, _PER_S))
+    allowance: TokenBucket = field(default_factory=lambda: TokenBucket(_MAX_AT_ONCE, _PER_S))
     unread: int = 0
     is_asked: bool = False
 
@@ -81,7 +81,7 @@ class TransactionFetcher:
         announcer = self._announcers.setdefault(peer, _Announcer())
         if announcer.allowance.left(now) <= 0:
             announcer.unread += 1
-            if announcer.unread > _MOST_UNREAD:
+            if announcer.unread > _MAX_UNREAD:
                 raise PeerMisbehaved(DisconnectReason.USELESS, "announcements without end")
             return
         announcer.unread = 0
@@ -96,13 +96,13 @@ class TransactionFetcher:
         self._schedule()
 
     def _track(self, peer: EthPeer, announcer: _Announcer, hash: Hash32, new: _Wanted) -> None:
-        if len(announcer.tracked) >= MOST_TRACKED or hash in announcer.tracked:
+        if len(announcer.tracked) >= MAX_TRACKED or hash in announcer.tracked:
             return
         wanted = self._wanted.get(hash)
         if wanted is None:
             self._wanted[hash] = new
             self._queue.append(hash)
-        elif len(wanted.announcers) < _MOST_ANNOUNCERS:
+        elif len(wanted.announcers) < _MAX_ANNOUNCERS:
             wanted.announcers.append(peer)
         else:
             return

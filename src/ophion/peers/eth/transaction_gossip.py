@@ -24,10 +24,10 @@ from typing import Final
 
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.native.wire import join_transactions
-from ophion.peers.eth.judged import Judged
 from ophion.peers.eth.messages import Code, TransactionHashes
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peers import EthPeers
+from ophion.peers.eth.recent_transactions import RecentTransactions
 from ophion.peers.eth.transaction_fetcher import TransactionFetcher
 from ophion.peers.eth.transaction_intake import TransactionIntake
 from ophion.pool.admission import BLOB_TYPE
@@ -39,14 +39,14 @@ from ophion.runtime.lanes import Lane
 
 COLLECT_S: Final = 0.02
 """How long new transactions wait for others: one message for many."""
-MOST_HASHES: Final = 4096
-MOST_MAKERS: Final = 8
+MAX_HASHES: Final = 4096
+MAX_MAKERS: Final = 8
 """So many makers of blocks get in full what none of them is known to have."""
 INTRODUCE_S: Final = 0.2
 """So long a new peer has to stay before it is told what is in the pool: places for peers are few, visits are not."""
 REMIND_S: Final = 10.0
 """What has waited so long is announced again, and then again."""
-MOST_REMINDED: Final = 1024
+MAX_REMINDED: Final = 1024
 LARGE: Final = 4096
 """Bytes of a transaction above which only its hash is sent."""
 _MESSAGE: Final = 100 * 1024
@@ -81,7 +81,7 @@ class TransactionGossip:
         self._lane = lane
         self._random = random
         self._is_accepting = is_accepting
-        self._seen = Judged(_SEEN)
+        self._seen = RecentTransactions(_SEEN)
         self._fetcher = TransactionFetcher(self._is_new, self._fetched)
         self._intakes: dict[EthPeer, TransactionIntake] = {}
         self._fresh: list[PooledTransaction] = []
@@ -145,7 +145,7 @@ class TransactionGossip:
 
     async def _introduce(self, peer: EthPeer) -> None:
         await asyncio.sleep(INTRODUCE_S)
-        for items in _chunks(self._pool.transactions(), MOST_HASHES):
+        for items in _chunks(self._pool.transactions(), MAX_HASHES):
             self._announce(peer, [item for item in items if item.hash not in peer.known_transactions])
             await asyncio.sleep(0)
 
@@ -176,8 +176,8 @@ class TransactionGossip:
         if not len(self._pool):
             return
         self._remind_later()
-        best = islice(self._pool.best(0), MOST_HASHES)
-        old = list(islice((item for item in best if item.sequence <= waited), MOST_REMINDED))
+        best = islice(self._pool.best(0), MAX_HASHES)
+        old = list(islice((item for item in best if item.sequence <= waited), MAX_REMINDED))
         for peer in list(self._peers) if old else ():
             self._announce(peer, old)
 
@@ -190,7 +190,7 @@ class TransactionGossip:
         # whoever gets them in full is drawn anew each time, so that over time everybody does
         self._random.shuffle(peers)
         in_full = max(1, isqrt(len(peers)))
-        makers = [peer for peer in peers if peer.peer.address in self._makers][:MOST_MAKERS]
+        makers = [peer for peer in peers if peer.peer.address in self._makers][:MAX_MAKERS]
         urgent = self._urgent(fresh, makers)
         for peer in peers:
             known = peer.known_transactions
@@ -242,7 +242,7 @@ class TransactionGossip:
             self.sent += len(hashes)
 
     def _announce(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
-        for some in _chunks([item for item in items if self._weight(item)], MOST_HASHES):
+        for some in _chunks([item for item in items if self._weight(item)], MAX_HASHES):
             hashes = [item.hash for item in some]
             types = bytes(item.transaction.type for item in some)
             message = TransactionHashes(types, list(map(self._weight, some)), hashes)

@@ -14,36 +14,38 @@ from functools import partial
 from typing import Final
 
 from ophion.native.crypto import keccak256
-from ophion.peers.allowance import Allowance
-from ophion.peers.eth.exchanges import read_transactions
-from ophion.peers.eth.judged import Judged
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.peer import EthPeer
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.eth.recent_transactions import RecentTransactions
+from ophion.peers.eth.response_validation import read_transactions
+from ophion.peers.token_bucket import TokenBucket
 from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Admission, Origin, Rejected
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
 from ophion.runtime.lanes import Lane
 
-MOST_BYTES: Final = 8 * 1024 * 1024
+MAX_BYTES: Final = 8 * 1024 * 1024
 """Of one peer, read and not yet in the pool."""
 _BATCH: Final = 512
 _ON_THE_LOOP: Final = 128 * 1024
 """Messages of so many bytes are cut and hashed at once: about a millisecond."""
-_MOST_WORTHLESS: Final = 8_192
+_MAX_WORTHLESS: Final = 8_192
 _WORTHLESS_PER_S: Final = 512.0
 """A transaction costs some 50 microseconds before anything is known against it."""
 _HARMLESS: Final = frozenset({"known", "underpriced", "nonce-too-low", "not-authorized", "syncing"})
 """Reasons for a refusal that say nothing against whoever passed the transaction on: it came late, or twice, or its
 sender is permitted there and not here."""
-_MOST_UNREAD: Final = 256
+_MAX_UNREAD: Final = 256
 """Messages dropped in a row before the peer is."""
 
 
 class TransactionIntake:
     """What one peer sends."""
 
-    def __init__(self, peer: EthPeer, pool: TxPool, seen: Judged, lane: Lane, came: Callable[[Hash32], None]) -> None:
+    def __init__(
+        self, peer: EthPeer, pool: TxPool, seen: RecentTransactions, lane: Lane, came: Callable[[Hash32], None]
+    ) -> None:
         """`seen` is shared by all peers.
 
         `came` is told of each that arrives: nobody needs to fetch it any more.
@@ -56,15 +58,15 @@ class TransactionIntake:
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._is_busy = False
-        self._worthless = Allowance(_MOST_WORTHLESS, _WORTHLESS_PER_S)
+        self._worthless = TokenBucket(_MAX_WORTHLESS, _WORTHLESS_PER_S)
         self._unread = 0
 
     def take_message(self, payload: bytes) -> bool:
         """A message full of transactions; whether somebody looks at it."""
         now = asyncio.get_running_loop().time()
-        if self._bytes + len(payload) > MOST_BYTES or self._worthless.left(now) <= 0:
+        if self._bytes + len(payload) > MAX_BYTES or self._worthless.left(now) <= 0:
             self._unread += 1
-            if self._unread > _MOST_UNREAD:
+            if self._unread > _MAX_UNREAD:
                 self._peer.peer.disconnect(DisconnectReason.USELESS, "more transactions than anybody can look at")
             return False
         self._unread = 0

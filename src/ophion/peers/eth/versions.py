@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.peers.eth.fields import block_hash, items_of, number
+from ophion.peers.eth.field_decoding import block_hash, items_of, number
 from ophion.peers.eth.fork_id import ForkId
 from ophion.peers.eth.messages import (
     MAX_DIFFICULTY_BITS,
@@ -23,7 +23,7 @@ from ophion.peers.eth.messages import (
     decode_bare_hashes,
     encode_bare_hashes,
 )
-from ophion.peers.eth.offer import offered_numbers
+from ophion.peers.eth.supported_versions import offered_numbers
 from ophion.peers.rlpx.capability import Capability
 from ophion.primitives import rlp
 

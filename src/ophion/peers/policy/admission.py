@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
+from ophion.peers.peer_table import Peers
 from ophion.peers.policy.bans import Bans
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.table import Peers
 
 HasPlace: TypeAlias = Callable[[bytes], bool]
 """Whether a node is static, or one of those who make the blocks of the chain."""

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from ophion.enclave.contract import KEY_SIZE, MOST_KEYS
+from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
 from ophion.enclave.parcels import Kind, Label, Listing, Parcel
 from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.primitives import rlp
 
-MOST_LABELS: Final = 1024
+MAX_LABELS: Final = 1024
 """Labels in a message."""
-MOST_PARCELS: Final = 1024
-MOST_REASON_BYTES: Final = 200
+MAX_PARCELS: Final = 1024
+MAX_REASON_BYTES: Final = 200
 NONCE_SIZE: Final = 24
 SECRET_SIZE: Final = 32
-_MOST_BOX_BYTES: Final = 512
-_MOST_ITEMS: Final = 4 * MOST_PARCELS
+_MAX_BOX_BYTES: Final = 512
+_MAX_ITEMS: Final = 4 * MAX_PARCELS
 """Of any message, at all levels."""
 
 
@@ -70,7 +70,7 @@ def encode_keys(keys: Sequence[bytes]) -> bytes:
 
 def read_keys(payload: bytes) -> list[bytes]:
     """The keys of an announcement, each once."""
-    keys = [_bytes(item, KEY_SIZE) for item in _list(_decoded(payload), MOST_KEYS)]
+    keys = [_bytes(item, KEY_SIZE) for item in _list(_decoded(payload), MAX_KEYS)]
     if len(set(keys)) != len(keys):
         raise DecodeError("a key is there twice", "priv")
     return keys
@@ -85,9 +85,9 @@ def read_challenges(payload: bytes) -> list[Challenge]:
     """Challenges of a peer."""
     return [
         Challenge(
-            _bytes(key, KEY_SIZE), _bytes(ephemeral, KEY_SIZE), _bytes(nonce, NONCE_SIZE), _some(box, _MOST_BOX_BYTES)
+            _bytes(key, KEY_SIZE), _bytes(ephemeral, KEY_SIZE), _bytes(nonce, NONCE_SIZE), _some(box, _MAX_BOX_BYTES)
         )
-        for key, ephemeral, nonce, box in (_tuple(item, 4) for item in _list(_decoded(payload), MOST_KEYS))
+        for key, ephemeral, nonce, box in (_tuple(item, 4) for item in _list(_decoded(payload), MAX_KEYS))
     ]
 
 
@@ -98,7 +98,7 @@ def encode_proofs(proofs: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 def read_proofs(payload: bytes) -> list[tuple[bytes, bytes]]:
     """Answers to challenges."""
-    items = (_tuple(item, 2) for item in _list(_decoded(payload), MOST_KEYS))
+    items = (_tuple(item, 2) for item in _list(_decoded(payload), MAX_KEYS))
     return [(_bytes(key, KEY_SIZE), _bytes(secret, SECRET_SIZE)) for key, secret in items]
 
 
@@ -119,12 +119,12 @@ def read_groups(payload: bytes) -> list[bytes]:
 
 def encode_acks(acks: Sequence[Ack]) -> bytes:
     """What became of what was pushed."""
-    return rlp.encode([[label.encode(), reason.encode()[:MOST_REASON_BYTES]] for label, reason in acks])
+    return rlp.encode([[label.encode(), reason.encode()[:MAX_REASON_BYTES]] for label, reason in acks])
 
 
 def read_acks(payload: bytes) -> list[Ack]:
     """What became of what we pushed."""
-    items = (_tuple(item, 2) for item in _list(_decoded(payload), MOST_PARCELS))
+    items = (_tuple(item, 2) for item in _list(_decoded(payload), MAX_PARCELS))
     return [Ack(_label(label), _text(reason)) for label, reason in items]
 
 
@@ -136,7 +136,7 @@ def encode_request(request_id: int, labels: Sequence[Label]) -> bytes:
 def read_request(payload: bytes) -> tuple[int, list[Label]]:
     """A request for parcels."""
     request_id, labels = _tuple(_decoded(payload), 2)
-    return _number(request_id), [_label(item) for item in _list(labels, MOST_LABELS)]
+    return _number(request_id), [_label(item) for item in _list(labels, MAX_LABELS)]
 
 
 def encode_parcels(request_id: int, parcels: Sequence[Parcel]) -> bytes:
@@ -147,7 +147,7 @@ def encode_parcels(request_id: int, parcels: Sequence[Parcel]) -> bytes:
 def read_parcels(payload: bytes) -> tuple[int, list[Parcel]]:
     """An answer with parcels."""
     request_id, parcels = _tuple(_decoded(payload), 2)
-    items = (_tuple(item, 2) for item in _list(parcels, MOST_PARCELS))
+    items = (_tuple(item, 2) for item in _list(parcels, MAX_PARCELS))
     return _number(request_id), [Parcel(_label(label), _any(body)) for label, body in items]
 
 
@@ -170,7 +170,7 @@ def encode_listing(request_id: int, listing: Listing) -> bytes:
 def read_listing(payload: bytes) -> tuple[int, Listing]:
     """A page of a list."""
     request_id, labels, last, more = _tuple(_decoded(payload), 4)
-    found = [_label(item) for item in _list(labels, MOST_LABELS)]
+    found = [_label(item) for item in _list(labels, MAX_LABELS)]
     return _number(request_id), Listing(found, _number(last), _number(more) != 0)
 
 
@@ -178,11 +178,11 @@ def read_listing(payload: bytes) -> tuple[int, Listing]:
 
 
 def _decoded(payload: bytes) -> rlp.Item:
-    return rlp.decode(payload, _MOST_ITEMS)
+    return rlp.decode(payload, _MAX_ITEMS)
 
 
 def _bodies(payload: bytes) -> list[bytes]:
-    return [_any(item) for item in _list(_decoded(payload), MOST_PARCELS)]
+    return [_any(item) for item in _list(_decoded(payload), MAX_PARCELS)]
 
 
 def _key_of(record: bytes) -> bytes:
@@ -231,4 +231,4 @@ def _number(item: rlp.Item) -> int:
 
 
 def _text(item: rlp.Item) -> str:
-    return _some(item, MOST_REASON_BYTES).decode("ascii", errors="replace")
+    return _some(item, MAX_REASON_BYTES).decode("ascii", errors="replace")

@@ -9,27 +9,27 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar, cast
 
-from ophion.enclave.contract import KEY_SIZE, MOST_KEYS
+from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.inside import InnerEnclave
-from ophion.enclave.intake import MOST_RECORD_BYTES, UNKNOWN_GROUP
+from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
 from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.payload_intake import MAX_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave.serving import listed, served
 from ophion.native.enclave import read_sealed
-from ophion.peers.allowance import Allowance
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
 from ophion.peers.priv import messages
-from ophion.peers.priv.messages import MOST_LABELS, Ack, Code, ListRequest
-from ophion.peers.priv.proofs import Examiner
+from ophion.peers.priv.key_proofs import KeyProver
+from ophion.peers.priv.messages import MAX_LABELS, Ack, Code, ListRequest
 from ophion.peers.priv.pushes import Push, Pushes
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.token_bucket import TokenBucket
 from ophion.runtime.clock import Clock, Entropy
 
 NAME: Final = "priv"
-_MOST_MESSAGE_BYTES: Final = MOST_RECORD_BYTES + 1024 * 1024
-_MOST_WAITING_BYTES: Final = 8 * 1024 * 1024
+_MAX_MESSAGE_BYTES: Final = MAX_RECORD_BYTES + 1024 * 1024
+_MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
 """What a peer may send ahead of our work: more than it has under way when it keeps to its window."""
-_MOST_WAITING: Final = 512
+_MAX_WAITING: Final = 512
 _BURST_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 8 * 1024 * 1024
 """What is judged and stored for one peer: beyond it, it waits for its acknowledgements."""
@@ -40,7 +40,7 @@ _MEMBER_BYTES: Final = 4096
 _SHORT_BYTES: Final = 32 * 1024
 _TAKEN_AT_ONCE_BYTES: Final = 256 * 1024
 _TIMEOUT_S: Final = 20.0
-_MOST_PROOFS: Final = 4
+_MAX_PROOFS: Final = 4
 """How often a peer may announce, challenge and prove on one connection."""
 _UNHURRIED: Final = frozenset({Code.PUSH_PAYLOAD, Code.PUSH_GROUP, Code.GET_PAYLOAD, Code.LIST})
 
@@ -52,14 +52,14 @@ T = TypeVar("T")
 class PrivPeer:
     """What another enclave says and hears on one connection."""
 
-    def __init__(self, peer: Peer, enclave: InnerEnclave, own_id: bytes, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, peer: Peer, enclave: EmbeddedEnclave, own_id: bytes, clock: Clock, entropy: Entropy) -> None:
         self.name = peer.enode.url
         self.identity = peer.id
         self.keys: frozenset[bytes] = frozenset()
         self._peer = peer
         self._enclave = enclave
         self._clock = clock
-        self._examiner = Examiner(enclave.keyring, own_id, peer.id, entropy)
+        self._examiner = KeyProver(enclave.keyring, own_id, peer.id, entropy)
         self._pushes = Pushes(self._push, clock.monotonic)
         self._requests: dict[int, tuple[Code, asyncio.Future[object]]] = {}
         """What was asked for, by the code of its answer."""
@@ -68,7 +68,7 @@ class PrivPeer:
         self._inbox_bytes = 0
         self._is_working = False
         self._introductions = 0
-        self._allowance = Allowance(_BURST_BYTES, _BYTES_A_SECOND)
+        self._allowance = TokenBucket(_BURST_BYTES, _BYTES_A_SECOND)
         self._watch: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -87,7 +87,7 @@ class PrivPeer:
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
         """Parcels by label, each once; an answer has room for some."""
         request_id = self._next_id()
-        request = messages.encode_request(request_id, labels[:MOST_LABELS])
+        request = messages.encode_request(request_id, labels[:MAX_LABELS])
         answer = cast(list[Parcel], await self._ask(request_id, Code.GET_PAYLOAD, request, Code.PAYLOAD))
         wanted = dict.fromkeys(labels)
         return [parcel for parcel in answer if wanted.pop(parcel.label, _UNWANTED) is not _UNWANTED]
@@ -96,11 +96,11 @@ class PrivPeer:
 
     def announce(self) -> None:
         """Say which keys are here."""
-        self._send(Code.ANNOUNCE, messages.encode_keys(self._enclave.keys[:MOST_KEYS]))
+        self._send(Code.ANNOUNCE, messages.encode_keys(self._enclave.keys[:MAX_KEYS]))
 
     def received(self, code: int, payload: bytes) -> None:
         """One message; what takes long waits for its turn in a task."""
-        if len(payload) > _MOST_MESSAGE_BYTES:
+        if len(payload) > _MAX_MESSAGE_BYTES:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"a message of {len(payload)} bytes on priv")
         known = Code(code)
         if known in _UNHURRIED:
@@ -132,7 +132,7 @@ class PrivPeer:
 
     def _introduced(self, code: Code, payload: bytes) -> None:
         self._introductions += 1
-        if self._introductions > 3 * _MOST_PROOFS:
+        if self._introductions > 3 * _MAX_PROOFS:
             raise PeerMisbehaved(DisconnectReason.BREACH, "it keeps announcing enclave keys")
         if code is Code.ANNOUNCE:
             claimed = messages.read_keys(payload)
@@ -152,7 +152,7 @@ class PrivPeer:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {code.name.lower()} before a key was proven")
         self._inbox.append((code, payload))
         self._inbox_bytes += len(payload)
-        if self._inbox_bytes > _MOST_WAITING_BYTES or len(self._inbox) > _MOST_WAITING:
+        if self._inbox_bytes > _MAX_WAITING_BYTES or len(self._inbox) > _MAX_WAITING:
             raise PeerMisbehaved(DisconnectReason.BREACH, "it sends ahead of its acknowledgements")
         if not self._is_working:
             self._is_working = self._peer.spawn(self._work())
@@ -233,7 +233,7 @@ class PrivPeer:
         self._send(Code.PAYLOAD, messages.encode_parcels(request_id, found))
 
     async def _list(self, request: ListRequest) -> None:
-        listing = listed(self._enclave, request.key, request.after, MOST_LABELS, self.keys)
+        listing = listed(self._enclave, request.key, request.after, MAX_LABELS, self.keys)
         await self._pay(40 * len(listing.labels))
         self._send(Code.LISTED, messages.encode_listing(request.request_id, listing))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ophion.enclave.inside import InnerEnclave
+from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.peers.peer import Peer
 from ophion.peers.priv.messages import Code
 from ophion.peers.priv.peer import PrivPeer
@@ -15,7 +15,7 @@ from ophion.runtime.clock import Clock, Entropy
 class PrivProtocol:
     """A sub-protocol of connections, offered by nodes with an enclave inside."""
 
-    def __init__(self, enclave: InnerEnclave, node_id: bytes, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, enclave: EmbeddedEnclave, node_id: bytes, clock: Clock, entropy: Entropy) -> None:
         self.enclave = enclave
         self.node_id = node_id
         self.clock = clock

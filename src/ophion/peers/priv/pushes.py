@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
-from ophion.peers.priv.messages import MOST_PARCELS, Ack
+from ophion.peers.priv.messages import MAX_PARCELS, Ack
 
 _WINDOW_BYTES: Final = 4 * 1024 * 1024
 _BATCH_BYTES: Final = 256 * 1024
-_BATCH: Final = MOST_PARCELS // 4
+_BATCH: Final = MAX_PARCELS // 4
 
 Push = asyncio.Future[str | None]
 

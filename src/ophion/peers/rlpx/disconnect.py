@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from ophion.peers.reasons import DisconnectReason
+from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.primitives import rlp
 
 _REASONS = {int(reason): reason for reason in DisconnectReason}

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.errors import DecodeError
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
 from ophion.primitives import rlp
 from ophion.primitives.enode import NODE_ID_LENGTH

@@ -21,7 +21,7 @@ from msgspec import Struct
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.native.wire import WireError
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx import hello as hello_message
 from ophion.peers.rlpx.capability import BASE, Capability, Shared, find, negotiate
 from ophion.peers.rlpx.disconnect import decode_reason, encode_reason

@@ -6,10 +6,10 @@ from typing import Final
 
 from ophion.chain.chain import Chain
 from ophion.consensus.engine import Finality
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.primitives.block import HashedHeader
 
 NEAR: Final = 12

@@ -11,16 +11,16 @@ from msgspec import Struct
 from ophion.chain.block import empty_body
 from ophion.chain.events import ChainBlock
 from ophion.native.transactions import Body
-from ophion.peers.eth.exchanges import SizedBody
+from ophion.peers.eth.response_validation import SizedBody
 from ophion.primitives.block import HashedHeader
 
-MOST_BODIES: Final = 128
+MAX_BODIES: Final = 128
 """Bodies of one request; all clients serve so many."""
 REQUEST_BYTES: Final = 512 * 1024
 """What one request should bring: small enough that the first blocks are executed while the next ones travel."""
 _TRANSACTION_GAS: Final = 21_000
 _TRANSACTION_BYTES: Final = 150
-_LEAST_BYTES: Final = 64
+_MIN_BYTES: Final = 64
 
 
 class Slot(Struct, eq=False):
@@ -63,7 +63,7 @@ class BodyQueue:
         """The next blocks, numbers up to `below`, whose bodies to ask one peer for."""
         slots: list[Slot] = []
         size = 0
-        while self._missing and len(slots) < MOST_BODIES and self._missing[0].header.number <= below:
+        while self._missing and len(slots) < MAX_BODIES and self._missing[0].header.number <= below:
             slot = self._missing[0]
             if slots and size + slot.size > REQUEST_BYTES:
                 break
@@ -99,4 +99,4 @@ class BodyQueue:
 
 
 def _expected_bytes(header: HashedHeader) -> int:
-    return header.header.gas_used // _TRANSACTION_GAS * _TRANSACTION_BYTES + _LEAST_BYTES
+    return header.header.gas_used // _TRANSACTION_GAS * _TRANSACTION_BYTES + _MIN_BYTES

@@ -16,19 +16,19 @@ from typing import Any, Final
 from ophion.chain.events import ChainBlock
 from ophion.chain.importer import ImportedBatch
 from ophion.errors import InvalidBlock, OphionError
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.peer import FIRST_SCORE
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.sync.bodies import BodyQueue, Slot
-from ophion.peers.sync.figures import SyncFigures
 from ophion.peers.sync.headers import STRETCH, DoesNotLink, HeaderPlan, Stretch
+from ophion.peers.sync.sync_metrics import SyncFigures
 from ophion.primitives.block import HashedHeader
 
-MOST_HEADERS: Final = 2048
+MAX_HEADERS: Final = 2048
 """Between download and import."""
-MOST_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
 """Of bodies between download and import, those asked for included."""
 SKELETON_FROM: Final = 2000
 """So far behind, and with helpers, the target sets posts and everybody fills."""
@@ -36,9 +36,9 @@ _PER_PEER: Final = 2
 """Requests of one kind that a peer has to answer at a time."""
 _BATCH_BLOCKS: Final = 256
 _BATCH_TRANSACTIONS: Final = 4_000
-_MOST_FAILURES: Final = 5
+_MAX_FAILURES: Final = 5
 """Requests in a row that nobody has answered."""
-_MOST_PIECES: Final = 8
+_MAX_PIECES: Final = 8
 """In which a helper may fill a stretch."""
 _WHAT: Final = "synchronisation"
 
@@ -132,7 +132,7 @@ class Download:
         plan, target = self._plan, self._target
         if not plan.is_complete:
             plan.goal = max(plan.goal, target.height)
-        horizon = plan.last.number + 1 + MOST_HEADERS - len(self._queue) - self._headers_ahead
+        horizon = plan.last.number + 1 + MAX_HEADERS - len(self._queue) - self._headers_ahead
         helpers = self._helpers() if plan.goal - plan.last.number > SKELETON_FROM else [target]
         while True:
             if len(helpers) > 1 and plan.waits_for_posts and plan.posts_from <= target.height:
@@ -157,7 +157,7 @@ class Download:
     async def _fetch_posts(self) -> None:
         try:
             first = self._plan.posts_from
-            count = min(MOST_HEADERS // STRETCH, (self._target.height - first) // STRETCH + 1)
+            count = min(MAX_HEADERS // STRETCH, (self._target.height - first) // STRETCH + 1)
             with self._figures.timed("posts"):
                 posts = await self._target.headers(GetHeaders(first, count, STRETCH - 1))
             if not posts:
@@ -207,7 +207,7 @@ class Download:
         headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
         if peer is self._target:
             return headers
-        for _ in range(_MOST_PIECES):
+        for _ in range(_MAX_PIECES):
             if not headers or len(headers) >= stretch.count:
                 break
             rest = GetHeaders(stretch.first + len(headers), stretch.count - len(headers))
@@ -232,7 +232,7 @@ class Download:
 
     def _begin_bodies(self) -> None:
         helpers: list[EthPeer] | None = None
-        while (first := self._queue.first_missing) is not None and self._queue.held_bytes < MOST_BYTES:
+        while (first := self._queue.first_missing) is not None and self._queue.held_bytes < MAX_BYTES:
             if helpers is None:
                 helpers = [peer for peer in self._helpers() if peer not in self._without]
             peer = self._free("bodies", [one for one in helpers if one.height >= first.number])
@@ -303,7 +303,7 @@ class Download:
     def _failed(self, peer: EthPeer) -> None:
         """A request brought nothing; without the target, or after too many, there is no point in going on."""
         self._failures += 1
-        if not self._target.peer.is_open or self._failures >= _MOST_FAILURES:
+        if not self._target.peer.is_open or self._failures >= _MAX_FAILURES:
             raise RequestFailed(_WHAT, f"{peer!r} does not answer")
 
 

@@ -24,17 +24,17 @@ from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock, ChainEvent
 from ophion.chain.importer import ImportedBatch, Importer
 from ophion.consensus.engine import Finality
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.block_gossip import NEWEST
 from ophion.peers.eth.head import PeerHead
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.eth.requests import RequestFailed
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.sync.ancestor import common_ancestor
 from ophion.peers.sync.download import Download
-from ophion.peers.sync.figures import SyncFigures
 from ophion.peers.sync.headers import DoesNotLink
 from ophion.peers.sync.progress import ProgressLine, SyncProgress
+from ophion.peers.sync.sync_metrics import SyncFigures
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address
 from ophion.runtime.lanes import Lanes
@@ -49,7 +49,7 @@ PAUSE_S: Final = 2.0
 LONGEST_PAUSE_S: Final = 60.0
 PATIENCE_S: Final = 0.75
 """How long a small gap is left to gossip, which fetches an announced block after half a second."""
-_MOST_STRIKES: Final = 2
+_MAX_STRIKES: Final = 2
 """Broken chains of headers in a row that are called a lie: one may be a reorganisation between two answers."""
 
 
@@ -223,7 +223,7 @@ class Synchroniser:
         except DoesNotLink as error:
             self.figures.restarts["does_not_link"] += 1
             conduct.strikes += 1
-            if conduct.strikes >= _MOST_STRIKES and not self._has_proof:
+            if conduct.strikes >= _MAX_STRIKES and not self._has_proof:
                 target.peer.disconnect(DisconnectReason.BREACH, str(error))
         except PeerMisbehaved as error:
             self.figures.restarts["misbehaved"] += 1

@@ -22,7 +22,7 @@ from msgspec import Struct
 from ophion.errors import OphionError
 from ophion.runtime.operator_files import table_of
 
-_MOST_BYTES: Final = 72
+_MAX_BYTES: Final = 72
 """What bcrypt looks at; longer passwords were always cut here."""
 _USUAL_COST: Final = 10
 
@@ -85,7 +85,7 @@ def doubts(users: Mapping[str, User]) -> list[str]:
 
 def checked_user(users: Mapping[str, User], name: str, password: str) -> User | None:
     """The user whose password this is. Takes tens of milliseconds, whatever the outcome: not for the event loop."""
-    given = password.encode("utf-8", "surrogatepass")[:_MOST_BYTES]
+    given = password.encode("utf-8", "surrogatepass")[:_MAX_BYTES]
     user = users.get(name)
     if user is not None:
         matches = _matches(given, user.password_hash.encode())

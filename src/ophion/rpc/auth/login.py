@@ -18,10 +18,10 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from ophion.rpc.auth.attempts import Attempts
 from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, read_users
+from ophion.rpc.auth.login_throttle import LoginThrottle
 from ophion.rpc.auth.tokens import TokenIssuer
-from ophion.rpc.transport.http.wire import JSON, Response
+from ophion.rpc.transport.http.messages import JSON, Response
 from ophion.rpc.transport.replies import Pending
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import ThreadLane
@@ -55,7 +55,7 @@ class Login:
         self._path = path
         self._issuer = issuer
         self._clock = clock
-        self._attempts = Attempts(clock.monotonic)
+        self._attempts = LoginThrottle(clock.monotonic)
         self._lane = ThreadLane("login", 1, None)
         self._waiting: list[_Attempt] = []
         self._is_hashing = False

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from ophion.rpc.errors import UNAUTHORIZED
-from ophion.rpc.language.registry import Bound, MethodTable
+from ophion.rpc.schema.registry import Bound, MethodTable
 
 EVERYTHING: Final = "*:*"
 

@@ -20,14 +20,14 @@ from msgspec import Struct
 
 from ophion.errors import ConfigError
 from ophion.rpc.auth.credentials import User
-from ophion.rpc.auth.roll import Roll
+from ophion.rpc.auth.revocation import Roll
 from ophion.rpc.auth.settings import JwtAlgorithm
 from ophion.runtime.operator_files import content_of
 
 LIFETIME_S: Final = 300
 MAX_TOKEN_BYTES: Final = 16 * 1024
 _KEY_BITS: Final = 2048
-_LEAST_SECRET_BYTES: Final = 32
+_MIN_SECRET_BYTES: Final = 32
 
 
 class Claims(Struct, frozen=True):
@@ -123,8 +123,8 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
         raise ConfigError(f"Unable to read the JWT public key file {path}: {error}") from None
     if algorithm is JwtAlgorithm.HS256:
         secret = content.strip()
-        if len(secret) < _LEAST_SECRET_BYTES:
-            raise ConfigError(f"The JWT secret in {path} has fewer than {_LEAST_SECRET_BYTES} bytes.")
+        if len(secret) < _MIN_SECRET_BYTES:
+            raise ConfigError(f"The JWT secret in {path} has fewer than {_MIN_SECRET_BYTES} bytes.")
         content = secret
     try:
         key = jwt.get_algorithm_by_name(algorithm.value).prepare_key(content)

@@ -1,9 +1,8 @@
 """Batches: many requests in one message, run in order, without holding up everybody else.
 
-A batch begins at once, and after a few milliseconds, or some answers, waits for its turn (runtime/turns.py). Batches
-that have begun are finished one after the other, the oldest first: if all of them went on a little in each turn, the
-node would hold the answers of all of them. Answers that are sent while they are made cannot be, inside of a batch: they
-are put together one at a time, as far as there is room for them.
+A batch starts at once. After a few milliseconds, or some answers, it waits for its time slice (fair_scheduler).
+Started batches finish one after the other, oldest first: running all of them a little in each slice would hold the
+answers of all of them in memory. A batch cannot stream its members: each is rendered whole, within the memory budget.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Final, cast
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, failure
 from ophion.rpc.transport.replies import LARGE, OK, Answer, Complete, Pending, Reply, whole
 from ophion.rpc.transport.streaming import StreamedAnswer
-from ophion.runtime.turns import Turns
+from ophion.runtime.fair_scheduler import Turns
 
 _BATCH_TASKS: Final = 16
 """Members of one batch that may wait in lanes at the same time; the lanes serve other clients too."""

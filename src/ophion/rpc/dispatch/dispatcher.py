@@ -34,11 +34,11 @@ import orjson
 from ophion.native.messages import JsonOutline, UsualRequests, json_outline
 from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
+from ophion.rpc.dispatch.error_wording import ErrorWording
+from ophion.rpc.dispatch.geth_error_messages import modern
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.dispatch.modern_words import modern
+from ophion.rpc.dispatch.raw_transaction_reply import Sent
 from ophion.rpc.dispatch.request_ids import text_of_id, written_id
-from ophion.rpc.dispatch.sent import Sent
-from ophion.rpc.dispatch.wording import ErrorWording
 from ophion.rpc.errors import (
     BATCH_TOO_LARGE,
     INTERNAL_ERROR,
@@ -54,7 +54,7 @@ from ophion.rpc.errors import (
     failure,
     let_go,
 )
-from ophion.rpc.language.registry import Bound, Caller
+from ophion.rpc.schema.registry import Bound, Caller
 from ophion.rpc.transport.replies import (
     BAD_REQUEST,
     LARGE,
@@ -67,7 +67,7 @@ from ophion.rpc.transport.replies import (
     Reply,
 )
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer
-from ophion.runtime.driven import driven
+from ophion.runtime.eager_coroutine import driven
 from ophion.runtime.lanes import LaneFull
 
 logger = logging.getLogger(__name__)
@@ -257,7 +257,7 @@ class Dispatcher:
         return self._one_of_few(lambda: self._in_lane(decoded, decided, written, weight), len(text))
 
     def _one_of_few(self, start: Callable[[], Reply], weight: int) -> Pending[Complete]:
-        """A request that takes much to work with: begun when it is among the few (`HeavyRequests`)."""
+        """A request that takes much to work with: begun when it is among the few (`LargeRequests`)."""
         heavy = self._limits.heavy
         pending: Pending[Complete] = Pending(lambda: heavy.give_up(begin_later))
         pending.weight = weight
@@ -271,7 +271,7 @@ class Dispatcher:
                 self._loop.call_soon(heavy.leave)
                 self._loop.call_soon(pending.resolve, reply)
 
-        # whoever asks, still asks when it begins (runtime/subject.py)
+        # whoever asks, still asks when it begins (runtime/principal.py)
         begin_later = partial(copy_context().run, begin)
         heavy.enter(begin_later)
         return pending
@@ -377,7 +377,7 @@ class Dispatcher:
             return _INVALID
         if members > limits.max_batch:
             return failure(NULL, BATCH_TOO_LARGE())
-        # whoever asks, still asks when the next members have their turn (runtime/subject.py)
+        # whoever asks, still asks when the next members have their turn (runtime/principal.py)
         context = copy_context()
 
         def asked(position: int) -> Reply:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from ophion.rpc.dispatch.heavy import HeavyRequests
-from ophion.rpc.dispatch.wording import ErrorWording
+from ophion.rpc.dispatch.error_wording import ErrorWording
+from ophion.rpc.dispatch.large_requests import LargeRequests
 from ophion.rpc.transport.replies import OK
+from ophion.runtime.fair_scheduler import Turns
 from ophion.runtime.lanes import InlineLane, Lane
-from ophion.runtime.turns import Turns
 
 
 class DispatchLimits(Struct, frozen=True):
@@ -27,5 +27,5 @@ class DispatchLimits(Struct, frozen=True):
     """In which order batches are worked off."""
     lane: Lane = field(default_factory=lambda: InlineLane("parse"))
     """Where large requests are read."""
-    heavy: HeavyRequests = field(default_factory=HeavyRequests)
+    heavy: LargeRequests = field(default_factory=LargeRequests)
     """Which of them are at work."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from ophion.rpc.questions.context import SyncStatus
+from ophion.rpc.services.context import SyncStatus
 
 
 class Health(Struct, frozen=True):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ophion.rpc.endpoints.guarded import Guarded
 from ophion.rpc.endpoints.health import Health
-from ophion.rpc.endpoints.page import page
-from ophion.rpc.questions.context import Endpoint
+from ophion.rpc.endpoints.landing_page import page
+from ophion.rpc.endpoints.method_access import MethodAccess
+from ophion.rpc.services.context import Endpoint
+from ophion.rpc.transport.http.messages import JSON, Request, Response
 from ophion.rpc.transport.http.policy import Guard, Result
-from ophion.rpc.transport.http.wire import JSON, Request, Response
 
 _UP: Final = Response(200, (b'{"status":"UP"}',), JSON)
 _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
@@ -20,7 +20,7 @@ class RpcApplication:
     """`POST /` to the dispatcher, or with a door to that of a token; `GET /` and health for load balancers."""
 
     def __init__(
-        self, guarded: Guarded, health: Health, endpoints: Callable[[], Mapping[str, Endpoint]] = dict
+        self, guarded: MethodAccess, health: Health, endpoints: Callable[[], Mapping[str, Endpoint]] = dict
     ) -> None:
         gate = guarded.gate
         self.plain: Callable[..., Result] | None = guarded.dispatcher.handle if gate is None else None

@@ -17,21 +17,21 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.dispatch.heavy import HeavyRequests
+from ophion.rpc.dispatch.error_wording import ErrorWording
+from ophion.rpc.dispatch.large_requests import LargeRequests
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.dispatch.wording import ErrorWording
-from ophion.rpc.endpoints.guarded import Guarded
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.http import RpcApplication
+from ophion.rpc.endpoints.method_access import MethodAccess
 from ophion.rpc.endpoints.websocket import RpcConversations
-from ophion.rpc.language.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
 from ophion.rpc.methods import all_methods
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.schema.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
+from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.replies import BAD_REQUEST, OK
+from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.websocket.policy import WebSocketLimits
 from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.lanes import Lanes
@@ -39,7 +39,7 @@ from ophion.runtime.lanes import Lanes
 if TYPE_CHECKING:
     import ssl
 
-    from ophion.rpc.auth.door import Door
+    from ophion.rpc.auth.auth_setup import AuthSetup
 
 _DEFAULT_GROUPS: Final = ("eth", "net", "web3")
 
@@ -62,13 +62,13 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     timeout_s: float = 30.0
     max_response_bytes: int = 64 * 1024 * 1024
     wording: ErrorWording = ErrorWording.ORIGINAL
-    door: Door | None = None
+    door: AuthSetup | None = None
     """None where no token is needed."""
     tls: ssl.SSLContext | None = None
     origins: tuple[str, ...] = ()
     """Pages that may call from a browser."""
-    commons: Commons = field(default_factory=Commons)
-    heavy: HeavyRequests = field(default_factory=HeavyRequests)
+    commons: SharedResources = field(default_factory=SharedResources)
+    heavy: LargeRequests = field(default_factory=LargeRequests)
 
     def dispatch_limits(self, lanes: Lanes, error_status: int = OK) -> DispatchLimits:
         """What one message may ask for."""
@@ -83,10 +83,10 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
             heavy=self.heavy,
         )
 
-    def guarded(self, table: MethodTable, loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> Guarded:
+    def guarded(self, table: MethodTable, loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> MethodAccess:
         """The dispatcher of these methods, and the gate before it where a token is needed."""
         gate = None if self.door is None else self.door.gate(table, loop, limits)
-        return Guarded(Dispatcher(table, loop, limits), self.door, gate)
+        return MethodAccess(Dispatcher(table, loop, limits), self.door, gate)
 
 
 class HttpSettings(RpcSettings, frozen=True, kw_only=True):
@@ -173,7 +173,7 @@ def method_table(
 
     @cache
     def discover() -> bytes:
-        from ophion.rpc.language import openrpc  # for whoever asks
+        from ophion.rpc.schema import openrpc  # for whoever asks
 
         specs = [spec for spec in registry.specs if is_enabled(spec, context, enabled, transport)]
         return openrpc.document(specs, context.node.client_version)

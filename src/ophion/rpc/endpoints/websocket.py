@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ophion.rpc.endpoints.guarded import Guarded
-from ophion.rpc.language.registry import Caller
+from ophion.rpc.endpoints.method_access import MethodAccess
+from ophion.rpc.schema.registry import Caller
 from ophion.rpc.transport.http.policy import Application
 from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.websocket.policy import ConnectionGuard
@@ -14,7 +14,7 @@ from ophion.rpc.transport.websocket.policy import ConnectionGuard
 class RpcConversations:
     """What is said over the sockets of one service; with a door, by those who have a token."""
 
-    def __init__(self, guarded: Guarded) -> None:
+    def __init__(self, guarded: MethodAccess) -> None:
         self.handle: Callable[[bytes, Caller | None], Reply] = guarded.dispatcher.handle
         """Answers one message, where no token is needed."""
         self.token_guard: ConnectionGuard | None = guarded.gate
@@ -22,6 +22,6 @@ class RpcConversations:
         self.login: Application | None = None
         if guarded.door is not None:
             # loaded already where there is a door, and by nobody else
-            from ophion.rpc.auth.door import LoginApplication
+            from ophion.rpc.auth.auth_setup import LoginApplication
 
             self.login = LoginApplication(guarded.door)

@@ -4,9 +4,9 @@ client       web3_*, net_*, rpc_*              admin      admin_*
 eth_node     chain id, prices, sync status     eth_state  balances, code, storage, proofs
 eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estimates
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
-poa          clique_*, *_getSignerMetrics      txpool     txpool_*
+clique       clique_*, *_getSignerMetrics      txpool     txpool_*
 bft          ibft_*, qbft_*                    perm       perm_*
-perm_reasons  perm_explain, perm_rehearse, txpool_explain
+perm_explain  perm_explain, perm_rehearse, txpool_explain
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 eea          private transactions and groups   priv       private states and logs
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from ophion.rpc.language.registry import Registry, Topic
+from ophion.rpc.schema.registry import Registry, Topic
 
 __all__ = ["all_methods", "topics"]
 
@@ -36,10 +36,10 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "debug_trace": ("debug",),
     "trace": ("trace",),
     "admin": ("admin",),
-    "poa": ("clique", "ibft", "qbft"),
+    "clique": ("clique", "ibft", "qbft"),
     "bft": ("ibft", "qbft"),
     "perm": ("perm",),
-    "perm_reasons": ("perm", "txpool"),
+    "perm_explain": ("perm", "txpool"),
     "eea": ("eea", "priv", "privx"),
     "priv": ("priv",),
 }

@@ -8,12 +8,12 @@ from ophion.permissions.node_rules import Action
 from ophion.primitives.enode import Enode, EnodeError, NodeIdError
 from ophion.primitives.hexcodec import data, quantity
 from ophion.rpc.errors import INVALID_NODE_ID, NODE_NOT_PERMITTED, PARSE_ERROR, invalid_params
-from ophion.rpc.language import render
-from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import NodeInfoResult, PeersResult
-from ophion.rpc.language.wire_types import Boolean, Text, TextParam, Wire, decode_text
 from ophion.rpc.methods.client import local_enode, require_p2p
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.schema import render
+from ophion.rpc.schema.registry import Example, method
+from ophion.rpc.schema.schemas import NodeInfoResult, PeersResult
+from ophion.rpc.schema.wire_types import Boolean, Text, TextParam, Wire, decode_text
+from ophion.rpc.services.context import RpcContext
 from ophion.runtime.logs import LogLevel, set_level
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address, BlockTag
 from ophion.rpc.errors import METHOD_NOT_ENABLED
-from ophion.rpc.language.registry import method
-from ophion.rpc.language.schemas import (
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.schemas import (
     AddressList,
     ConsensusStatusResult,
     ProposalsResult,
     SecondsResult,
 )
-from ophion.rpc.language.wire_types import AddressParam, BlockNumberParam, Boolean, BooleanParam, HashParam
-from ophion.rpc.questions.blocks import header_at
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.schema.wire_types import AddressParam, BlockNumberParam, Boolean, BooleanParam, HashParam
+from ophion.rpc.services.block_reference import header_at
+from ophion.rpc.services.context import RpcContext
 
 if TYPE_CHECKING:
     from ophion.consensus.voting import LocalProposals

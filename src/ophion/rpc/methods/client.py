@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from ophion.native.crypto import keccak256
 from ophion.primitives.enode import Enode
 from ophion.rpc.errors import P2P_DISABLED, P2P_NOT_RUNNING, invalid_params
-from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import Discovered, ModulesResult, ServicesResult
-from ophion.rpc.language.wire_types import Boolean, HashResult, Quantity, Text, TextParam, decode_data
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.schema.registry import Example, method
+from ophion.rpc.schema.schemas import Discovered, ModulesResult, ServicesResult
+from ophion.rpc.schema.wire_types import Boolean, HashResult, Quantity, Text, TextParam, decode_data
+from ophion.rpc.services.context import RpcContext
 
 if TYPE_CHECKING:
     from ophion.peers.service import PeerService

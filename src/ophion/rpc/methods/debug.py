@@ -21,10 +21,10 @@ from ophion.rpc.errors import (
     as_rpc_error,
     invalid_params,
 )
-from ophion.rpc.language import render
-from ophion.rpc.language.registry import method
-from ophion.rpc.language.schemas import MetricsResult
-from ophion.rpc.language.wire_types import (
+from ophion.rpc.schema import render
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.schemas import MetricsResult
+from ophion.rpc.schema.wire_types import (
     AddressParam,
     BlockId,
     BlockParam,
@@ -36,8 +36,8 @@ from ophion.rpc.language.wire_types import (
     decode_data,
     object_result,
 )
-from ophion.rpc.questions.blocks import header_at, is_long
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.services.block_reference import header_at, is_long
+from ophion.rpc.services.context import RpcContext
 
 T = TypeVar("T")
 
@@ -58,9 +58,9 @@ RawTransactionParam = Annotated[
     bytes | None, Wire("raw transaction", "signed transaction", {"type": "string"}, _raw_or_none)
 ]
 IgnoredParam = Annotated[object, Wire("ignored", "not looked at", {}, lambda value: value)]
-_MOST_ENTRIES: Final = 8_192
+_MAX_ENTRIES: Final = 8_192
 """Of a range, in one answer; the next one goes on behind it."""
-_MOST_TRANSACTIONS: Final = 1_024
+_MAX_TRANSACTIONS: Final = 1_024
 
 StorageRangeResult = Annotated[
     dict[str, Any],
@@ -131,7 +131,7 @@ async def storage_range_at(
     header = header_at(ctx, block)
     if header is None or limit < 0:
         return {"storage": {}, "complete": True}
-    most = min(limit, _MOST_ENTRIES)
+    most = min(limit, _MAX_ENTRIES)
 
     def read() -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
         return _state_within(ctx, header, tx_index).storage_range(address, start_key, most)
@@ -192,7 +192,7 @@ async def account_range(
     header = header_at(ctx, block)
     if header is None or limit < 0:
         return {"addressMap": {}, "nextKey": None}
-    most = min(limit, _MOST_ENTRIES)
+    most = min(limit, _MAX_ENTRIES)
 
     def read() -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
         return ctx.queries.chain.state(header.header).accounts(start_hash, most)
@@ -244,8 +244,8 @@ def _found(thing: T | None) -> T:
 @method("debug_batchSendRawTransaction", needs={"pool"})
 async def batch_send_raw_transaction(ctx: RpcContext, *transactions: RawTransactionParam) -> BatchResult:
     """Put signed transactions into the pool, each for itself, and say what became of each."""
-    if len(transactions) > _MOST_TRANSACTIONS:
-        raise invalid_params(f"at most {_MOST_TRANSACTIONS} transactions at a time")
+    if len(transactions) > _MAX_TRANSACTIONS:
+        raise invalid_params(f"at most {_MAX_TRANSACTIONS} transactions at a time")
     good = {index: raw for index, raw in enumerate(transactions) if raw is not None}
     admitted = dict(zip(good, await ctx.pool.submit(tuple(good.values()), Origin.LOCAL), strict=True))
     return [_status(index, admitted.get(index)) for index in range(len(transactions))]

@@ -9,13 +9,13 @@ from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, GENESIS_NOT_TRACEABLE, PARENT_NOT_FOUND, invalid_params
-from ophion.rpc.language.registry import method
-from ophion.rpc.language.wire_types import BlockNumberParam, BlockParam, DataParam, HashParam
-from ophion.rpc.questions.blocks import header_at, view_at
-from ophion.rpc.questions.call_object import CallParam, decode_block_overrides, decode_state_overrides
-from ophion.rpc.questions.calls import gas_for
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.tracing import (
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.wire_types import BlockNumberParam, BlockParam, DataParam, HashParam
+from ophion.rpc.services.block_reference import header_at, view_at
+from ophion.rpc.services.call_object import CallParam, decode_block_overrides, decode_state_overrides
+from ophion.rpc.services.calls import gas_for
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.tracing import (
     PLAIN,
     TraceOptions,
     TraceOptionsParam,

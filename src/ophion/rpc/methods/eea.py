@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ophion.enclave.encoding import base64_text, group_object
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.texts import base64_text, group_object
 from ophion.errors import EnclaveError, OphionError, PrivacyRefused, RpcError
 from ophion.primitives.hexcodec import data
 from ophion.privacy.results import receipt_object, transaction_object
 from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, RESPONSE_TOO_LARGE, as_rpc_error
-from ophion.rpc.language.private_types import GroupIdParam, GroupWishParam, KeyParam, KeysParam, SignedPrivateParam
-from ophion.rpc.language.registry import method
-from ophion.rpc.language.wire_types import (
+from ophion.rpc.schema.private_types import GroupIdParam, GroupWishParam, KeyParam, KeysParam, SignedPrivateParam
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.wire_types import (
     AddressParam,
     AddressResult,
     Data,
@@ -25,9 +25,9 @@ from ophion.rpc.language.wire_types import (
     encode_json,
     object_result,
 )
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.private_logs import MOST_LOGS
-from ophion.runtime.subject import TENANT
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.private_logs import MAX_LOGS
+from ophion.runtime.principal import TENANT
 
 if TYPE_CHECKING:
     from ophion.privacy.service import Privacy  # a node without private transactions does not load it
@@ -92,7 +92,7 @@ async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateRe
     found = await private(ctx).receipt(hash)
     if found is None:
         return None
-    if found[0].log_count > MOST_LOGS:
+    if found[0].log_count > MAX_LOGS:
         raise RESPONSE_TOO_LARGE()
     return receipt_object(*found)
 

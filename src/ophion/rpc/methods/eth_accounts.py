@@ -17,12 +17,12 @@ from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address
 from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
-from ophion.rpc.language import render
-from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import AddressList, FilledResult
-from ophion.rpc.language.wire_types import AddressParam, Data, DataParam, HashResult, TextParam, Wire
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.transaction_request import (
+from ophion.rpc.schema import render
+from ophion.rpc.schema.registry import Example, method
+from ophion.rpc.schema.schemas import AddressList, FilledResult
+from ophion.rpc.schema.wire_types import AddressParam, Data, DataParam, HashResult, TextParam, Wire
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.transaction_request import (
     TransactionRequestParam,
     UnreadRequestParam,
     decode_transaction_request,

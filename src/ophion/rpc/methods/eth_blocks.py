@@ -7,10 +7,10 @@ from collections.abc import Awaitable
 from ophion.primitives import block as blocks
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import BlockTag, Hash32
-from ophion.rpc.language import render
-from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import BlockJson, ReceiptJson, ReceiptsJson, TransactionJson
-from ophion.rpc.language.wire_types import (
+from ophion.rpc.schema import render
+from ophion.rpc.schema.registry import Example, method
+from ophion.rpc.schema.schemas import BlockJson, ReceiptJson, ReceiptsJson, TransactionJson
+from ophion.rpc.schema.wire_types import (
     AddressParam,
     BlockNumberParam,
     BlockParam,
@@ -21,10 +21,10 @@ from ophion.rpc.language.wire_types import (
     Quantity,
     QuantityParam,
 )
-from ophion.rpc.questions.blocks import header_at, is_long
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.receipts import mined_receipt
-from ophion.runtime.driven import awaited
+from ophion.rpc.services.block_reference import header_at, is_long
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.receipts import mined_receipt
+from ophion.runtime.eager_coroutine import awaited
 
 
 @method("eth_getBlockByNumber", needs={"chain"})

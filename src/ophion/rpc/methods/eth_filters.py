@@ -6,14 +6,14 @@ from collections.abc import Awaitable
 from typing import cast
 
 from ophion.primitives.hexcodec import data
-from ophion.rpc.language.registry import WEBSOCKET, Caller, Example, client_of, method
-from ophion.rpc.language.schemas import FilterChangesJson, LogsJson
-from ophion.rpc.language.wire_types import Boolean, Quantity, Text, TextParam, encode_json
-from ophion.rpc.questions import log_search
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.filters import FilterKind, LogChanges
-from ophion.rpc.questions.log_query import LogQueryParam, LogSearchParam
-from ophion.rpc.questions.subscriptions import AnyParam, OptionsParam, Subscriber, read_id
+from ophion.rpc.schema.registry import WEBSOCKET, Caller, Example, client_of, method
+from ophion.rpc.schema.schemas import FilterChangesJson, LogsJson
+from ophion.rpc.schema.wire_types import Boolean, Quantity, Text, TextParam, encode_json
+from ophion.rpc.services import log_search
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.filters import FilterKind, LogChanges
+from ophion.rpc.services.log_query import LogQueryParam, LogSearchParam
+from ophion.rpc.services.subscriptions import AnyParam, OptionsParam, Subscriber, read_id
 
 
 @method(

@@ -8,13 +8,13 @@ from typing import Annotated, Final
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import METHOD_NOT_FOUND, invalid_params
-from ophion.rpc.language import render
-from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import CapabilitiesResult, FeeHistoryResult, ForkConfigResult, SyncResult
-from ophion.rpc.language.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
 from ophion.rpc.methods.fork_config import fork_config
-from ophion.rpc.questions.blocks import header_at
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.schema import render
+from ophion.rpc.schema.registry import Example, method
+from ophion.rpc.schema.schemas import CapabilitiesResult, FeeHistoryResult, ForkConfigResult, SyncResult
+from ophion.rpc.schema.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
+from ophion.rpc.services.block_reference import header_at
+from ophion.rpc.services.context import RpcContext
 
 MAX_BLOCKS: Final = 1024
 MAX_PERCENTILES: Final = 100

@@ -10,9 +10,9 @@ from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import Address, BlockTag, Hash32
 from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, invalid_params
-from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import ProofJson, StorageValuesResult
-from ophion.rpc.language.wire_types import (
+from ophion.rpc.schema.registry import Example, method
+from ophion.rpc.schema.schemas import ProofJson, StorageValuesResult
+from ophion.rpc.schema.wire_types import (
     AddressParam,
     BlockParam,
     Data,
@@ -22,9 +22,9 @@ from ophion.rpc.language.wire_types import (
     decode_address,
     decode_slot,
 )
-from ophion.rpc.questions.blocks import read_at, read_in_lane
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.proofs import FEW, proof
+from ophion.rpc.services.block_reference import read_at, read_in_lane
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.proofs import FEW, proof
 
 _MAX_VALUES = 1024
 
@@ -153,6 +153,6 @@ def get_proof(
 
     An account that is not there gives a proof of its absence. Storage proofs come in the order of the request.
     """
-    most_bytes = ctx.limits.max_response_bytes
+    max_bytes = ctx.limits.max_response_bytes
     read = read_at if len(storage_keys) <= FEW else read_in_lane
-    return read(ctx, block, lambda view: proof(view, address, storage_keys, most_bytes))
+    return read(ctx, block, lambda view: proof(view, address, storage_keys, max_bytes))

@@ -11,11 +11,11 @@ from ophion.chain.queries import BlockView
 from ophion.errors import MissingStateError
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, invalid_params
-from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import PENDING_LIST, AccessListResult, ReceiptJson
-from ophion.rpc.language.wire_types import BlockId, BlockParam, Data, DataParam, HashResult, IntegerParam, Quantity
-from ophion.rpc.questions.blocks import view_at
-from ophion.rpc.questions.call_object import (
+from ophion.rpc.schema.registry import Example, method
+from ophion.rpc.schema.schemas import PENDING_LIST, AccessListResult, ReceiptJson
+from ophion.rpc.schema.wire_types import BlockId, BlockParam, Data, DataParam, HashResult, IntegerParam, Quantity
+from ophion.rpc.services.block_reference import view_at
+from ophion.rpc.services.call_object import (
     BlockOverridesParam,
     Call,
     CallObjectParam,
@@ -23,12 +23,12 @@ from ophion.rpc.questions.call_object import (
     StateOverridesParam,
     decode_call,
 )
-from ophion.rpc.questions.calls import INLINE_S, list_access, run_call, run_estimate
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.pool_listing import listed
-from ophion.rpc.questions.receipts import receipt_of
+from ophion.rpc.services.calls import INLINE_S, list_access, run_call, run_estimate
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.pool_listing import listed
+from ophion.rpc.services.receipts import receipt_of
 from ophion.rpc.transport.streaming import Streamed
-from ophion.runtime.driven import awaited
+from ophion.runtime.eager_coroutine import awaited
 
 
 @method("eth_sendRawTransaction", needs={"pool"}, exact_count=True, brings=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ophion.primitives.hexcodec import data
-from ophion.producer.control import CoinbaseFixed, CoinbaseNotSet
+from ophion.producer.mining_control import CoinbaseFixed, CoinbaseNotSet
 from ophion.rpc.errors import COINBASE_NOT_SET, COINBASE_UNKNOWN, INVALID_REQUEST, NO_WORK, invalid_params
-from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import WorkResult
-from ophion.rpc.language.wire_types import (
+from ophion.rpc.schema.registry import Example, method
+from ophion.rpc.schema.schemas import WorkResult
+from ophion.rpc.schema.wire_types import (
     AddressParam,
     AddressResult,
     Boolean,
@@ -17,10 +17,10 @@ from ophion.rpc.language.wire_types import (
     Quantity,
     QuantityParam,
 )
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.services.context import RpcContext
 
 _NONCE_BYTES = 8
-_MOST_FEE_BITS = 96
+_MAX_FEE_BITS = 96
 
 
 @method("eth_coinbase", needs={"mining"})
@@ -135,8 +135,8 @@ def set_min_priority_fee(ctx: RpcContext, fee: QuantityParam) -> Boolean:
 
 def _possible(fee: int) -> int:
     """A fee that transactions can have, also with a base fee on top: they have 128 bits for it."""
-    if fee.bit_length() > _MOST_FEE_BITS:
-        raise invalid_params(f"a fee of at most {_MOST_FEE_BITS} bits is expected")
+    if fee.bit_length() > _MAX_FEE_BITS:
+        raise invalid_params(f"a fee of at most {_MAX_FEE_BITS} bits is expected")
     return fee
 
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 from ophion.errors import OphionError, RulesError
-from ophion.permissions.requests import ACCOUNTS, requested_accounts, requested_nodes
+from ophion.permissions.list_requests import ACCOUNTS, requested_accounts, requested_nodes
 from ophion.primitives.enode import Enode
 from ophion.rpc.errors import invalid_params
-from ophion.rpc.language.registry import method
-from ophion.rpc.language.wire_types import Text, Wire, decode_text, object_result
 from ophion.rpc.methods.client import require_p2p
-from ophion.rpc.questions.context import RpcContext
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.wire_types import Text, Wire, decode_text, object_result
+from ophion.rpc.services.context import RpcContext
 
 if TYPE_CHECKING:
     from ophion.permissions.allow_list import AllowList

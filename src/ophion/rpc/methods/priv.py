@@ -7,9 +7,10 @@ from typing import Annotated, Any, cast
 from ophion.chain.queries import BlockView
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, PRIVACY_OFF, invalid_params
-from ophion.rpc.language.private_types import GroupIdParam
-from ophion.rpc.language.registry import WEBSOCKET, Caller, client_of, method
-from ophion.rpc.language.wire_types import (
+from ophion.rpc.methods.eea import private
+from ophion.rpc.schema.private_types import GroupIdParam
+from ophion.rpc.schema.registry import WEBSOCKET, Caller, client_of, method
+from ophion.rpc.schema.wire_types import (
     AddressParam,
     BlockId,
     BlockParam,
@@ -23,19 +24,18 @@ from ophion.rpc.language.wire_types import (
     Wire,
     encode_json,
 )
-from ophion.rpc.methods.eea import private
-from ophion.rpc.questions import private_logs
-from ophion.rpc.questions.blocks import view_at
-from ophion.rpc.questions.call_object import CallParam
-from ophion.rpc.questions.calls import run_call
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.log_query import LogQueryParam
-from ophion.rpc.questions.private_filters import PrivateFilters
-from ophion.rpc.questions.private_logs import PrivateSearchParam, of_group
-from ophion.rpc.questions.private_subscriptions import PrivateSubscriptions
-from ophion.rpc.questions.subscriptions import AnyParam, OptionsParam, Subscriber, read_id
-from ophion.rpc.questions.tracing import TraceResult, streamed
-from ophion.runtime.driven import awaited
+from ophion.rpc.services import private_logs
+from ophion.rpc.services.block_reference import view_at
+from ophion.rpc.services.call_object import CallParam
+from ophion.rpc.services.calls import run_call
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.log_query import LogQueryParam
+from ophion.rpc.services.private_filters import PrivateFilters
+from ophion.rpc.services.private_logs import PrivateSearchParam, of_group
+from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
+from ophion.rpc.services.subscriptions import AnyParam, OptionsParam, Subscriber, read_id
+from ophion.rpc.services.tracing import TraceResult, streamed
+from ophion.runtime.eager_coroutine import awaited
 
 PrivateLogsJson = Annotated[
     list[dict[str, Any]], Wire("logs", "logs of private transactions", {"type": "array"}, encode=encode_json)

@@ -6,11 +6,11 @@ from typing import Annotated, Final
 
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND
-from ophion.rpc.language.registry import method
-from ophion.rpc.language.wire_types import BlockParam, Wire, spliced_result
-from ophion.rpc.questions.blocks import view_at
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.simulation import Simulation, Simulator, decode_simulation
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.wire_types import BlockParam, Wire, spliced_result
+from ophion.rpc.services.block_reference import view_at
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.simulation import Simulation, Simulator, decode_simulation
 
 _SCHEMA: Final = {
     "type": "object",

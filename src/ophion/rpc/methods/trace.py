@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ophion.chain.queries import BlockView
 from ophion.errors import RpcError
-from ophion.native.failures import DecodeError
+from ophion.native.exceptions import DecodeError
 from ophion.native.tracing import (
     CallRefused,
     TracedBlock,
@@ -25,8 +25,8 @@ from ophion.native.tracing import (
 from ophion.native.transactions import Body, decode_transactions
 from ophion.primitives.types import Address, BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, INTERNAL_ERROR, RANGE_TOO_LARGE, STATE_UNAVAILABLE, invalid_params
-from ophion.rpc.language.registry import method
-from ophion.rpc.language.wire_types import (
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.wire_types import (
     BlockId,
     BlockNumberParam,
     BlockParam,
@@ -38,11 +38,11 @@ from ophion.rpc.language.wire_types import (
     decode_index,
     spliced_result,
 )
-from ophion.rpc.questions.blocks import block_range, header_at, view_at
-from ophion.rpc.questions.call_object import Call, CallParam, decode_call
-from ophion.rpc.questions.calls import gas_for
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.tracing import TraceResult, streamed, traced_block, transaction_at
+from ophion.rpc.services.block_reference import block_range, header_at, view_at
+from ophion.rpc.services.call_object import Call, CallParam, decode_call
+from ophion.rpc.services.calls import gas_for
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.tracing import TraceResult, streamed, traced_block, transaction_at
 from ophion.rpc.transport.streaming import whole_of
 
 _EVERYTHING: Final = (1 << 64) - 1

@@ -11,9 +11,9 @@ from ophion.pool.queue import PooledTransaction
 from ophion.primitives.hexcodec import quantity
 from ophion.primitives.types import Address
 from ophion.rpc.errors import invalid_params
-from ophion.rpc.language import render
-from ophion.rpc.language.registry import Example, method
-from ophion.rpc.language.schemas import (
+from ophion.rpc.schema import render
+from ophion.rpc.schema.registry import Example, method
+from ophion.rpc.schema.schemas import (
     PENDING_LIST,
     PoolContentResult,
     PoolEntriesResult,
@@ -22,9 +22,9 @@ from ophion.rpc.language.schemas import (
     PoolTextResult,
     SenderContentResult,
 )
-from ophion.rpc.language.wire_types import AddressParam, IntegerParam, Wire, decode_address, decode_gas
-from ophion.rpc.questions.context import RpcContext
-from ophion.rpc.questions.pool_listing import listed, rendered
+from ophion.rpc.schema.wire_types import AddressParam, IntegerParam, Wire, decode_address, decode_gas
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.pool_listing import listed, rendered
 from ophion.rpc.transport.streaming import Streamed
 
 Show = Callable[[PooledTransaction], Any]

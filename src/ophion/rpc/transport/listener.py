@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from ophion.errors import OphionError
-from ophion.rpc.transport.commons import Commons
-from ophion.rpc.transport.places import Guest, Places
-from ophion.runtime.taken_ports import is_taken, taken
+from ophion.rpc.transport.connection_slots import ConnectionSlots, SlotHolder
+from ophion.rpc.transport.shared_resources import SharedResources
+from ophion.runtime.port_in_use import is_taken, taken
 
 if TYPE_CHECKING:
     import ssl
@@ -46,7 +46,7 @@ class ListenError(OphionError):
         super().__init__(f"{service} cannot listen on {host}:{port}: {reason}")
 
 
-class Connection(Guest, Protocol):
+class Connection(SlotHolder, Protocol):
     """One client, as far as its service is concerned."""
 
     def tick(self, seconds: float) -> None:
@@ -76,17 +76,17 @@ class Listener(ABC, Generic[ConnectionT]):
         port: int,
         max_connections: int,
         tls: ssl.SSLContext | None = None,
-        commons: Commons | None = None,
+        commons: SharedResources | None = None,
     ) -> None:
         self.name = name
         self.host = host
         self.port = port
         """The configured port; once the service is ready, the actual one."""
-        self.places: Places[ConnectionT] = Places(name, max_connections)
+        self.places: ConnectionSlots[ConnectionT] = ConnectionSlots(name, max_connections)
         self.waits_to_open = False
         """Whether clients are let in when `open` says so and not before: several services open at the same moment."""
         self._tls = tls
-        self._commons = commons or Commons()
+        self._commons = commons or SharedResources()
         self._servers: list[asyncio.Server] = []
         self._begun: tuple[Closing, Callable[[], asyncio.BaseProtocol]] | None = None
 

@@ -117,10 +117,10 @@ Complete: TypeAlias = bytes | Answer | StreamedAnswer
 Reply: TypeAlias = bytes | Answer | StreamedAnswer | Pending[Complete]
 
 
-def whole(answer: StreamedAnswer, most_bytes: int | None = None) -> Pending[Complete]:
+def whole(answer: StreamedAnswer, max_bytes: int | None = None) -> Pending[Complete]:
     """A streamed answer put together, for those who take it in one piece only: batches, and HTTP/1.0."""
     pending: Pending[Complete] = Pending(lambda: task.cancel())
-    task = asyncio.get_running_loop().create_task(collected(answer, most_bytes, pending.weigh))
+    task = asyncio.get_running_loop().create_task(collected(answer, max_bytes, pending.weigh))
 
     def finish(done: asyncio.Task[bytes]) -> None:
         if not done.cancelled():

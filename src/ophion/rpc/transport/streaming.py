@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from ophion.errors import OphionError
-from ophion.native.failures import NativeError
+from ophion.native.exceptions import NativeError
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, TOO_MANY_TRACES
 from ophion.runtime.lanes import Lane
 
@@ -33,9 +33,9 @@ _LONGER_THAN_ANYTHING: Final = 1 << 62
 class Streams:
     """Counts the streams that are open: each holds a thread and some memory as long as its client reads."""
 
-    def __init__(self, most: int = 32, most_bytes: int = 64 * 1024 * 1024) -> None:
+    def __init__(self, most: int = 32, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._most = most
-        self.most_bytes = most_bytes
+        self.max_bytes = max_bytes
         """Most of a result that is put together where it cannot be streamed: inside a batch, to HTTP/1.0."""
         self.open = 0
 
@@ -60,13 +60,13 @@ class Source(Protocol):
 class Streamed:
     """A result of which the first piece is there."""
 
-    __slots__ = ("_lane", "_source", "_streams", "first", "most_bytes")
+    __slots__ = ("_lane", "_source", "_streams", "first", "max_bytes")
 
     def __init__(self, first: bytes, source: Source, lane: Lane, streams: Streams) -> None:
         self.first = first
         self._source = source
         self._lane = lane
-        self.most_bytes = streams.most_bytes
+        self.max_bytes = streams.max_bytes
         self._streams: Streams | None = None
         streams.enter()
         self._streams = streams
@@ -115,7 +115,7 @@ class Body(Pieces, Protocol):
     """Pieces that can also be had at once."""
 
     @property
-    def most_bytes(self) -> int:
+    def max_bytes(self) -> int:
         """How much of it is put together, where it cannot be sent piece by piece."""
 
 
@@ -171,9 +171,9 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
     return first if second is None else Streamed(first + second, sources[0], lane, streams)
 
 
-async def whole_of(body: Body, most_bytes: int | None = None, weigh: Callable[[int], object] | None = None) -> bytes:
+async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None) -> bytes:
     """Everything in one piece; `RpcError` when it is too long for that. `weigh` hears how much there is so far."""
-    most = body.most_bytes if most_bytes is None else min(most_bytes, body.most_bytes)
+    most = body.max_bytes if max_bytes is None else min(max_bytes, body.max_bytes)
     parts, size = [body.first], len(body.first)
     try:
         while (piece := await body.next()) is not None:
@@ -189,14 +189,14 @@ async def whole_of(body: Body, most_bytes: int | None = None, weigh: Callable[[i
 
 
 async def collected(
-    answer: StreamedAnswer, most_bytes: int | None = None, weigh: Callable[[int], object] | None = None
+    answer: StreamedAnswer, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None
 ) -> bytes:
     """The whole answer in one piece; `RpcError` when it is too long for that."""
-    return b"".join((answer.head, await whole_of(answer.body, most_bytes, weigh), answer.tail))
+    return b"".join((answer.head, await whole_of(answer.body, max_bytes, weigh), answer.tail))
 
 
 class Shape(Protocol):
-    """The head of an HTTP answer (ophion.rpc.transport.http.wire.Response)."""
+    """The head of an HTTP answer (ophion.rpc.transport.http.messages.Response)."""
 
     @property
     def status(self) -> int: ...

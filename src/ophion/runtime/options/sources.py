@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from ophion.errors import ConfigError
-from ophion.runtime.operator_files import Unusual, table_of
+from ophion.runtime.operator_files import NotRegularFile, table_of
 from ophion.runtime.options.declare import OptionSpec
 
 PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
@@ -167,7 +167,7 @@ def _table(path: Path) -> dict[str, Any]:
         raise ConfigError("Unable to read TOML configuration, file not found.") from None
     except OSError as error:
         raise ConfigError(f"Unable to read TOML configuration file {path}: {error.strerror}") from None
-    except Unusual as error:
+    except NotRegularFile as error:
         raise ConfigError(f"Unable to read TOML configuration file {path}: {error}") from None
     except ValueError as error:
         raise ConfigError(f"Invalid TOML configuration: {error}") from None

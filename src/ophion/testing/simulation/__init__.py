@@ -2,7 +2,7 @@
 
     stand_ins     blocks, keys and signatures that cost nothing
     conditions    what a seed decides: delays, losses, partitions, outages, misbehaving members
-    world         a network of real `BftMachine`s, moved by a seed or by hand
+    world         a network of real `BftStateMachine`s, moved by a seed or by hand
     agenda, mail, driver, syncing
                   what the world is made of: time, messages, what a node does for its machine, catching up
     byzantine     members that lie

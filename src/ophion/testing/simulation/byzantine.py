@@ -27,18 +27,18 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.round_change import Certificate
 from ophion.primitives.types import Hash32
-from ophion.testing.simulation.chain import FinalBlock, Member
-from ophion.testing.simulation.conditions import Misconduct
-from ophion.testing.simulation.stand_ins import Content, StandInScribe, stand_in_block, stand_in_seal
+from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_block, stand_in_seal
+from ophion.testing.simulation.fault_plan import Misconduct
+from ophion.testing.simulation.member import FinalBlock, Member
 
 if TYPE_CHECKING:
-    from ophion.testing.simulation.world import World
+    from ophion.testing.simulation.network import SimulatedNetwork
 
 _OLD_MESSAGES: Final = 30
 _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
-class Conspiracy:
+class LiarCoalition:
     """What the liars of one run know together: who they are, and whom they have told which of two stories."""
 
     def __init__(self, members: frozenset[int]) -> None:
@@ -51,14 +51,19 @@ class Liar:
     """The dishonest half of a member."""
 
     def __init__(
-        self, world: World, member: Member, kinds: tuple[Misconduct, ...], conspiracy: Conspiracy, rng: Random
+        self,
+        world: SimulatedNetwork,
+        member: Member,
+        kinds: tuple[Misconduct, ...],
+        conspiracy: LiarCoalition,
+        rng: Random,
     ) -> None:
         self._world = world
         self._member = member
         self._kinds = frozenset(kinds)
         self._conspiracy = conspiracy
         self._rng = rng
-        self._scribe = StandInScribe(member.address, world.network.rules)
+        self._scribe = FakeMessageFactory(member.address, world.network.rules)
         self._voted: set[bytes] = set()
         self._old: list[BftMessage] = []
         is_mute = kinds == (Misconduct.SILENCE,) and rng.random() < 0.5

@@ -18,13 +18,13 @@ from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.clique import IN_TURN, OUT_OF_TURN, CliqueEngine
-from ophion.consensus.engine import Tip, Wishes
+from ophion.consensus.engine import BlockPreferences, Tip
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import InvalidHeader
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
-from ophion.testing.simulation.conditions import CALM, Link
+from ophion.testing.simulation.fault_plan import CALM, Link
 from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.trace import Row, Trace
 
@@ -67,7 +67,7 @@ class Signer:
         return self.key.address
 
 
-class CliqueWorld:
+class SimulatedCliqueNetwork:
     """Signers under one clock. All blocks ever made are in one store; each signer knows some of them."""
 
     def __init__(
@@ -215,7 +215,7 @@ class CliqueWorld:
         member.plan = None
         snapshot = self.engine.snapshot(plan.parent, self)
         vote = member.proposals.next_vote(snapshot.is_meaningful)
-        header = self.engine.prepare(plan.parent, Wishes(plan.timestamp, member.address, vote=vote), self)
+        header = self.engine.prepare(plan.parent, BlockPreferences(plan.timestamp, member.address, vote=vote), self)
         if member.misbehaves:
             self._misbehave(member, header)
             return

@@ -7,8 +7,8 @@ from random import Random
 from msgspec import Struct
 
 from ophion.primitives.types import Hash32
-from ophion.testing.simulation.clique import DELAY_UNIT_S, CliqueWorld
-from ophion.testing.simulation.conditions import CALM, Conditions, draw_conditions
+from ophion.testing.simulation.clique import DELAY_UNIT_S, SimulatedCliqueNetwork
+from ophion.testing.simulation.fault_plan import CALM, FaultPlan, draw_conditions
 from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.trace import Trace
 
@@ -34,7 +34,7 @@ def run_clique_seed(
     rng = Random(f"clique/{signers}/{seed}")
     dishonest = rng.randint(0, spare_signers(signers)) if byzantine is None else byzantine
     conditions = draw_conditions(rng, signers, dishonest, storm_s)
-    world = CliqueWorld(signers, seed, dishonest=conditions.misconduct, trace=trace)
+    world = SimulatedCliqueNetwork(signers, seed, dishonest=conditions.misconduct, trace=trace)
     _prepare(world, conditions)
     world.start()
     world.run(storm_s)
@@ -43,7 +43,7 @@ def run_clique_seed(
     return CliqueOutcome(blocks, world.steps, tuple(world.violations), healing_s)
 
 
-def _prepare(world: CliqueWorld, conditions: Conditions) -> None:
+def _prepare(world: SimulatedCliqueNetwork, conditions: FaultPlan) -> None:
     """Clique keeps everything it needs on its chain, so every outage is one with its disk."""
     world.link = conditions.link
     for partition in conditions.partitions:
@@ -54,7 +54,7 @@ def _prepare(world: CliqueWorld, conditions: Conditions) -> None:
         world.at(outage.end_s, lambda index=outage.member: world.restart(index))  # type: ignore[misc]
 
 
-def _heal(world: CliqueWorld) -> float:
+def _heal(world: SimulatedCliqueNetwork) -> float:
     """End the storm; how long it took until all honest signers had one chain, newer than the storm."""
     world.link = CALM
     world.run(world.now + 5.0)
@@ -80,5 +80,5 @@ def _heal(world: CliqueWorld) -> float:
     return world.now - healed_at
 
 
-def _agreed(world: CliqueWorld, number: int) -> set[Hash32]:
+def _agreed(world: SimulatedCliqueNetwork, number: int) -> set[Hash32]:
     return {world.chain(member)[number].hash for member in world.honest}

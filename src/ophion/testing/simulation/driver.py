@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from ophion.consensus.bft.dialect import Rules
 from ophion.consensus.bft.events import (
     BftEffect,
     BftEvent,
@@ -30,14 +29,15 @@ from ophion.consensus.bft.events import (
     SetTimer,
     TaskFailed,
 )
-from ophion.consensus.bft.inbox import InboxLimits
-from ophion.consensus.bft.machine import DEFAULT_LIMITS, BftMachine
-from ophion.consensus.bft.timing import Timing
-from ophion.testing.simulation.chain import FinalBlock, Member
-from ophion.testing.simulation.stand_ins import Content, StandInScribe, stand_in_block
+from ophion.consensus.bft.message_buffer import MessageLimits
+from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.state_machine import DEFAULT_LIMITS, BftStateMachine
+from ophion.consensus.bft.timeouts import Timing
+from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_block
+from ophion.testing.simulation.member import FinalBlock, Member
 
 if TYPE_CHECKING:
-    from ophion.testing.simulation.world import World
+    from ophion.testing.simulation.network import SimulatedNetwork
 
 LONGEST_DYING_S: Final = 0.5
 ALLOWED_LEAD_S: Final = 1
@@ -52,7 +52,7 @@ class Network(Struct, frozen=True):
     rules: Rules
     validators: int
     timing: Timing = DEFAULT_TIMING
-    limits: InboxLimits = DEFAULT_LIMITS
+    limits: MessageLimits = DEFAULT_LIMITS
     standby: int = 0
     """Members that are no validators at the start."""
     epoch_length: int = 30_000
@@ -63,7 +63,7 @@ class Network(Struct, frozen=True):
 class Driver:
     """Drives the machines of all members."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatedNetwork) -> None:
         self.slow_work_s = 0.0
         """How long building, checking or importing a block may take."""
         self.has_load = True
@@ -79,8 +79,8 @@ class Driver:
     def boot(self, member: Member) -> None:
         """A member comes up with what is on its disk."""
         network = self._network
-        scribe = StandInScribe(member.address, network.rules)
-        member.machine = BftMachine(
+        scribe = FakeMessageFactory(member.address, network.rules)
+        member.machine = BftStateMachine(
             network.rules,
             scribe,
             network.limits,

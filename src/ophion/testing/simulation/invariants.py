@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ophion.consensus.bft.committee import quorum_of, tolerated_faults
-from ophion.consensus.bft.dialect import Rules
-from ophion.consensus.bft.inbox import InboxLimits
-from ophion.consensus.bft.machine import BftMachine
+from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
+from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.state_machine import BftStateMachine
+from ophion.consensus.bft.validator_set import quorum_of, tolerated_faults
 from ophion.primitives.types import Hash32
-from ophion.testing.simulation.chain import FinalBlock, Member
+from ophion.testing.simulation.member import FinalBlock, Member
 
 _MESSAGES_PER_VALIDATOR = 12
 """Votes of the current and of three later rounds, and three round changes, with some room."""
@@ -35,7 +35,7 @@ class Violation(Struct, frozen=True):
 class Checker:
     """Collects violations; the run ends with the first one."""
 
-    def __init__(self, rules: Rules, limits: InboxLimits, members: int, dishonest: frozenset[int]) -> None:
+    def __init__(self, rules: Rules, limits: MessageLimits, members: int, dishonest: frozenset[int]) -> None:
         self.dishonest = dishonest
         self.forgetful: frozenset[int] = frozenset()
         """Of the dishonest, those who only lose their disk: they wait out the height they come back to."""
@@ -63,7 +63,7 @@ class Checker:
 
     # --- what members do ------------------------------------------------------------------------
 
-    def on_step(self, member: Member, machine: BftMachine, now: float) -> None:
+    def on_step(self, member: Member, machine: BftStateMachine, now: float) -> None:
         """Memory stays bounded, whatever others send."""
         if machine.footprint() > self._bound and member.index not in self.dishonest:
             self._broken(now, "bounded memory", f"{member.name} holds {machine.footprint()} messages")

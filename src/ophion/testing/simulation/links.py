@@ -12,10 +12,10 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from ophion.consensus.bft.events import Connected, Disconnected
-from ophion.testing.simulation.chain import Member
+from ophion.testing.simulation.member import Member
 
 if TYPE_CHECKING:
-    from ophion.testing.simulation.world import World
+    from ophion.testing.simulation.network import SimulatedNetwork
 
 _NOTICED: Final = 0.6
 """Share of connections whose end is noticed."""
@@ -25,7 +25,7 @@ _LONGEST_NOTICE_S: Final = 1.0
 class Links:
     """Tells machines about connections."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: SimulatedNetwork, seed: int) -> None:
         self._world = world
         self._rng = Random(f"links/{seed}")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
+from ophion.consensus.bft.message_factory import Dialect
 from ophion.consensus.bft.messages import Candidate
-from ophion.consensus.bft.scribe import Dialect
+from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.engine import Vote
 from ophion.native.crypto import PrivateKey
 from ophion.primitives import rlp
@@ -82,4 +82,4 @@ def message_block(dialect: Dialect, round_number: int = 0) -> Candidate:
     return dialect.candidate(rlp.list_of([header.encode(), rlp.EMPTY_LIST, rlp.EMPTY_LIST]))
 
 
-COMMITTEE = Committee.of(1, VALIDATORS, ZERO_ADDRESS)
+COMMITTEE = ValidatorSet.of(1, VALIDATORS, ZERO_ADDRESS)

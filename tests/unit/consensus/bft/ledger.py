@@ -13,7 +13,7 @@ from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
-from ophion.consensus.engine import Vote, Wishes
+from ophion.consensus.engine import BlockPreferences, Vote
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
@@ -75,7 +75,7 @@ class Ledger:
 
     def draft(self, builder: PrivateKey, vote: Vote | None = None, at: int = 0, **changes: object) -> Header:
         """An unsealed header on the head."""
-        wishes = Wishes(timestamp=at, author=builder.address, vote=vote)
+        wishes = BlockPreferences(timestamp=at, author=builder.address, vote=vote)
         header = self.engine.prepare(self.head, wishes, self)
         return replace(header, **changes)  # type: ignore[arg-type]
 

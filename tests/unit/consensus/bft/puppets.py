@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ophion.consensus.bft.committee import Committee
-from ophion.consensus.bft.dialect import Rules
+from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
     BftEffect,
     BftEvent,
@@ -22,15 +21,16 @@ from ophion.consensus.bft.events import (
     TimerKind,
 )
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.inbox import InboxLimits
-from ophion.consensus.bft.machine import DEFAULT_LIMITS, BftMachine
-from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.messages import BftMessage, Candidate, PreparedRound, Proposal
+from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
-from ophion.consensus.bft.timing import Timing
+from ophion.consensus.bft.state_machine import DEFAULT_LIMITS, BftStateMachine
+from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import ZERO_ADDRESS, Address
-from ophion.testing.simulation.stand_ins import Content, StandInScribe, stand_in_address, stand_in_block
+from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block
 
 IBFT2: Rules = Ibft2()
 QBFT: Rules = Qbft()
@@ -53,20 +53,20 @@ class Stage:
         me: int,
         validators: int = 4,
         timing: Timing = TIMING,
-        limits: InboxLimits = DEFAULT_LIMITS,
-        memory: Memory | None = None,
+        limits: MessageLimits = DEFAULT_LIMITS,
+        memory: DurableVotes | None = None,
         follows_others: bool = True,
         passes_over: bool = True,
         is_blank: bool = False,
     ) -> None:
         self.rules = rules
-        self.hands = [StandInScribe(stand_in_address(index), rules) for index in range(validators)]
+        self.hands = [FakeMessageFactory(stand_in_address(index), rules) for index in range(validators)]
         self.me = me
         self.timing = timing
         self.now = 0.0
-        self.machine = BftMachine(rules, self.hands[me], limits, follows_others, memory, passes_over, is_blank)
+        self.machine = BftStateMachine(rules, self.hands[me], limits, follows_others, memory, passes_over, is_blank)
         self.effects: list[BftEffect] = []
-        self.committee = Committee.of(1, self.addresses, ZERO_ADDRESS)
+        self.committee = ValidatorSet.of(1, self.addresses, ZERO_ADDRESS)
 
     @property
     def addresses(self) -> tuple[Address, ...]:

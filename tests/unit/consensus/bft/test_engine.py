@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.consensus.bft.authorship import seal_author
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
-from ophion.consensus.bft.scribe import KeyScribe
+from ophion.consensus.bft.message_factory import KeyMessageFactory
+from ophion.consensus.bft.signatures import seal_author
 from ophion.consensus.engine import Finality, Tip, Vote
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import GenesisError, InvalidBlock, InvalidHeader, OphionError
@@ -370,7 +370,7 @@ def test_a_built_block_becomes_a_proposal_of_any_round_without_changing_its_hash
     assert first.hash == third.hash == chain.engine.hashed(header).hash
     assert (first.round, third.round, first.height) == (0, 2, 1)
     assert first.digest == chain.engine.signing_hash(header)
-    proposal = KeyScribe(chain.engine.dialect(1), KEYS[0]).proposal(1, 0, first, None)
+    proposal = KeyMessageFactory(chain.engine.dialect(1), KEYS[0]).proposal(1, 0, first, None)
     assert chain.engine.dialect(1).decode(proposal.raw).author == KEYS[0].address
 
 
@@ -462,7 +462,7 @@ def test_more_seals_than_validators_are_not_looked_at(protocol: str, monkeypatch
 
 @both
 def test_what_is_recovered_ahead_is_bounded(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ophion.consensus.bft.engine._MOST_SEALS_AHEAD", 4)
+    monkeypatch.setattr("ophion.consensus.bft.engine._MAX_SEALS_AHEAD", 4)
     chain = ledger(protocol)
     headers = [chain.sealed(chain.draft(KEYS[0], at=10_000 + number)) for number in range(3)]
     chain.engine.look_ahead(headers)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ophion.consensus.bft.dialect import Rules
+from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
     BuildProposal,
     CancelTimer,
@@ -22,9 +22,9 @@ from ophion.consensus.bft.events import (
     TimerKind,
 )
 from ophion.consensus.bft.height import MAX_ROUND
-from ophion.consensus.bft.memory import Memory
 from ophion.consensus.bft.messages import Commit, Prepare, Proposal, RoundChange
-from ophion.consensus.bft.timing import Timing
+from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.timeouts import Timing
 from tests.unit.consensus.bft.puppets import DIALECTS, IBFT2, QBFT, Stage
 
 both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
@@ -534,7 +534,7 @@ def test_a_restarted_validator_goes_on_after_the_round_it_voted_in(rules: Rules)
 
 @both
 def test_a_restarted_validator_repeats_the_request_it_had_made(rules: Rules) -> None:
-    stage = Stage(rules, me=3, memory=Memory(1, 5))
+    stage = Stage(rules, me=3, memory=DurableVotes(1, 5))
     stage.start()
     assert [message.round for message in stage.said(RoundChange)] == [5]
     assert stage.machine.height is not None
@@ -543,7 +543,7 @@ def test_a_restarted_validator_repeats_the_request_it_had_made(rules: Rules) -> 
 
 @both
 def test_memory_of_another_height_is_ignored(rules: Rules) -> None:
-    stage = Stage(rules, me=3, memory=Memory(7, 5))
+    stage = Stage(rules, me=3, memory=DurableVotes(7, 5))
     stage.start()
     assert not stage.said(RoundChange)
 

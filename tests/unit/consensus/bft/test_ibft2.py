@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ophion.consensus.bft.authorship import message_author
+from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.message_encoding import candidate_in_round, header_digest
+from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, RawMessage, RoundChange
-from ophion.consensus.bft.profiles import Profile
 from ophion.consensus.bft.round_change import RoundChanges
-from ophion.consensus.bft.scribe import KeyScribe
-from ophion.consensus.bft.wire import candidate_in_round, header_digest
+from ophion.consensus.bft.signatures import message_author
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
@@ -40,8 +40,8 @@ PREPARE_OF_THE_ORIGINAL_CLIENT = unhex(
 )
 
 
-def scribe(key: object, profile: Profile = Profile.CLASSIC) -> KeyScribe:
-    return KeyScribe(IBFT2, key, profile)  # type: ignore[arg-type]
+def scribe(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactory:
+    return KeyMessageFactory(IBFT2, key, profile)  # type: ignore[arg-type]
 
 
 def prepared_in_round_0() -> PreparedRound:

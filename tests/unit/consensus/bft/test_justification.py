@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ophion.consensus.bft.committee import Committee
 from ophion.consensus.bft.justification import check_authors, check_prepares, check_round_changes, check_target
 from ophion.consensus.bft.messages import Prepare, PreparedClaim, SignedRoundChange, Unjustified
+from ophion.consensus.bft.validator_set import ValidatorSet
 
 A, B, C = (bytes((index,)) * 20 for index in (1, 2, 3))
 
@@ -26,7 +26,7 @@ def test_too_few_and_repeated_authors_do_not() -> None:
 
 
 def test_round_changes_are_of_one_round_and_of_validators() -> None:
-    committee = Committee.of(5, (A, B, C), bytes(20))
+    committee = ValidatorSet.of(5, (A, B, C), bytes(20))
     good = [SignedRoundChange(5, 2, None, author) for author in (A, B)]
     check_round_changes(good, 2, committee)
     stranger = SignedRoundChange(5, 2, None, bytes(20))
@@ -45,7 +45,7 @@ def test_a_round_change_asks_for_a_later_round_than_it_has_prepared_in() -> None
 
 
 def test_prepares_are_for_one_block_in_one_round_and_of_validators() -> None:
-    committee = Committee.of(5, (A, B, C), bytes(20))
+    committee = ValidatorSet.of(5, (A, B, C), bytes(20))
     good = [Prepare(5, 1, bytes(32), author) for author in (A, B)]
     check_prepares(good, 2, 1, bytes(32), committee)
     for change in ({"height": 6}, {"round": 2}, {"digest": b"\1" * 32}, {"author": bytes(20)}, {"author": A}):

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
+from ophion.consensus.bft.message_encoding import candidate_in_round, header_digest
+from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import PreparedRound, Proposal, RawMessage, RoundChange, Unjustified
-from ophion.consensus.bft.profiles import Profile
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
-from ophion.consensus.bft.scribe import KeyScribe
-from ophion.consensus.bft.wire import candidate_in_round, header_digest
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
@@ -36,8 +36,8 @@ from tests.unit.consensus.bft.golden import (
 QBFT = Qbft()
 
 
-def scribe(key: object, profile: Profile = Profile.CLASSIC) -> KeyScribe:
-    return KeyScribe(QBFT, key, profile)  # type: ignore[arg-type]
+def scribe(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactory:
+    return KeyMessageFactory(QBFT, key, profile)  # type: ignore[arg-type]
 
 
 def prepared_in_round_0() -> PreparedRound:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import Commit, Prepare
 from ophion.consensus.bft.round import EarlyVotes, Round
-from ophion.testing.simulation.stand_ins import (
+from ophion.testing.simulation.fake_crypto import (
     Content,
-    StandInScribe,
+    FakeMessageFactory,
     stand_in_address,
     stand_in_block,
     stand_in_seal_author,
 )
 
-HANDS = [StandInScribe(stand_in_address(index), Ibft2()) for index in range(4)]
+HANDS = [FakeMessageFactory(stand_in_address(index), Ibft2()) for index in range(4)]
 BLOCK = stand_in_block(1, HANDS[0].address, Content(bytes(32), 1, 0))
 OTHER = stand_in_block(1, HANDS[0].address, Content(bytes(32), 1, 1))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft.committee import Committee
+from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.bft.validators import decode_addresses
 from ophion.consensus.engine import Vote
 from ophion.errors import DecodeError, InvalidHeader
@@ -47,7 +47,7 @@ def test_i_20_after_the_removal_of_the_proposer_its_follower_proposes(protocol: 
     chain.add(KEYS[2], Vote(KEYS[2].address, False))
     assert chain.validators() == (KEYS[0].address, KEYS[1].address, KEYS[3].address)
     event = chain.engine.new_head(chain.head, chain)
-    assert Committee.of(4, event.validators, event.head.builder).proposer(0) == KEYS[3].address
+    assert ValidatorSet.of(4, event.validators, event.head.builder).proposer(0) == KEYS[3].address
     with pytest.raises(InvalidHeader, match="coinbase"):
         chain.verify(chain.sealed(chain.draft(KEYS[2]), [KEYS[0], KEYS[1], KEYS[3]]))
 

@@ -12,14 +12,14 @@ import pytest
 from ophion.errors import DecodeError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.peers.connection.connection import MAX_TASKS
-from ophion.peers.connection.outbox import HARD_LIMIT, SOFT_LIMIT
-from ophion.peers.connection.timing import Timing
+from ophion.peers.connection.send_queue import HARD_LIMIT, SOFT_LIMIT
+from ophion.peers.connection.timeouts import Timing
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.session import PING_ID, Stage
 from ophion.runtime.clock import ManualClock
-from ophion.testing.meeting import Host, Meeting
+from ophion.testing.memory_connection import Host, MemoryConnection
 from ophion.testing.memory_transport import connect_in_memory
 from ophion.testing.virtual_loop import run_virtually
 
@@ -62,7 +62,7 @@ class Scene:
         self.clock = clock
         self.echo_a, self.echo_b = Echo(), Echo()
         self.a, self.b = Host(A, [self.echo_a], clock), Host(B, [self.echo_b], clock)
-        self.meeting = Meeting(self.a, self.b)
+        self.meeting = MemoryConnection(self.a, self.b)
 
     async def begin(self) -> tuple[Peer, Peer]:
         """The two peers after their greetings: b as a sees it, a as b sees it."""
@@ -182,7 +182,7 @@ def test_a_failure_ends_its_connection_and_no_other(
     caplog.set_level(logging.CRITICAL, "ophion.peers.connection.connection")
 
     async def story(scene: Scene) -> None:
-        other = Meeting(Host(PrivateKey(bytes(31) + b"\x03"), [Echo()], scene.clock), scene.b)
+        other = MemoryConnection(Host(PrivateKey(bytes(31) + b"\x03"), [Echo()], scene.clock), scene.b)
         seen_by_a, seen_by_b = await scene.begin()
         await other.peers()
 

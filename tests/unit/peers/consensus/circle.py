@@ -11,7 +11,7 @@ from ophion.peers.consensus.validators import Validators
 from ophion.producer.bft_driver import BftDriver
 from ophion.runtime.clock import ManualClock
 from ophion.testing.core import TestCore
-from ophion.testing.meeting import Host, Meeting
+from ophion.testing.memory_connection import Host, MemoryConnection
 from ophion.testing.virtual_loop import run_virtually
 from tests.unit.producer.authority import KEYS, authority_genesis, open_network
 
@@ -32,9 +32,9 @@ class Party:
         self.address = KEYS[index].address
 
 
-def meet(parties: list[Party]) -> list[Meeting]:
+def meet(parties: list[Party]) -> list[MemoryConnection]:
     """Connect everybody with everybody."""
-    return [Meeting(one.host, other.host) for i, one in enumerate(parties) for other in parties[:i]]
+    return [MemoryConnection(one.host, other.host) for i, one in enumerate(parties) for other in parties[:i]]
 
 
 def told(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ophion.native.crypto import PrivateKey
-from ophion.peers.reasons import DisconnectReason
-from ophion.testing.meeting import Host, Meeting
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.testing.memory_connection import Host, MemoryConnection
 from tests.unit.peers.consensus.circle import Party, meet, told
 from tests.unit.producer.authority import running
 
@@ -90,7 +90,7 @@ def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> N
         victim, other = parties
         async with running(victim.driver):
             stranger = Host(PrivateKey(b"\x55" * 32), other.protocols, other.host.clock)
-            near, _ = await Meeting(stranger, victim.host).peers()
+            near, _ = await MemoryConnection(stranger, victim.host).peers()
             await asyncio.sleep(0.5)
             near.send("istanbul", 0x12, b"\xc3" + bytes(3))
             near.send("istanbul", 0x12, b"\xc0" + bytes(10**6))

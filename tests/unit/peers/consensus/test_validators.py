@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ophion.consensus.bft.messages import Prepare, RoundChange
-from ophion.peers.reasons import DisconnectReason
+from ophion.peers.disconnect_reasons import DisconnectReason
 from tests.unit.peers.consensus.circle import Party, meet, told
 from tests.unit.producer.authority import KEYS, running
 
@@ -42,11 +42,11 @@ def test_who_is_not_connected_directly_hears_by_others(tmp_path: Path, engine: s
     """A ring: everybody has two neighbours, and consensus needs three of four."""
 
     async def story(parties: list[Party]) -> None:
-        from ophion.testing.meeting import Meeting
+        from ophion.testing.memory_connection import MemoryConnection
 
         async with running(*(party.driver for party in parties)):
             await asyncio.sleep(0.1)
-            _ = [Meeting(parties[index].host, parties[(index + 1) % 4].host) for index in range(4)]
+            _ = [MemoryConnection(parties[index].host, parties[(index + 1) % 4].host) for index in range(4)]
             await asyncio.sleep(30)
         assert min(party.node.queries.head_number for party in parties) >= 6
         assert all(party.driver.counts.duplicate > 0 for party in parties)

@@ -167,7 +167,7 @@ def test_nodes_that_know_one_another_through_a_third_find_and_offer_each_other()
 
 
 def test_what_is_remembered_of_suitable_nodes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ophion.peers.discovery.discovery._MOST_SUITABLE", 3)
+    monkeypatch.setattr("ophion.peers.discovery.discovery._MAX_SUITABLE", 3)
 
     async def story(ether: Ether) -> None:
         first = ether.node(1)
@@ -444,7 +444,7 @@ def test_a_flood_of_pings_takes_no_question_of_this_node_away(monkeypatch: pytes
 
 
 def test_who_is_in_the_table_needs_no_new_proof_because_others_bring_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ophion.peers.discovery.bonds._MOST", 8)
+    monkeypatch.setattr("ophion.peers.discovery.endpoint_proofs._MOST", 8)
 
     async def story(ether: Ether) -> None:
         node, friend = ether.node(1), ether.stranger(9)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ophion.peers.discovery.buckets import BUCKET_SIZE, place_of
-from ophion.peers.discovery.lookup import AT_A_TIME, MOST_ASKED, Lookup
+from ophion.peers.discovery.lookup import AT_A_TIME, MAX_ASKED, Lookup
 from ophion.primitives.enode import Enode
 
 OWN, TARGET = bytes(64), b"\x09" * 64
@@ -65,5 +65,5 @@ def test_nobody_leads_a_walk_on_for_ever() -> None:
                 walk.failed(one.node_id)
             else:
                 walk.failed(one.node_id)
-        assert asked <= MOST_ASKED
+        assert asked <= MAX_ASKED
     assert walk.questions() == []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ophion.peers.connection.turns import Turns
+from ophion.peers.connection.receive_scheduler import Turns
 from ophion.peers.discovery.udp import (
     ADDRESS_BURST,
     ADDRESS_PER_S,

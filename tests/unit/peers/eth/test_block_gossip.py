@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from ophion.chain.block import decode_block, encode_block
 from ophion.native.crypto import PrivateKey
-from ophion.peers.eth.block_fetcher import MOST_PASSED_OVER, MOST_TRACKED
-from ophion.peers.eth.block_gossip import MOST_HELD
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.eth.block_fetcher import MAX_PASSED_OVER, MAX_TRACKED
+from ophion.peers.eth.block_gossip import MAX_HELD
 from ophion.peers.eth.messages import Code, decode_new_hashes, encode_new_block, encode_new_hashes
-from ophion.peers.reasons import DisconnectReason
 from ophion.primitives import rlp
 from ophion.testing.bft_chain import KEYS as VALIDATORS
 from ophion.testing.bft_chain import sealed_blocks
@@ -70,7 +70,7 @@ def test_a_peer_that_announces_without_end_is_left(tmp_path: Path) -> None:
     async def story(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
-        most = MOST_TRACKED + MOST_PASSED_OVER
+        most = MAX_TRACKED + MAX_PASSED_OVER
         hashes = [(number.to_bytes(32, "big"), 1) for number in range(most + 1)]
         there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes(hashes[:most]))
         assert there.ended is None
@@ -266,12 +266,12 @@ def test_what_a_peer_has_on_its_way_is_bounded(tmp_path: Path) -> None:
         await asyncio.sleep(1)
         there.intercept = lambda code, payload: None
         built = await one.node.core.assembler.assemble(1.0)
-        for number in range(2 * MOST_HELD):
+        for number in range(2 * MAX_HELD):
             orphan = replace(built.header, parent_hash=bytes([number]) * 32, number=5)
             there.deliver(Code.NEW_BLOCK, encode_new_block(built.body.encode_block(orphan.encode()), 10**6))
             await asyncio.sleep(0)
         await asyncio.sleep(0.01)
-        assert sum(map(len, other.eth.blocks._orphans.values())) == MOST_HELD
+        assert sum(map(len, other.eth.blocks._orphans.values())) == MAX_HELD
         there.close()
         assert other.eth.blocks._orphans == {}
         assert other.eth.blocks._coming == {}

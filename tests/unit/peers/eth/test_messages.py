@@ -109,4 +109,4 @@ def test_every_request_names_its_answer_and_every_short_message_its_size() -> No
         for answer in messages.ANSWERS.values()
     )
     assert Code.NEW_POOLED_TRANSACTION_HASHES.label == "NewPooledTransactionHashes"
-    assert all(size < messages.MAX_MESSAGE for size in messages.MOST_BYTES.values())
+    assert all(size < messages.MAX_MESSAGE for size in messages.MAX_BYTES.values())

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ophion.peers.eth.fields import enclosed
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.eth.field_decoding import enclosed
 from ophion.peers.eth.fork_id import ForkId
 from ophion.peers.eth.head import PeerHead
 from ophion.peers.eth.messages import MAX_MESSAGE, BlockRange, Code, GetHeaders, Status
-from ophion.peers.eth.peer import MOST_TIMEOUTS, MOST_USELESS, EthPeer
+from ophion.peers.eth.peer import MAX_TIMEOUTS, MAX_USELESS, EthPeer
 from ophion.peers.eth.requests import RequestFailed, RequestTimedOut
 from ophion.peers.eth.versions import ETH_68, ETH_69
-from ophion.peers.reasons import DisconnectReason
 from ophion.primitives import rlp
 from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.eth_node import EthNode
@@ -176,7 +176,7 @@ def test_five_requests_in_a_row_without_an_answer_end_the_connection(tmp_path: P
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(0.1)
         there.intercept = lambda code, payload: None
-        for _ in range(MOST_TIMEOUTS):
+        for _ in range(MAX_TIMEOUTS):
             assert here.ended is None
             with pytest.raises(RequestTimedOut):
                 await eth(here).headers(GetHeaders(0, 1))
@@ -189,11 +189,11 @@ def test_useless_answers_within_a_minute_end_the_connection(tmp_path: Path) -> N
     async def story(one: EthNode, other: EthNode) -> None:
         here, _ = connect(one.eth, other.eth)
         await asyncio.sleep(0.1)
-        for _ in range(3 * MOST_USELESS):
+        for _ in range(3 * MAX_USELESS):
             eth(here).useless("now and then")
             await asyncio.sleep(20)
         assert here.ended is None
-        for _ in range(MOST_USELESS):
+        for _ in range(MAX_USELESS):
             eth(here).useless("all the time")
         assert reason(here) is DisconnectReason.USELESS
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ophion.peers.eth.fields import enclosed
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.eth.field_decoding import enclosed
 from ophion.peers.eth.messages import Code, GetHeaders
-from ophion.peers.eth.requests import MOST_OPEN, RequestFailed, Requests, RequestTimedOut
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.eth.requests import MAX_OPEN, RequestFailed, Requests, RequestTimedOut
 from ophion.runtime.clock import ManualClock
 from ophion.testing.virtual_loop import run_virtually
 
@@ -85,12 +85,12 @@ def test_an_answer_after_its_time_is_thrown_away_once() -> None:
 
 def test_the_sixth_request_waits_for_its_turn() -> None:
     async def story(requests: Requests, line: Line) -> None:
-        tasks = [ask(requests) for _ in range(MOST_OPEN + 1)]
+        tasks = [ask(requests) for _ in range(MAX_OPEN + 1)]
         await asyncio.sleep(0)
-        assert (len(line.sent), requests.waiting) == (MOST_OPEN, 1)
+        assert (len(line.sent), requests.waiting) == (MAX_OPEN, 1)
         requests.answered(Code.BLOCK_HEADERS, enclosed(3, b"\xc0"))
         await asyncio.sleep(0.001)
-        assert (len(line.sent), requests.waiting) == (MOST_OPEN + 1, 0)
+        assert (len(line.sent), requests.waiting) == (MAX_OPEN + 1, 0)
         requests.close()
         done = await asyncio.gather(*tasks, return_exceptions=True)
         assert [isinstance(one, RequestFailed) for one in done] == [True, True, False, True, True, True]
@@ -118,11 +118,11 @@ def test_a_caller_that_gives_up_leaves_nothing_open() -> None:
         await asyncio.gather(task, return_exceptions=True)
         assert len(requests) == 0
         requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc0"))
-        tasks = [ask(requests) for _ in range(MOST_OPEN + 1)]
+        tasks = [ask(requests) for _ in range(MAX_OPEN + 1)]
         await asyncio.sleep(0)
         tasks[-1].cancel()
         await asyncio.gather(tasks[-1], return_exceptions=True)
-        assert (len(requests), requests.waiting) == (MOST_OPEN, 0)
+        assert (len(requests), requests.waiting) == (MAX_OPEN, 0)
         requests.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ophion.peers.eth.fields import enclosed, encode_hashes, with_id
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.eth.field_decoding import enclosed, encode_hashes, with_id
 from ophion.peers.eth.messages import Code, GetHeaders
-from ophion.peers.eth.serving import ANSWER_S, MOST_WAITING
-from ophion.peers.reasons import DisconnectReason
+from ophion.peers.eth.serving import ANSWER_S, MAX_WAITING
 from ophion.primitives import rlp
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
@@ -56,7 +56,7 @@ def test_a_peer_that_asks_without_end_is_cut_off(tmp_path: Path) -> None:
     async def story(one: EthNode, other: EthNode) -> None:
         wire, _ = connect(one.eth, other.eth)
         await asyncio.sleep(1)
-        for request_id in range(MOST_WAITING + 2):
+        for request_id in range(MAX_WAITING + 2):
             wire.deliver(Code.GET_BLOCK_BODIES, enclosed(request_id, encode_hashes([bytes(32)])))
         assert wire.ended is not None
         assert wire.ended[0] is DisconnectReason.BREACH

@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.native.crypto import PrivateKey
+from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth import transaction_fetcher, transaction_intake
-from ophion.peers.eth.exchanges import pooled_hash, read_transactions, wrapped
-from ophion.peers.eth.fields import enclosed, encode_hashes, list_of_hashes
-from ophion.peers.eth.judged import AGAIN_S
+from ophion.peers.eth.field_decoding import enclosed, encode_hashes, list_of_hashes
 from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
+from ophion.peers.eth.recent_transactions import AGAIN_S
+from ophion.peers.eth.response_validation import pooled_hash, read_transactions, wrapped
 from ophion.peers.eth.transaction_gossip import INTRODUCE_S, REMIND_S
-from ophion.peers.reasons import DisconnectReason
 from ophion.pool.events import DropReason
 from ophion.primitives import rlp
 from ophion.testing.bft_chain import CHAIN_ID
@@ -250,10 +250,10 @@ def test_announcements_of_things_never_delivered_are_bounded_and_forgotten(tmp_p
             there.deliver(
                 Code.NEW_POOLED_TRANSACTION_HASHES, TransactionHashes(bytes(4000), [100] * 4000, hashes).encode()
             )
-        assert len(fetcher) == transaction_fetcher.MOST_TRACKED
+        assert len(fetcher) == transaction_fetcher.MAX_TRACKED
         await asyncio.sleep(60)
         assert len(fetcher) == 0
-        assert len(asked_for(there)) == transaction_fetcher.MOST_TRACKED
+        assert len(asked_for(there)) == transaction_fetcher.MAX_TRACKED
         assert there.ended is None
 
     told(tmp_path, 2, story)
@@ -324,7 +324,7 @@ def test_a_flood_of_worthless_transactions_is_not_read_to_its_end(tmp_path: Path
 
         other.pool.submit = counted  # type: ignore[method-assign]
         intake = next(iter(other.eth.transactions._intakes.values()))
-        intake._worthless.spend(transaction_intake._MOST_WORTHLESS - 100, asyncio.get_running_loop().time())
+        intake._worthless.spend(transaction_intake._MAX_WORTHLESS - 100, asyncio.get_running_loop().time())
         nonce = 0
         while there.ended is None:
             raws = [legacy_transaction(poor, nonce + at, value=1) for at in range(20)]
@@ -347,7 +347,7 @@ def test_transactions_of_senders_that_are_not_permitted_are_dropped_silently(tmp
         other.pool._refusal_of = lambda sender: "not listed"
         other.pool.forget_accounts()
         intake = next(iter(other.eth.transactions._intakes.values()))
-        intake._worthless.spend(transaction_intake._MOST_WORTHLESS - 10, asyncio.get_running_loop().time())
+        intake._worthless.spend(transaction_intake._MAX_WORTHLESS - 10, asyncio.get_running_loop().time())
         for nonce in range(0, 6000, 20):
             there.deliver(
                 Code.TRANSACTIONS, message(*(legacy_transaction(DEV_KEYS[1], nonce + at) for at in range(20)))

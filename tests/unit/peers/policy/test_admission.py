@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from ophion.native.crypto import PrivateKey
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
+from ophion.peers.peer_table import Peers
 from ophion.peers.policy.admission import Admission, PeerLimits, keeps_newer
 from ophion.peers.policy.bans import Bans
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.hello import Hello
-from ophion.peers.table import Peers
 
 IDS = sorted(PrivateKey(number.to_bytes(32, "big")).public_key for number in range(1, 12))
 OWN, LOWER, HIGHER = IDS[5], IDS[0], IDS[10]

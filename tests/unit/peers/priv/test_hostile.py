@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from ophion.enclave.contract import MOST_KEYS
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.intake import MOST_RECORD_BYTES
+from ophion.enclave.interface import MAX_KEYS
 from ophion.enclave.parcels import Kind, Label, LineLost, Listing
+from ophion.enclave.payload_intake import MAX_RECORD_BYTES
 from ophion.native.enclave import EnclaveKeyring
+from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.peer import Peer
 from ophion.peers.priv import messages
 from ophion.peers.priv.messages import Code, ListRequest
 from ophion.peers.priv.peer import PrivPeer
 from ophion.peers.priv.protocol import PrivProtocol
-from ophion.peers.reasons import DisconnectReason
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.testing.enclaves import Member, at_work, met, part
-from ophion.testing.meeting import Host, Meeting
-from ophion.testing.waiting import until
+from ophion.testing.memory_connection import Host, MemoryConnection
+from ophion.testing.wait_for import until
 
 PLANTED = b"planted-47-planted-contract-code-and-arguments"
 
@@ -59,13 +59,13 @@ UNPROVEN = [
 BREACHES = [
     *UNPROVEN,
     (Code.ANNOUNCE, b"\xff"),
-    (Code.ANNOUNCE, rlp.encode([bytes([n]) * 32 for n in range(MOST_KEYS + 1)])),
+    (Code.ANNOUNCE, rlp.encode([bytes([n]) * 32 for n in range(MAX_KEYS + 1)])),
     (Code.CHALLENGE, rlp.encode([[b"x"]])),
     (Code.PROOF, b""),
     (Code.ACK, b"\xc1\x00"),
     (Code.PAYLOAD, b"\x80"),
     (Code.LISTED, b"\xc0"),
-    (Code.PUSH_PAYLOAD, bytes(MOST_RECORD_BYTES + 2 * 1024 * 1024)),
+    (Code.PUSH_PAYLOAD, bytes(MAX_RECORD_BYTES + 2 * 1024 * 1024)),
     (Code.PUSH_PAYLOAD, bytes(16 * 1024 * 1024 - 64)),
 ]
 
@@ -76,7 +76,7 @@ def test_whoever_breaks_the_protocol_is_left(tmp_path: Path, code: Code, payload
 
     async def story() -> None:
         host = victim.host()
-        meeting = Meeting(Host(evil.node_key, [Liar(evil)]), host)
+        meeting = MemoryConnection(Host(evil.node_key, [Liar(evil)]), host)
         near, _ = await meeting.peers()
         near.send("priv", code, payload)
         await meeting.over()
@@ -93,7 +93,7 @@ def test_whoever_announces_for_ever_is_left(tmp_path: Path) -> None:
     async def story() -> None:
         host = victim.host()
         liar = Liar(evil)
-        meeting = Meeting(Host(evil.node_key, [liar]), host)
+        meeting = MemoryConnection(Host(evil.node_key, [liar]), host)
         near, _ = await meeting.peers()
         for number in range(50):
             near.send("priv", Code.ANNOUNCE, messages.encode_keys([bytes([number + 1]) * 32]))
@@ -110,7 +110,7 @@ def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
 
     async def story() -> None:
         liar = Liar(evil)
-        meeting = Meeting(Host(evil.node_key, [liar]), a.host())
+        meeting = MemoryConnection(Host(evil.node_key, [liar]), a.host())
         near, _ = await meeting.peers()
         near.send("priv", Code.ANNOUNCE, messages.encode_keys([b.key]))
         await until(lambda: any(code == Code.CHALLENGE for code, _ in liar.heard))
@@ -223,7 +223,7 @@ def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
         if is_asked_for_payloads:
             victim.enclave._asked = Everybody()  # type: ignore[assignment]
         protocol = Confusing(evil.enclave, evil.node_key.public_key, SystemClock(), SystemEntropy())
-        meeting = Meeting(Host(evil.node_key, [protocol]), host)
+        meeting = MemoryConnection(Host(evil.node_key, [protocol]), host)
         if is_asked_for_payloads:
             await until(lambda: bool(victim.enclave.directory.lines(evil.key)))
             [line] = victim.enclave.directory.lines(evil.key)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ophion.enclave import inside, quota
-from ophion.enclave.contract import DeliveryMode, Received
+from ophion.enclave import embedded, quota
+from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.inside import EnclaveSettings
+from ophion.enclave.interface import DeliveryMode, Received
 from ophion.enclave.parcels import Kind, Label, Parcel
 from ophion.errors import EnclaveError
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.enclaves import Member, at_work, met, part
-from ophion.testing.waiting import until
+from ophion.testing.wait_for import until
 
 SECRET = b"47 pieces, and nobody else shall know"
 
@@ -152,7 +152,7 @@ def test_what_there_was_no_room_for_is_asked_for_again(tmp_path: Path, monkeypat
     assert record is not None
     b.store.clear_rows(["payloads", "arrivals", "groups", "lookup", "outbox", "cursors"])
     for count, room in ((2, 2 * len(record)), (5, 1 << 30)):
-        monkeypatch.setattr(quota, "MOST_FETCHED_BYTES", room)
+        monkeypatch.setattr(quota, "MAX_FETCHED_BYTES", room)
         b.close()
         b.open()
         if count == 2:
@@ -256,7 +256,7 @@ def test_what_a_sender_keeps_from_a_member_comes_from_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hostile member hands a payload to one of two: private states would differ for as long as nobody asks."""
-    monkeypatch.setattr(inside, "LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(embedded, "LOOK_AGAIN_S", 0.05)
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:

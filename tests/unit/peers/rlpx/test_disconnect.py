@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.peers.reasons import DisconnectReason
+from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.rlpx.disconnect import decode_reason, encode_reason
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.primitives import rlp

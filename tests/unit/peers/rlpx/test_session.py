@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
 from ophion.native.wire import WireError
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.disconnect import encode_reason
 from ophion.peers.rlpx.hello import Hello

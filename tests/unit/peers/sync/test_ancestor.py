@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import Code
 from ophion.peers.eth.peer import EthPeer
-from ophion.peers.reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.sync.ancestor import common_ancestor
 from ophion.testing.bft_chain import START, sealed_blocks
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import until
+from ophion.testing.wait_for import until
 from tests.unit.peers.eth.stories import told, told_of_validators
 
 

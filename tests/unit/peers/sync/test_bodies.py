@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ophion.native.transactions import Body
-from ophion.peers.eth.exchanges import SizedBody
-from ophion.peers.sync.bodies import MOST_BODIES, REQUEST_BYTES, BodyQueue
+from ophion.peers.eth.response_validation import SizedBody
+from ophion.peers.sync.bodies import MAX_BODIES, REQUEST_BYTES, BodyQueue
 from ophion.primitives.block import HashedHeader
 from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
@@ -63,7 +63,7 @@ def test_a_request_asks_for_what_the_peer_has() -> None:
 def test_a_request_is_bounded_in_blocks_and_in_expected_bytes() -> None:
     queue = BodyQueue()
     queue.add(FULL)
-    assert len(queue.next_request(10_000)) == MOST_BODIES
+    assert len(queue.next_request(10_000)) == MAX_BODIES
     heavy = [HashedHeader(replace(header.header, gas_used=20_000_000), header.hash) for header in FULL[:50]]
     queue = BodyQueue()
     queue.add(heavy)

@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.native.crypto import PrivateKey
-from ophion.peers.eth.fields import with_id
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.eth.field_decoding import with_id
 from ophion.peers.eth.messages import Code, GetHeaders, Status, decode_get, encode_new_hashes
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.versions import ETH_68, ETH_69
-from ophion.peers.reasons import DisconnectReason
 from ophion.peers.sync import download
 from ophion.peers.sync.progress import SyncProgress
 from ophion.primitives import rlp
@@ -152,7 +152,7 @@ def test_a_target_that_stops_answering_is_followed_by_another(tmp_path: Path) ->
 
 def test_what_is_imported_stays_when_the_target_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "_BATCH_BLOCKS", 10)
-    monkeypatch.setattr(download, "MOST_HEADERS", 200)
+    monkeypatch.setattr(download, "MAX_HEADERS", 200)
 
     async def story(one: EthNode, two: EthNode, learner: EthNode) -> None:
         await grown(one, 500)

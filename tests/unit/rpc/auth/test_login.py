@@ -11,12 +11,12 @@ import bcrypt
 import pytest
 
 from ophion.rpc.auth import login as module
-from ophion.rpc.auth.attempts import FREE
 from ophion.rpc.auth.credentials import User, checked_user
 from ophion.rpc.auth.login import Login
-from ophion.rpc.auth.roll import Roll
+from ophion.rpc.auth.login_throttle import FREE
+from ophion.rpc.auth.revocation import Roll
 from ophion.rpc.auth.tokens import TokenIssuer
-from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.replies import Pending
 from ophion.runtime.clock import ManualClock
 

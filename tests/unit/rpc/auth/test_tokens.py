@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ophion.errors import ConfigError
 from ophion.rpc.auth.credentials import User
-from ophion.rpc.auth.roll import Roll
+from ophion.rpc.auth.revocation import Roll
 from ophion.rpc.auth.settings import JwtAlgorithm
 from ophion.rpc.auth.tokens import LIFETIME_S, MAX_TOKEN_BYTES, TokenIssuer, reader_from_file
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.transport.replies import Pending
-from ophion.runtime.subject import SUBJECT
+from ophion.runtime.principal import SUBJECT
 from tests.unit.rpc.envelopes import ask, error, read, request, run
 from tests.unit.rpc.wire import Context
 

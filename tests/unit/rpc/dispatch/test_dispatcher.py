@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ophion.errors import RpcError
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.language.registry import Bound
+from ophion.rpc.schema.registry import Bound
 from ophion.rpc.transport.replies import Answer, Pending
 from tests.unit.rpc.envelopes import ask, error, request, run
 from tests.unit.rpc.wire import Context

@@ -20,7 +20,7 @@ from ophion.native.executor import NewestRead
 from ophion.rpc.auth.permissions import permitted_table
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
-from ophion.rpc.language.registry import HTTP, Bound
+from ophion.rpc.schema.registry import HTTP, Bound
 from ophion.runtime.metrics import MetricsRegistry
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import deploying

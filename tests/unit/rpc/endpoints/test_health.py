@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ophion.rpc.endpoints.health import Health
-from ophion.rpc.questions.context import SyncStatus
+from ophion.rpc.services.context import SyncStatus
 
 
 def test_a_node_without_network_and_in_sync_is_ready() -> None:

@@ -12,7 +12,7 @@ import pytest
 from ophion.chainspec.genesis import Genesis
 from ophion.node.config import NodeConfig
 from ophion.testing.signing import DEV_KEYS
-from ophion.testing.waiting import until
+from ophion.testing.wait_for import until
 from tests.unit.producer.authority import KEYS, authority_genesis
 from tests.unit.rpc.interface import Interface, open_interface
 

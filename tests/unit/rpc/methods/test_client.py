@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
-from ophion.rpc.language.registry import HTTP
+from ophion.rpc.schema.registry import HTTP
 from tests.unit.rpc.interface import VERSION, Interface
 
 P2P_OFF = (-32000, "P2P has been disabled. This functionality is not available")

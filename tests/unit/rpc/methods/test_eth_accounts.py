@@ -12,7 +12,7 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from ophion.chainspec.dev import DEV_ACCOUNTS
-from ophion.rpc.language.render import checksum_address
+from ophion.rpc.schema.render import checksum_address
 from ophion.testing.signing import DEV_KEYS
 from ophion.wallet.keyring import Keyring
 from tests.unit.rpc.interface import Interface, open_interface

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.node.interface_options import AccessConfig
-from ophion.rpc.language import render
-from ophion.rpc.questions.context import RpcLimits
+from ophion.rpc.schema import render
+from ophion.rpc.services.context import RpcLimits
 from ophion.rpc.transport.replies import Pending
 from ophion.testing.core import DEV_CONFIG
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

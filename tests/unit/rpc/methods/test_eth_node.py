@@ -12,8 +12,8 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.node.config import NodeConfig
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
-from ophion.rpc.language.registry import HTTP
-from ophion.rpc.questions.context import SyncStatus
+from ophion.rpc.schema.registry import HTTP
+from ophion.rpc.services.context import SyncStatus
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface, open_interface
 

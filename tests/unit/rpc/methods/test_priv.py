@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.native.privacy import private_contract_address
-from ophion.rpc.language.registry import WEBSOCKET
-from ophion.runtime.subject import TENANT
+from ophion.rpc.schema.registry import WEBSOCKET
+from ophion.runtime.principal import TENANT
 from ophion.testing.private import set_number, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from ophion.testing.waiting import until
+from ophion.testing.wait_for import until
 from tests.unit.rpc.interface import GROUPS
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, PrivateInterface, open_private
 
@@ -249,7 +249,7 @@ def test_more_logs_than_an_answer_holds_are_refused(private: PrivateInterface, m
     private.send(LOGGER)
     filter_id = private.ask("priv_newFilter", text(GROUP), {})
     markers = [private.send(bytes.fromhex(word(nonce)[2:]), nonce=nonce, to=CONTRACT) for nonce in (1, 2)]
-    for place in ("ophion.rpc.questions.private_logs.MOST_LOGS", "ophion.rpc.methods.eea.MOST_LOGS"):
+    for place in ("ophion.rpc.services.private_logs.MAX_LOGS", "ophion.rpc.methods.eea.MAX_LOGS"):
         monkeypatch.setattr(place, 0)
     assert private.error("priv_getLogs", text(GROUP), {})[0] == -32005
     assert private.error("priv_getFilterChanges", text(GROUP), filter_id)[0] == -32005

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.enclave.group_ids import legacy_id
-from ophion.runtime.subject import TENANT
+from ophion.runtime.principal import TENANT
 from ophion.testing.ports import free_ports
 from ophion.testing.private import text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
-from ophion.rpc.language.registry import HTTP
+from ophion.rpc.schema.registry import HTTP
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import deploying
 from tests.unit.rpc.interface import Interface

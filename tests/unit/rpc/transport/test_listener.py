@@ -14,10 +14,10 @@ from ophion.rpc.transport.listener import Closing, Listener
 CONNECTIONS = 1000
 
 
-class Guest:
+class SlotHolder:
     """A client that says nothing."""
 
-    def __init__(self, ticked: list[Guest]) -> None:
+    def __init__(self, ticked: list[SlotHolder]) -> None:
         self._ticked = ticked
 
     def tick(self, seconds: float) -> None:
@@ -33,17 +33,17 @@ class Guest:
         """Nothing to close."""
 
 
-class Service(Listener[Guest]):
+class Service(Listener[SlotHolder]):
     """A port to which nobody comes."""
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
         raise AssertionError("nobody comes")
 
 
-def crowded() -> tuple[Service, list[Guest], list[Guest]]:
+def crowded() -> tuple[Service, list[SlotHolder], list[SlotHolder]]:
     """A service with its guests, and those among them for whom time has passed."""
-    service, ticked = Service("service", "127.0.0.1", 0, CONNECTIONS), list[Guest]()
-    guests = [Guest(ticked) for _ in range(CONNECTIONS)]
+    service, ticked = Service("service", "127.0.0.1", 0, CONNECTIONS), list[SlotHolder]()
+    guests = [SlotHolder(ticked) for _ in range(CONNECTIONS)]
     for guest in guests:
         service.places.admit(guest)
     return service, guests, ticked

@@ -30,7 +30,7 @@ class Rest:
 
 def put_together(*pieces: bytes | Exception, most: int = 100) -> Complete:
     async def main() -> Complete:
-        streamed = Streamed(b"[1", Rest(*pieces), InlineLane("trace"), Streams(most_bytes=most))
+        streamed = Streamed(b"[1", Rest(*pieces), InlineLane("trace"), Streams(max_bytes=most))
         pending = whole(StreamedAnswer(b"7", b'{"id":7,"result":', streamed, b"}"))
         done: asyncio.Future[Complete] = asyncio.get_running_loop().create_future()
         pending.deliver = done.set_result

@@ -23,8 +23,8 @@ from ophion.rpc.transport.streaming import (
     opened,
     whole_of,
 )
+from ophion.runtime.fair_scheduler import Turns
 from ophion.runtime.lanes import InlineLane
-from ophion.runtime.turns import Turns
 from tests.unit.rpc.interface import Interface
 
 LANE = InlineLane("trace")
@@ -163,9 +163,9 @@ def test_so_many_streams_and_no_more() -> None:
 
 def test_what_cannot_be_streamed_is_put_together_up_to_a_limit() -> None:
     async def story() -> None:
-        assert await collected(answer(Pieces(b",2]"), Streams(most_bytes=5))) == b'{"result":[1,2]}'
+        assert await collected(answer(Pieces(b",2]"), Streams(max_bytes=5))) == b'{"result":[1,2]}'
         with pytest.raises(RpcError, match="maximum RPC response size"):
-            await collected(answer(Pieces(b",2]"), Streams(most_bytes=4)))
+            await collected(answer(Pieces(b",2]"), Streams(max_bytes=4)))
         weighed: list[int] = []
         assert await collected(answer(Pieces(b",2", b",3]")), 7, weighed.append) == b'{"result":[1,2,3]}'
         assert weighed == [4, 7]

@@ -7,11 +7,11 @@ import pytest
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
 from ophion.consensus.bft.qbft import Qbft
-from ophion.testing.simulation.conditions import Misconduct
 from ophion.testing.simulation.driver import Network
-from ophion.testing.simulation.mail import Letter
-from ophion.testing.simulation.stand_ins import stand_in_address, stand_in_seal_author
-from ophion.testing.simulation.world import World
+from ophion.testing.simulation.fake_crypto import stand_in_address, stand_in_seal_author
+from ophion.testing.simulation.fault_plan import Misconduct
+from ophion.testing.simulation.message_delivery import Letter
+from ophion.testing.simulation.network import SimulatedNetwork
 
 
 def heard(
@@ -20,7 +20,7 @@ def heard(
     """What others hear from member 0, with receivers."""
     found: list[tuple[int, BftMessage]] = []
     for rules in (Ibft2(), Qbft()):
-        world = World(Network(rules, 4), 3, {0: kinds})
+        world = SimulatedNetwork(Network(rules, 4), 3, {0: kinds})
 
         def note(sender: int, receiver: int, letter: Letter) -> bool:
             if sender == 0 and hasattr(letter, "author") and letter.author == stand_in_address(0):
@@ -72,7 +72,7 @@ def test_stale_round_changes_are_sent_when_rounds_change() -> None:
 @pytest.mark.parametrize("kinds", [tuple(Misconduct), *[(kind,) for kind in Misconduct]])
 def test_one_liar_of_four_does_no_harm(kinds: tuple[Misconduct, ...]) -> None:
     for rules in (Ibft2(), Qbft()):
-        world = World(Network(rules, 4), 11, {2: kinds})
+        world = SimulatedNetwork(Network(rules, 4), 11, {2: kinds})
         world.start()
         world.run(60.0)
         assert world.checker.violations == []

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ophion.testing.simulation.clique import CliqueWorld
+from ophion.testing.simulation.clique import SimulatedCliqueNetwork
 from ophion.testing.simulation.trace import Trace
 
 
 def test_the_same_seed_gives_the_same_chain() -> None:
     heads = []
     for _ in range(2):
-        world = CliqueWorld(4, 9, dishonest=(1,))
+        world = SimulatedCliqueNetwork(4, 9, dishonest=(1,))
         world.start()
         world.run(20.0)
         heads.append(world.members[0].head.hash)
@@ -17,7 +17,7 @@ def test_the_same_seed_gives_the_same_chain() -> None:
 
 
 def test_rules_that_break_end_the_run() -> None:
-    world = CliqueWorld(3)
+    world = SimulatedCliqueNetwork(3)
     world.start()
     world.at(2.5, lambda: world.report("a rule", "for the test"))
     assert not world.run(10.0)
@@ -27,7 +27,7 @@ def test_rules_that_break_end_the_run() -> None:
 
 def test_a_trace_shows_who_seals() -> None:
     trace = Trace(3)
-    world = CliqueWorld(3, trace=trace)
+    world = SimulatedCliqueNetwork(3, trace=trace)
     world.start()
     world.run(3.5)
     text = trace.diagram()
@@ -36,7 +36,7 @@ def test_a_trace_shows_who_seals() -> None:
 
 
 def test_a_block_from_the_future_waits() -> None:
-    world = CliqueWorld(2)
+    world = SimulatedCliqueNetwork(2)
     world.members[0].skew_s = 12.0
     world.start()
     world.run(1.0)

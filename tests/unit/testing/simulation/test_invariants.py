@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.inbox import InboxLimits
-from ophion.consensus.bft.machine import BftMachine
-from ophion.consensus.bft.memory import Memory
+from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.messages import BftMessage, PreparedRound
+from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.voting import Tally
-from ophion.testing.simulation.chain import FinalBlock, Member
-from ophion.testing.simulation.invariants import Checker
-from ophion.testing.simulation.stand_ins import (
+from ophion.testing.simulation.fake_crypto import (
     Content,
-    StandInScribe,
+    FakeMessageFactory,
     stand_in_address,
     stand_in_block,
     stand_in_seal,
 )
+from ophion.testing.simulation.invariants import Checker
+from ophion.testing.simulation.member import FinalBlock, Member
 
 RULES = Ibft2()
-HANDS = [StandInScribe(stand_in_address(index), RULES) for index in range(4)]
+HANDS = [FakeMessageFactory(stand_in_address(index), RULES) for index in range(4)]
 TALLY = Tally.of(hand.address for hand in HANDS)
 GENESIS = FinalBlock(stand_in_block(0, bytes(20), Content(bytes(32), 0, 0)), 0, (), TALLY)
 BLOCK, OTHER = (stand_in_block(1, HANDS[0].address, Content(GENESIS.hash, 1, nonce)) for nonce in (1, 2))
@@ -29,10 +29,10 @@ BLOCK, OTHER = (stand_in_block(1, HANDS[0].address, Content(GENESIS.hash, 1, non
 
 @pytest.fixture
 def checker() -> Checker:
-    return Checker(RULES, InboxLimits(), 4, frozenset((3,)))
+    return Checker(RULES, MessageLimits(), 4, frozenset((3,)))
 
 
-def member(index: int, memory: Memory | None = None) -> Member:
+def member(index: int, memory: DurableVotes | None = None) -> Member:
     found = Member(index, HANDS[index].address, GENESIS)
     found.memory = memory
     return found
@@ -42,7 +42,7 @@ def rules_broken(checker: Checker) -> list[str]:
     return [violation.rule for violation in checker.violations]
 
 
-def say(checker: Checker, index: int, message: BftMessage, memory: Memory | None) -> None:
+def say(checker: Checker, index: int, message: BftMessage, memory: DurableVotes | None) -> None:
     checker.on_say(member(index, memory), message, 1.0)
 
 
@@ -64,44 +64,44 @@ def test_a_decision_without_a_quorum_of_seals(checker: Checker) -> None:
 
 
 def test_two_votes_in_one_round(checker: Checker) -> None:
-    say(checker, 1, HANDS[1].prepare(1, 0, BLOCK.digest), Memory(1, 0, BLOCK.digest))
-    say(checker, 1, HANDS[1].prepare(1, 0, BLOCK.digest), Memory(1, 0, BLOCK.digest))
+    say(checker, 1, HANDS[1].prepare(1, 0, BLOCK.digest), DurableVotes(1, 0, BLOCK.digest))
+    say(checker, 1, HANDS[1].prepare(1, 0, BLOCK.digest), DurableVotes(1, 0, BLOCK.digest))
     assert checker.violations == []
-    say(checker, 1, HANDS[1].prepare(1, 0, OTHER.digest), Memory(1, 0, OTHER.digest))
+    say(checker, 1, HANDS[1].prepare(1, 0, OTHER.digest), DurableVotes(1, 0, OTHER.digest))
     assert rules_broken(checker) == ["one vote per round"]
 
 
 def test_a_vote_in_a_round_that_was_left(checker: Checker) -> None:
-    say(checker, 1, HANDS[1].round_change(1, 2, None), Memory(1, 2))
-    say(checker, 1, HANDS[1].prepare(1, 0, BLOCK.digest), Memory(1, 2))
+    say(checker, 1, HANDS[1].round_change(1, 2, None), DurableVotes(1, 2))
+    say(checker, 1, HANDS[1].prepare(1, 0, BLOCK.digest), DurableVotes(1, 2))
     assert rules_broken(checker) == ["promises are kept"]
 
 
 def test_a_message_that_is_not_remembered(checker: Checker) -> None:
     say(checker, 1, HANDS[1].prepare(1, 0, BLOCK.digest), None)
-    say(checker, 2, HANDS[2].commit(1, 0, BLOCK.digest, BLOCK.digest), Memory(1, 0, BLOCK.digest))
+    say(checker, 2, HANDS[2].commit(1, 0, BLOCK.digest, BLOCK.digest), DurableVotes(1, 0, BLOCK.digest))
     assert rules_broken(checker) == ["remembered before announced"] * 2
 
 
 def test_a_locked_block_that_is_replaced(checker: Checker) -> None:
     prepared = PreparedRound(0, BLOCK, (), None)
     for index in (0, 1):
-        memory = Memory(1, 0, BLOCK.digest, prepared)
+        memory = DurableVotes(1, 0, BLOCK.digest, prepared)
         say(checker, index, HANDS[index].commit(1, 0, BLOCK.digest, BLOCK.digest), memory)
     assert checker.violations == []
     later = HANDS[2].with_round(OTHER, 1)
-    say(checker, 2, HANDS[2].prepare(1, 1, later.digest), Memory(1, 1, later.digest))
+    say(checker, 2, HANDS[2].prepare(1, 1, later.digest), DurableVotes(1, 1, later.digest))
     assert "a locked block is not replaced" in rules_broken(checker)
 
 
 def test_a_vote_in_a_later_round_for_nothing_that_was_proposed(checker: Checker) -> None:
-    say(checker, 2, HANDS[2].prepare(1, 1, BLOCK.digest), Memory(1, 1, BLOCK.digest))
+    say(checker, 2, HANDS[2].prepare(1, 1, BLOCK.digest), DurableVotes(1, 1, BLOCK.digest))
     assert rules_broken(checker) == ["votes follow proposals"]
 
 
 def test_a_later_proposal_without_certificate(checker: Checker) -> None:
     later = HANDS[1].with_round(BLOCK, 1)
-    say(checker, 1, HANDS[1].proposal(1, 1, later, None), Memory(1, 1, later.digest))
+    say(checker, 1, HANDS[1].proposal(1, 1, later, None), DurableVotes(1, 1, later.digest))
     assert rules_broken(checker) == ["later rounds are justified"]
 
 
@@ -112,11 +112,11 @@ def test_liars_may_say_what_they_like(checker: Checker) -> None:
 
 
 def test_a_machine_that_hoards(checker: Checker) -> None:
-    class Hoarder(BftMachine):
+    class Hoarder(BftStateMachine):
         def footprint(self) -> int:
             return 100_000
 
-    checker.on_step(member(0), BftMachine(RULES, HANDS[0]), 1.0)
+    checker.on_step(member(0), BftStateMachine(RULES, HANDS[0]), 1.0)
     assert checker.violations == []
     checker.on_step(member(0), Hoarder(RULES, HANDS[0]), 1.0)
     assert rules_broken(checker) == ["bounded memory"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.testing.simulation.driver import Network
-from ophion.testing.simulation.stand_ins import Content, StandInScribe, stand_in_address, stand_in_block
+from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block
+from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.trace import Trace
-from ophion.testing.simulation.world import World
 
 
 def test_a_diagram_has_a_column_per_member_and_a_row_per_message() -> None:
     trace = Trace(3)
-    hand = StandInScribe(stand_in_address(1), Ibft2())
+    hand = FakeMessageFactory(stand_in_address(1), Ibft2())
     block = stand_in_block(4, hand.address, Content(bytes(32), 1, 1))
     trace.note(0.5, "V2 stops")
     trace.message(1.0, 1, hand.proposal(4, 0, block, None), {0: 0.012, 2: None})
@@ -34,7 +34,7 @@ def test_a_long_trace_is_cut_at_the_front() -> None:
 
 def test_a_run_is_traced_with_its_decisions() -> None:
     trace = Trace(4)
-    world = World(Network(Ibft2(), 4), trace=trace)
+    world = SimulatedNetwork(Network(Ibft2(), 4), trace=trace)
     world.start()
     world.run(1.2)
     text = trace.diagram()

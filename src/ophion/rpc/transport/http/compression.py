@@ -12,7 +12,7 @@ import zlib
 from functools import partial
 from typing import Final, Protocol
 
-from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.runtime.lanes import Lane
 

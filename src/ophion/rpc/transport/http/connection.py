@@ -15,11 +15,10 @@ import socket
 from time import perf_counter
 from typing import Final, cast
 
-from ophion.rpc.transport.http.answers import WEIGHT_OF_A_BYTE, Answers
+from ophion.rpc.transport.connection_slots import BUSY, NEVER_ASKED, NOT_LET_IN
+from ophion.rpc.transport.graceful_close import GracefulClose
 from ophion.rpc.transport.http.compression import WORTH_BYTES
-from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
-from ophion.rpc.transport.http.reader import RequestReader
-from ophion.rpc.transport.http.wire import (
+from ophion.rpc.transport.http.messages import (
     CONTINUE,
     JSON,
     JSON_HEADS,
@@ -29,12 +28,13 @@ from ophion.rpc.transport.http.wire import (
     preflight,
     response_head,
 )
-from ophion.rpc.transport.lingering import Lingering
-from ophion.rpc.transport.places import BUSY, NEVER_ASKED, NOT_LET_IN
+from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
+from ophion.rpc.transport.http.reader import RequestReader
+from ophion.rpc.transport.http.response_queue import WEIGHT_OF_A_BYTE, Answers
 from ophion.rpc.transport.replies import Pending
-from ophion.rpc.transport.taking import Taking
-from ophion.runtime.budget import WORTH_NOTING
-from ophion.runtime.turns import Share
+from ophion.rpc.transport.slow_reader import SlowReaderCheck
+from ophion.runtime.fair_scheduler import Share
+from ophion.runtime.memory_budget import WORTH_NOTING
 
 _NO_PLACE_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many connections"}}'
 _NO_PLACE: Final = response_head(Response(503, (_NO_PLACE_BODY,), JSON), b"", False, False) + _NO_PLACE_BODY
@@ -76,14 +76,14 @@ class HttpConnection(asyncio.Protocol):
         self._is_plain = policy.everybody is not None
         self.is_ending = False
         self._must_linger = False
-        self._lingering: Lingering | None = None
+        self._lingering: GracefulClose | None = None
         self._is_paused = False
         self._is_reading = True
         self._is_noted = False
         self._was_active = False
         self._is_known = False
         self._quiet_s = 0.0
-        self._taking = Taking()
+        self._taking = SlowReaderCheck()
         self._learnable_size = -1
         self._learnable_with_gzip = False
 
@@ -188,7 +188,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def idleness(self) -> float:
-        """Seconds without a request, for whoever needs the place of this connection (`Places`)."""
+        """Seconds without a request, for whoever needs the place of this connection (`ConnectionSlots`)."""
         if self._is_paused:
             return _UNTAKEN_S + self._quiet_s
         if self._answers:
@@ -437,7 +437,7 @@ class HttpConnection(asyncio.Protocol):
             if not self._must_linger:
                 self._transport.close()
             elif self._lingering is None:
-                self._lingering = Lingering(self._transport, self._turns)
+                self._lingering = GracefulClose(self._transport, self._turns)
         self._weigh()
 
     def _weigh(self) -> None:

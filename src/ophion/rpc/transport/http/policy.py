@@ -9,9 +9,9 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
-from ophion.rpc.transport.http.wire import Request, Response
+from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.replies import Answer, Pending, Reply
+from ophion.rpc.transport.shared_resources import SharedResources
 
 if TYPE_CHECKING:
     from ophion.rpc.transport.http.connection import HttpConnection
@@ -150,7 +150,7 @@ class HttpPolicy(Struct, frozen=True):
     closed: Callable[[HttpConnection], None]
     guard: Guard | None = None
     """None where no token is needed."""
-    commons: Commons = field(default_factory=Commons)
+    commons: SharedResources = field(default_factory=SharedResources)
     everybody: OpenSession | None = None
     """The session of those who need no token; None where tokens are asked for, or nothing takes a call."""
     call_path: bytes = b"/"

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 import httptools
 
 from ophion.rpc.transport.http.compression import takes_gzip
+from ophion.rpc.transport.http.messages import Request, Response, media_type
 from ophion.rpc.transport.http.policy import HttpPolicy, Session
-from ophion.rpc.transport.http.wire import Request, Response, media_type
 
 _HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
 _ORIGIN_REFUSED: Final = Response(403)
@@ -26,7 +26,7 @@ _ONCE: Final = frozenset(
 _LISTS: Final = frozenset((b"accept-encoding", b"connection", b"if-none-match", b"upgrade"))
 """Headers that are taken apart at their commas."""
 _LONGEST_LIST: Final = 4 * 1024
-_MOST_HEADERS: Final = 256
+_MAX_HEADERS: Final = 256
 """So few that the memory for them is a small multiple of their bytes."""
 _LONGEST_NUMBER: Final = 18
 _KEPT_OF_STRANGERS: Final = 64 * 1024
@@ -170,7 +170,7 @@ class RequestReader:
             return
         self._head_bytes += len(name) + len(value)
         self._header_count += 1
-        if self._head_bytes > self._policy.limits.max_head_bytes or self._header_count > _MOST_HEADERS:
+        if self._head_bytes > self._policy.limits.max_head_bytes or self._header_count > _MAX_HEADERS:
             self._refuse_head(connection)
         elif self._in_head:  # what comes after a chunked body is no head
             name = name.lower()

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import Application, Guard, HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.transport.listener import Listener
+from ophion.rpc.transport.shared_resources import SharedResources
 
 if TYPE_CHECKING:
     import ssl
@@ -29,7 +29,7 @@ class HttpService(Listener[HttpConnection]):
         limits: HttpLimits,
         application: Callable[[asyncio.AbstractEventLoop], Application],
         tls: ssl.SSLContext | None = None,
-        commons: Commons | None = None,
+        commons: SharedResources | None = None,
     ) -> None:
         super().__init__(name, host, port, limits.max_connections, tls, commons)
         self._hosts = hosts

@@ -18,13 +18,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, cast
 
-from ophion.runtime.driven import driven
+from ophion.runtime.eager_coroutine import driven
 from ophion.runtime.failed_handshakes import FailedHandshakes, reason_of
-from ophion.runtime.turns import Turns
+from ophion.runtime.fair_scheduler import Turns
 
 MOST: Final = 256
 """Handshakes at a time, without those in line: they wait for this node, and not it for them."""
-_MOST_IN_LINE: Final = 2048
+_MAX_IN_LINE: Final = 2048
 _TIMEOUT_S: Final = 10.0
 _GOODBYE_S: Final = 5.0
 """How long a connection that is closed here is kept for a client that does not say goodbye too."""
@@ -33,9 +33,9 @@ _AT_A_TIME: Final = 2
 _SHAKING_S: Final = 0.001
 """What the answer to a first message costs: keys, a signature, and all that is made for the connection."""
 _HANDSHAKE_RECORD, _CLIENT_HELLO = 0x16, 0x01
-_MOST_RECORD_BYTES: Final = 1 << 14
+_MAX_RECORD_BYTES: Final = 1 << 14
 _FIRST_BYTES: Final = 6
-_MOST_FIRST_BYTES: Final = 32 * 1024
+_MAX_FIRST_BYTES: Final = 32 * 1024
 """What a client may send before it has been answered; honest ones send some hundred bytes, or two thousand."""
 _NO_TLS: Final = "the client speaks something else than TLS"
 _SILENT: Final = "the client has not begun in time"
@@ -92,7 +92,7 @@ class Handshakes:
         self._line.append(newcomer)
         if len(self._line) == 1:
             self._turns.wait(self)
-        elif len(self._line) > _MOST_IN_LINE:
+        elif len(self._line) > _MAX_IN_LINE:
             self._line.popleft().give_way(_TOO_MANY)
         return True
 
@@ -169,7 +169,7 @@ class _Newcomer(asyncio.Protocol):
             self._early.append(data)
             return
         self._first += data
-        if not may_begin(self._first) or len(self._first) > _MOST_FIRST_BYTES:
+        if not may_begin(self._first) or len(self._first) > _MAX_FIRST_BYTES:
             self.give_way(_NO_TLS)
         elif len(self._first) >= _FIRST_BYTES and not self._is_in_line:
             self._is_in_line = self._handshakes.line_up(self)
@@ -243,4 +243,4 @@ def may_begin(first: bytes) -> bool:
         return False
     if len(first) < _FIRST_BYTES - 1:
         return True
-    return 0 < int.from_bytes(first[3:5], "big") <= _MOST_RECORD_BYTES and first[5:6] in (b"", bytes([_CLIENT_HELLO]))
+    return 0 < int.from_bytes(first[3:5], "big") <= _MAX_RECORD_BYTES and first[5:6] in (b"", bytes([_CLIENT_HELLO]))

@@ -20,19 +20,19 @@ from typing import Final, cast
 
 from ophion.native.messages import FrameReader
 from ophion.rpc.transport.access import OriginList
+from ophion.rpc.transport.connection_slots import BUSY, NEVER_ASKED
+from ophion.rpc.transport.graceful_close import GracefulClose
 from ophion.rpc.transport.http.connection import HttpConnection, address_of, is_encrypted
+from ophion.rpc.transport.http.messages import TEXT, Response, response_head
 from ophion.rpc.transport.http.policy import Application, HttpLimits, HttpPolicy, PlainHeads
-from ophion.rpc.transport.http.wire import TEXT, Response, response_head
-from ophion.rpc.transport.lingering import Lingering
-from ophion.rpc.transport.places import BUSY, NEVER_ASKED
 from ophion.rpc.transport.replies import Complete, Pending
+from ophion.rpc.transport.slow_reader import SlowReaderCheck
 from ophion.rpc.transport.streaming import Bare, Flow, Pump, StreamedAnswer, fragments
-from ophion.rpc.transport.taking import Taking
 from ophion.rpc.transport.websocket.framing import PING, Closing, closing, pong, text_head
-from ophion.rpc.transport.websocket.handshake import MOST_BYTES, Handshake
+from ophion.rpc.transport.websocket.handshake import MAX_BYTES, Handshake
 from ophion.rpc.transport.websocket.policy import ConnectionSession, WebSocketPolicy
-from ophion.runtime.portions import PORTION_BYTES, Portions
-from ophion.runtime.turns import Share
+from ophion.runtime.chunked_body import PORTION_BYTES, Portions
+from ophion.runtime.fair_scheduler import Share
 
 logger = logging.getLogger(__name__)
 
@@ -90,10 +90,10 @@ class WebSocketConnection(asyncio.Protocol):
         self._silent_s = 0.0
         self._idle_s = 0.0
         self._unread_s = 0.0
-        self._taking = Taking()
+        self._taking = SlowReaderCheck()
         self._session: ConnectionSession | None = None
         self._http: HttpConnection | None = None
-        self._lingering: Lingering | None = None
+        self._lingering: GracefulClose | None = None
 
     # --- called by the loop ----------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._transport.write(PING)
 
     def idleness(self) -> float:
-        """Seconds without requests and notifications, for whoever needs the place of this connection (`Places`)."""
+        """Seconds without requests and notifications; `ConnectionSlots` evicts the idlest connection."""
         if self._http is not None:
             return self._http.idleness()
         if not self._is_open:
@@ -248,7 +248,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._transport.write(closing(code, reason))
             self._is_open, self._is_closed, self._silent_s = False, True, 0.0
             self._end_stream()
-            self._lingering = Lingering(self._transport, self._turns)
+            self._lingering = GracefulClose(self._transport, self._turns)
 
     # --- the handshake ---------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class WebSocketConnection(asyncio.Protocol):
             login,
             self._policy.hosts,
             OriginList(()),
-            HttpLimits(max_body_bytes=MOST_BYTES),
+            HttpLimits(max_body_bytes=MAX_BYTES),
             PlainHeads(),
             lambda opened: True,
             self._left_http,

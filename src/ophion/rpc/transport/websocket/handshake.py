@@ -13,10 +13,10 @@ from typing import Final
 import httptools
 
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.http.wire import TEXT, Response
+from ophion.rpc.transport.http.messages import TEXT, Response
 
-MOST_BYTES: Final = 64 * 1024
-_MOST_HEADERS: Final = 256
+MAX_BYTES: Final = 64 * 1024
+_MAX_HEADERS: Final = 256
 _LONGEST_LIST: Final = 4 * 1024
 """The longest header that is taken apart at its commas."""
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -56,7 +56,7 @@ class Handshake:
             return NOT_HTTP
         if self._is_whole:
             return NOT_HTTP
-        return Response(431) if self._size > MOST_BYTES or self._is_too_large else None
+        return Response(431) if self._size > MAX_BYTES or self._is_too_large else None
 
     @property
     def held_bytes(self) -> int:
@@ -93,7 +93,7 @@ class Handshake:
         if name in self.headers:
             self._is_repeated |= name in _ONCE
             value = self.headers[name] + b"," + value
-        if self._header_count > _MOST_HEADERS or (name in _LISTS and len(value) > _LONGEST_LIST):
+        if self._header_count > _MAX_HEADERS or (name in _LISTS and len(value) > _LONGEST_LIST):
             self._is_too_large = True
         else:
             self.headers[name] = value
@@ -105,7 +105,7 @@ class Handshake:
         headers = self.headers
         if self._is_too_large:
             return Response(431)
-        if method != b"GET" or version != "1.1" or self._is_repeated or self._size > MOST_BYTES:
+        if method != b"GET" or version != "1.1" or self._is_repeated or self._size > MAX_BYTES:
             return NOT_HTTP
         if b"websocket" not in _words(headers.get(b"upgrade", b"")) or b"content-length" in headers:
             return NOT_HTTP

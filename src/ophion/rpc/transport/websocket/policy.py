@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import Struct, field
 
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.http.policy import Application, SessionUser
 from ophion.rpc.transport.replies import Reply
+from ophion.rpc.transport.shared_resources import SharedResources
 
 if TYPE_CHECKING:
     from ophion.rpc.transport.websocket.connection import WebSocketConnection
 
-_LEAST_UNREAD_BYTES: Final = 128 * 1024
+_MIN_UNREAD_BYTES: Final = 128 * 1024
 
 
 class WebSocketLimits(Struct, frozen=True):
@@ -100,7 +100,7 @@ class WebSocketPolicy(Struct, frozen=True):
     """Where clients log in; None where no token is needed."""
     guard: ConnectionGuard | None = None
     """Who looks at the tokens."""
-    commons: Commons = field(default_factory=Commons)
+    commons: SharedResources = field(default_factory=SharedResources)
     behind: set[WebSocketConnection] = field(default_factory=set)
     """Clients that do not take what is sent to them at this moment; they share the room for unread messages."""
 
@@ -108,4 +108,4 @@ class WebSocketPolicy(Struct, frozen=True):
         """Bytes that one client may leave unread."""
         limits = self.limits
         share = limits.max_unread_bytes_in_all // max(1, len(self.behind))
-        return min(limits.max_unread_bytes, max(_LEAST_UNREAD_BYTES, share))
+        return min(limits.max_unread_bytes, max(_MIN_UNREAD_BYTES, share))

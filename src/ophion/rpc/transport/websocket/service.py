@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
 from ophion.rpc.transport.listener import Listener
+from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.websocket.policy import GuardedConversations, WebSocketLimits, WebSocketPolicy
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class WebSocketService(Listener["WebSocketConnection"]):
         conversations: Callable[[asyncio.AbstractEventLoop], GuardedConversations],
         closed: Callable[[WebSocketConnection], None],
         tls: ssl.SSLContext | None = None,
-        commons: Commons | None = None,
+        commons: SharedResources | None = None,
     ) -> None:
         super().__init__(name, host, port, limits.max_connections, tls, commons)
         self._hosts = hosts

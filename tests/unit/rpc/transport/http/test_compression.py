@@ -9,8 +9,8 @@ import random
 import pytest
 
 from ophion.rpc.transport.http.compression import Compressed, takes_gzip
+from ophion.runtime.chunked_body import Whole
 from ophion.runtime.lanes import InlineLane, ThreadLane
-from ophion.runtime.portions import Whole
 
 
 @pytest.mark.parametrize(

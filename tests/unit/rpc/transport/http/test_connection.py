@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
+from ophion.rpc.transport.connection_slots import BUSY
 from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
-from ophion.rpc.transport.http.wire import Request, Response
-from ophion.rpc.transport.places import BUSY
 from ophion.rpc.transport.replies import Pending, Reply
-from ophion.runtime.budget import Budget
-from ophion.runtime.turns import Turns
+from ophion.rpc.transport.shared_resources import SharedResources
+from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.memory_budget import Budget
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 BLOCK_NUMBER = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
@@ -245,7 +245,7 @@ def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> Non
             await asyncio.sleep(0)
         assert [json.loads(body)["id"] for _, _, body in responses(client.transport.take())] == [9, 1]
 
-    run(story, commons=Commons(turns=Turns(turn_s=1e6)))
+    run(story, commons=SharedResources(turns=Turns(turn_s=1e6)))
 
 
 def test_pipelined_requests_are_answered_in_order_though_the_first_waits() -> None:
@@ -779,7 +779,7 @@ def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> 
 
 
 def test_bodies_that_do_not_arrive_give_way_to_others_with_503() -> None:
-    commons = Commons(Budget(1_000_000), patient().turns)
+    commons = SharedResources(Budget(1_000_000), patient().turns)
 
     async def story(client: Client, context: Context) -> None:
         clients = [client, *(Client(context, commons=commons) for _ in range(12))]
@@ -803,7 +803,7 @@ def test_a_refused_body_is_told_when_to_come_back() -> None:
         assert (status, headers["retry-after"]) == (503, "1")
         assert client.transport.has_eof
 
-    run(story, commons=Commons(Budget(100_000)))
+    run(story, commons=SharedResources(Budget(100_000)))
 
 
 def test_crumbs_of_a_body_take_no_more_than_the_body() -> None:

@@ -19,7 +19,7 @@ import uvloop
 
 from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
 from ophion.rpc.transport.tls.handshakes import Handshakes, may_begin
-from ophion.runtime.turns import Turns
+from ophion.runtime.fair_scheduler import Turns
 from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
 
 RUN = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

@@ -27,16 +27,16 @@ from wsproto.events import (
 )
 
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.commons import Commons
-from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.replies import Reply
+from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
 from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
-from ophion.runtime.budget import Budget
+from ophion.runtime.chunked_body import PORTION_BYTES
+from ophion.runtime.fair_scheduler import Turns
 from ophion.runtime.lanes import InlineLane
-from ophion.runtime.portions import PORTION_BYTES
-from ophion.runtime.turns import Turns
+from ophion.runtime.memory_budget import Budget
 from tests.unit.rpc.transport.test_replies import Rest
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
@@ -433,7 +433,7 @@ def test_many_messages_are_answered_in_turns_and_nothing_is_read_meanwhile() -> 
 
 
 def test_a_message_that_does_not_end_counts_and_goes_when_there_is_too_much() -> None:
-    commons = Commons(Budget(300_000), patient().turns)
+    commons = SharedResources(Budget(300_000), patient().turns)
 
     async def story(client: Client, context: Context) -> None:
         others = [Client(context, commons=commons) for _ in range(3)]
@@ -474,7 +474,7 @@ def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
         assert not client.transport.is_reading_paused
         assert client.ask("eth_blockNumber")["result"] == "0x20"
 
-    run(story, commons=Commons(turns=Turns(turn_s=1e6)))
+    run(story, commons=SharedResources(turns=Turns(turn_s=1e6)))
 
 
 def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
@@ -486,7 +486,7 @@ def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
         await asyncio.sleep(0)
         assert client.transport.take() == b""
 
-    run(story, commons=Commons(turns=Turns(turn_s=1e6)))
+    run(story, commons=SharedResources(turns=Turns(turn_s=1e6)))
 
 
 class Changing(MemoryTransport):
@@ -540,7 +540,7 @@ def test_a_handshake_that_does_not_end_counts() -> None:
     run(story)
 
 
-class Crowd:
+class FloodGuard:
     """Somebody who waits for a turn."""
 
     def work(self) -> None:
@@ -554,7 +554,7 @@ def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded:
     async def story(client: Client, context: Context) -> None:
         client.open()
         for _ in range(32 if is_crowded else 1):
-            turns.wait(Crowd())
+            turns.wait(FloodGuard())
         asked = json.dumps({"id": 1, "method": "echo", "params": ["x" * 100_000]})
         data = client.protocol.send(TextMessage(data=asked))
         client.server.data_received(data[:1000])
@@ -570,13 +570,13 @@ def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded:
         (answer,) = client.received()
         assert isinstance(answer, TextMessage)
 
-    run(story, commons=Commons(turns=turns))
+    run(story, commons=SharedResources(turns=turns))
 
 
 class Slow:
     """The body of an answer that takes its time."""
 
-    first, weight, most_bytes = b'"a', 0, 100
+    first, weight, max_bytes = b'"a', 0, 100
 
     def __init__(self) -> None:
         self.goes_on = asyncio.Event()

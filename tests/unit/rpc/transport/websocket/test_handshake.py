@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.rpc.transport.access import HostList, OriginList
-from ophion.rpc.transport.http.wire import Response
+from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.websocket.handshake import Handshake
 
 LINES = {

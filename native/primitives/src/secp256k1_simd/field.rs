@@ -1,0 +1,223 @@
+//! Numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, eight at a time.
+//!
+//! A number is five limbs of 52 bits, which is what both multipliers take; one register holds the same limb of all eight.
+//! The types keep the bounds apart: a `Field` may be multiplied, a `Loose` may be added to and must be carried first.
+
+use core::arch::x86_64::*;
+
+use super::{folded, plus_over, product, square};
+use crate::secp256k1_simd::limbs::{LANES, SIXTEEN_P, TOP_MASK, all, carry, limbs_of, plus, reduced};
+
+/// Limbs below 2^52, the last one below 2^49: ready to be multiplied. Not unique: the number may still exceed p a little.
+#[derive(Clone, Copy)]
+pub struct Field([__m512i; 5]);
+
+/// Limbs below 2^60: a product, or a sum of a few.
+#[derive(Clone, Copy)]
+pub struct Loose([__m512i; 5]);
+
+/// Limbs of eight numbers as they lie in memory.
+pub type Limbs = [[u64; LANES]; 5];
+
+impl Field {
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn one() -> Self {
+        Field([all(1), all(0), all(0), all(0), all(0)])
+    }
+
+    /// The same number in all lanes.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn everywhere(n: &[u64; 4]) -> Self {
+        let limbs = limbs_of(n);
+        Field([all(limbs[0]), all(limbs[1]), all(limbs[2]), all(limbs[3]), all(limbs[4])])
+    }
+
+    /// Eight numbers below 2^256.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn of(numbers: &[[u64; 4]; LANES]) -> Self {
+        let mut limbs: Limbs = [[0; LANES]; 5];
+        for (lane, number) in numbers.iter().enumerate() {
+            for (row, limb) in limbs.iter_mut().zip(limbs_of(number)) {
+                row[lane] = limb;
+            }
+        }
+        Self::load(&limbs)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn load(limbs: &Limbs) -> Self {
+        let mut out = [all(0); 5];
+        for (register, row) in out.iter_mut().zip(limbs) {
+            // SAFETY: a row is 64 bytes.
+            *register = unsafe { _mm512_loadu_si512(row.as_ptr().cast()) };
+        }
+        Field(out)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn store(&self) -> Limbs {
+        let mut limbs: Limbs = [[0; LANES]; 5];
+        for (row, register) in limbs.iter_mut().zip(self.0) {
+            // SAFETY: a row is 64 bytes.
+            unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), register) };
+        }
+        limbs
+    }
+
+    /// The eight numbers, each below p.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn numbers(&self) -> [[u64; 4]; LANES] {
+        let limbs = self.store();
+        std::array::from_fn(|lane| reduced(limbs.map(|row| row[lane])))
+    }
+
+    /// Each lane's limbs from a place of its own in `table`, limb by limb `step` words apart.
+    ///
+    /// # Safety
+    /// Every place, and every place plus four steps, lies in the table.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub unsafe fn gather(table: *const u64, places: __m512i, step: usize) -> Self {
+        let mut out = [all(0); 5];
+        for (limb, register) in out.iter_mut().enumerate() {
+            // SAFETY: the caller's.
+            *register = unsafe { _mm512_i64gather_epi64::<8>(places, table.add(limb * step).cast()) };
+        }
+        Field(out)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn mul(&self, other: &Self) -> Loose {
+        Loose(folded(product(&self.0, &other.0)))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn square(&self) -> Loose {
+        Loose(folded(square(&self.0)))
+    }
+
+    /// The product, carried.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn times(&self, other: &Self) -> Self {
+        self.mul(other).carried()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn squared(&self) -> Self {
+        self.square().carried()
+    }
+
+    /// `self` where the lane's bit is clear, `other` where it is set.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn or_where(&self, lanes: u8, other: &Self) -> Self {
+        let mut out = self.0;
+        for (mine, theirs) in out.iter_mut().zip(other.0) {
+            *mine = _mm512_mask_mov_epi64(*mine, lanes, theirs);
+        }
+        Field(out)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn loose(&self) -> Loose {
+        Loose(self.0)
+    }
+
+    /// A multiple that may still be subtracted: at most eight times.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn doubled<const TIMES: u32>(&self) -> Loose {
+        const { assert!(TIMES <= 3) };
+        Loose(self.0).doubled::<TIMES>()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn squared_often(&self, times: u32) -> Self {
+        let mut out = *self;
+        for _ in 0..times {
+            out = out.squared();
+        }
+        out
+    }
+
+    /// self^((p + 1) / 4): a square root, where there is one.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn root(&self) -> Self {
+        // by the runs of ones of the exponent: 223, 22 and 2 of them
+        let ones_2 = self.squared().times(self);
+        let ones_3 = ones_2.squared().times(self);
+        let ones_6 = ones_3.squared_often(3).times(&ones_3);
+        let ones_9 = ones_6.squared_often(3).times(&ones_3);
+        let ones_11 = ones_9.squared_often(2).times(&ones_2);
+        let ones_22 = ones_11.squared_often(11).times(&ones_11);
+        let ones_44 = ones_22.squared_often(22).times(&ones_22);
+        let ones_88 = ones_44.squared_often(44).times(&ones_44);
+        let ones_176 = ones_88.squared_often(88).times(&ones_88);
+        let ones_220 = ones_176.squared_often(44).times(&ones_44);
+        let ones_223 = ones_220.squared_often(3).times(&ones_3);
+        ones_223.squared_often(23).times(&ones_22).squared_often(6).times(&ones_2).squared_often(2)
+    }
+}
+
+impl Loose {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn carried(&self) -> Field {
+        let mut out = self.0;
+        out[0] = plus_over(out[0], _mm512_srli_epi64::<48>(out[4]));
+        out[4] = _mm512_and_si512(out[4], all(TOP_MASK));
+        carry(&mut out);
+        Field(out)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut out = self.0;
+        for (mine, theirs) in out.iter_mut().zip(other.0) {
+            *mine = plus(*mine, theirs);
+        }
+        Loose(out)
+    }
+
+    /// `other`: a sum of at most eight fields.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn minus(&self, other: &Self) -> Self {
+        let mut out = self.0;
+        for ((mine, theirs), spare) in out.iter_mut().zip(other.0).zip(SIXTEEN_P) {
+            *mine = plus(*mine, _mm512_sub_epi64(all(spare), theirs));
+        }
+        Loose(out)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn doubled<const TIMES: u32>(&self) -> Self {
+        let mut out = self.0;
+        for limb in &mut out {
+            *limb = _mm512_slli_epi64::<TIMES>(*limb);
+        }
+        Loose(out)
+    }
+
+    /// `16 p - self` in the lanes whose bits are set. Only for what `minus` takes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn negated_where(&self, lanes: u8) -> Self {
+        let mut out = self.0;
+        for (mine, spare) in out.iter_mut().zip(SIXTEEN_P) {
+            *mine = _mm512_mask_sub_epi64(*mine, lanes, all(spare), *mine);
+        }
+        Loose(out)
+    }
+}

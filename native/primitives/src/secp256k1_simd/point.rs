@@ -1,0 +1,217 @@
+//! Points of secp256k1, eight at a time, in Jacobian coordinates: (X, Y, Z) stands for (X / Z^2, Y / Z^3).
+//!
+//! The formulas know nothing of the exceptions of the group law. Where the points that are added are equal or opposite, Z
+//! becomes zero and stays so whatever follows: whoever looks at the end finds out. Only the point at infinity that every
+//! sum begins with is kept track of, by a bit for each lane.
+
+use core::arch::x86_64::*;
+
+use super::field::{Field, Limbs};
+use crate::secp256k1_simd::limbs::LANES;
+
+/// Entries of a table made for one use: 1 to 16 times a point.
+pub const FEW: usize = 16;
+
+#[derive(Clone, Copy)]
+pub struct Affine {
+    pub x: Field,
+    pub y: Field,
+}
+
+#[derive(Clone, Copy)]
+pub struct Point {
+    x: Field,
+    y: Field,
+    pub z: Field,
+    /// Lanes that hold the point at infinity, whatever their coordinates are.
+    pub infinite: u8,
+}
+
+impl Point {
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn infinity() -> Self {
+        let one = Field::one();
+        Point { x: one, y: one, z: one, infinite: u8::MAX }
+    }
+
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn double(&mut self) {
+        let b = self.y.squared();
+        let c = b.squared();
+        let d = self.x.times(&b);
+        let a = self.x.square();
+        let e = a.plus(&a.doubled::<1>()).carried();
+        let z = self.y.mul(&self.z).doubled::<1>().carried();
+        let x = e.square().minus(&d.doubled::<3>()).carried();
+        let y = d.doubled::<2>().minus(&x.loose()).carried();
+        self.y = e.mul(&y).minus(&c.doubled::<3>()).carried();
+        self.x = x;
+        self.z = z;
+    }
+
+    /// Add a point, or its opposite where `negated` says so, in the lanes of `wanted`. `scale` is the Z that the
+    /// coordinates of this sum are short of, where the other point is not.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn add(&mut self, other: &Affine, negated: u8, wanted: u8, scale: Option<&Field>) {
+        let old = *self;
+        self.add_everywhere(other, negated, scale);
+        let kept = !wanted | old.infinite;
+        if kept != 0 {
+            self.x = self.x.or_where(kept, &old.x);
+            self.y = self.y.or_where(kept, &old.y);
+            self.z = self.z.or_where(kept, &old.z);
+        }
+        let first = wanted & old.infinite;
+        if first != 0 {
+            let (x, y) = match scale {
+                None => (other.x, other.y),
+                Some(scale) => {
+                    let square = scale.squared();
+                    (other.x.times(&square), other.y.times(&square.times(scale)))
+                }
+            };
+            self.x = self.x.or_where(first, &x);
+            self.y = self.y.or_where(first, &y.loose().negated_where(negated).carried());
+            self.z = self.z.or_where(first, &Field::one());
+            self.infinite &= !first;
+        }
+    }
+
+    /// The sum in all lanes; what Z was multiplied by.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn add_everywhere(&mut self, other: &Affine, negated: u8, scale: Option<&Field>) -> Field {
+        let z = match scale {
+            None => self.z,
+            Some(scale) => self.z.times(scale),
+        };
+        let zz = z.squared();
+        let u = other.x.mul(&zz);
+        let s = other.y.times(&zz.times(&z)).loose().negated_where(negated);
+        let h = u.minus(&self.x.loose()).carried();
+        let r = s.minus(&self.y.loose()).carried();
+        let hh = h.squared();
+        let hhh = hh.times(&h);
+        let v = self.x.times(&hh);
+        let x = r.square().minus(&hhh.loose().plus(&v.doubled::<1>())).carried();
+        let y = r.mul(&v.loose().minus(&x.loose()).carried());
+        self.y = y.minus(&self.y.times(&hhh).loose()).carried();
+        self.x = x;
+        self.z = self.z.times(&h);
+        h
+    }
+
+    /// (x, y) where Z is not zero; `inverse` is the inverse of Z.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn affine(&self, inverse: &Field) -> Affine {
+        let square = inverse.squared();
+        Affine { x: self.x.times(&square), y: self.y.times(&square.times(inverse)) }
+    }
+}
+
+/// Multiples of a point of each lane, on a curve that is stretched so that no entry needs a Z.
+pub struct Multiples {
+    x: [Limbs; FEW],
+    /// x times beta: the same multiples of lambda times the point.
+    x_beta: [Limbs; FEW],
+    y: [Limbs; FEW],
+    /// The Z that all entries have in common.
+    pub scale: Field,
+}
+
+impl Multiples {
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn of(point: &Affine, beta: &Field) -> Self {
+        let one = Field::one();
+        let mut sum = Point { x: point.x, y: point.y, z: one, infinite: 0 };
+        let mut entries = [sum; FEW];
+        // what Z was multiplied by on the way to each entry
+        let mut ratios = [one; FEW];
+        sum.double();
+        entries[1] = sum;
+        ratios[1] = sum.z;
+        for index in 2..FEW {
+            ratios[index] = sum.add_everywhere(point, 0, None);
+            entries[index] = sum;
+        }
+        let zero: Limbs = [[0; LANES]; 5];
+        let mut table = Multiples { x: [zero; FEW], x_beta: [zero; FEW], y: [zero; FEW], scale: sum.z };
+        let mut stretch = one;
+        for index in (0..FEW).rev() {
+            let entry = &entries[index];
+            let square = stretch.squared();
+            let x = entry.x.times(&square);
+            table.x[index] = x.store();
+            table.x_beta[index] = x.times(beta).store();
+            table.y[index] = entry.y.times(&square.times(&stretch)).store();
+            stretch = stretch.times(&ratios[index]);
+        }
+        table
+    }
+
+    /// The multiple each lane asks for (0 is taken for 1), of lambda times the point where `is_turned`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn at(&self, digits: &Digits, is_turned: bool) -> Affine {
+        const ENTRY: i64 = (5 * LANES) as i64;
+        let lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+        let places = _mm512_add_epi64(_mm512_mullo_epi64(digits.index::<FEW>(), _mm512_set1_epi64(ENTRY)), lanes);
+        let x = if is_turned { &self.x_beta } else { &self.x };
+        // SAFETY: an index is below the number of entries, each of five rows of eight lanes.
+        unsafe {
+            Affine {
+                x: Field::gather(x.as_ptr().cast(), places, LANES),
+                y: Field::gather(self.y.as_ptr().cast(), places, LANES),
+            }
+        }
+    }
+}
+
+/// One digit for each lane.
+pub struct Digits {
+    sizes: __m512i,
+    pub negative: u8,
+    pub present: u8,
+}
+
+impl Digits {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn of(digits: &[i64; LANES]) -> Self {
+        // SAFETY: eight numbers are 64 bytes.
+        let digits = unsafe { _mm512_loadu_si512(digits.as_ptr().cast()) };
+        let zero = _mm512_setzero_si512();
+        Digits {
+            sizes: _mm512_abs_epi64(digits),
+            negative: _mm512_cmplt_epi64_mask(digits, zero),
+            present: _mm512_cmpneq_epi64_mask(digits, zero),
+        }
+    }
+
+    /// Place in a table of the multiples 1 to COUNT; never beyond it.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn index<const COUNT: usize>(&self) -> __m512i {
+        let one = _mm512_set1_epi64(1);
+        let last = _mm512_set1_epi64(COUNT as i64 - 1);
+        _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(self.sizes, one), one), last)
+    }
+}
+
+/// Multiples of one point, the same for all lanes: limbs of x, then of y.
+pub struct Fixed<const COUNT: usize>(pub Box<[[u64; 10]; COUNT]>);
+
+impl<const COUNT: usize> Fixed<COUNT> {
+    /// The multiple each lane asks for; 0 is taken for 1.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn at(&self, digits: &Digits) -> Affine {
+        let places = _mm512_mullo_epi64(digits.index::<COUNT>(), _mm512_set1_epi64(10));
+        let table: *const u64 = self.0.as_ptr().cast();
+        // SAFETY: an index is below the number of entries, each of ten words.
+        unsafe { Affine { x: Field::gather(table, places, 1), y: Field::gather(table.add(5), places, 1) } }
+    }
+}

@@ -1,0 +1,192 @@
+//! The newest block, as those see it who ask it for something. Everything is computed in `ophion_execution::call::latest`.
+//!
+//! The GIL is kept: an answer takes microseconds (a deadline bounds calls), getting the GIL back can take longer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ophion_execution::call::call_cost_cache;
+use ophion_execution::call::fast_call::UsualCall;
+use ophion_execution::call::latest::{Newest, Terms};
+use ophion_messages::plain_request::Param;
+use ophion_primitives::json;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use super::env::BlockEnv;
+use crate::chain::state::State;
+use crate::values::convert::{Addr, to_bytes};
+
+/// An output from here on is not copied into an envelope: others decide how it leaves.
+const LONG: usize = 16 << 10;
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct CallCostCache {
+    calls: Arc<call_cost_cache::CallCostCache>,
+}
+
+#[pymethods]
+impl CallCostCache {
+    #[new]
+    fn new() -> Self {
+        CallCostCache { calls: Arc::default() }
+    }
+
+    #[pyo3(signature = (to, input, /))]
+    fn is_light(&self, to: Addr, input: &[u8]) -> bool {
+        self.calls.is_light(&to.0, input)
+    }
+
+    #[pyo3(signature = (to, input, /))]
+    fn is_heavy(&self, to: Addr, input: &[u8]) -> bool {
+        self.calls.is_heavy(&to.0, input)
+    }
+
+    #[pyo3(signature = (to, input, /))]
+    fn may_try(&self, to: Addr, input: &[u8]) -> bool {
+        self.calls.may_try(&to.0, input)
+    }
+
+    #[pyo3(signature = (to, input, is_heavy, /))]
+    fn note(&self, to: Addr, input: &[u8], is_heavy: bool) {
+        self.calls.note(&to.0, input, is_heavy);
+    }
+
+    #[pyo3(signature = (to, input, took_s, /))]
+    fn wasted(&self, to: Addr, input: &[u8], took_s: f64) {
+        self.calls.wasted(&to.0, input, took_s);
+    }
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct NewestBlock {
+    newest: Mutex<Newest>,
+}
+
+impl NewestBlock {
+    fn newest(&self) -> MutexGuard<'_, Newest> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl NewestBlock {
+    #[new]
+    #[pyo3(signature = (number, state, /))]
+    fn new(number: u64, state: &Bound<'_, State>) -> Self {
+        NewestBlock { newest: Mutex::new(Newest::new(number, state.get().data.clone())) }
+    }
+
+    #[pyo3(signature = (number, state, /))]
+    fn set(&self, number: u64, state: &Bound<'_, State>) {
+        *self.newest() = Newest::new(number, state.get().data.clone());
+    }
+
+    #[getter]
+    fn has_terms(&self) -> bool {
+        self.newest().terms.is_some()
+    }
+
+    #[pyo3(signature = (env, gas, max_gas, limit_s, tried, /))]
+    fn set_terms(
+        &self,
+        env: &Bound<'_, BlockEnv>,
+        gas: u64,
+        max_gas: u64,
+        limit_s: f64,
+        tried: &Bound<'_, CallCostCache>,
+    ) {
+        let (env, tried) = (env.get().env.clone(), tried.get().calls.clone());
+        self.newest().terms = Some(Terms { env, gas, max_gas, limit_s, tried });
+    }
+
+    #[pyo3(signature = (call, /))]
+    fn call<'py>(&self, py: Python<'py>, call: &Bound<'py, PyDict>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut usual = UsualCall::default();
+        for (name, value) in call.iter() {
+            let (Ok(name), Ok(value)) = (name.cast::<PyString>(), value.cast::<PyString>()) else { return Ok(None) };
+            if usual.take(name.to_str()?, value.to_str()?).is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(self.newest().call(usual).map(|output| to_bytes(py, output)))
+    }
+
+    #[pyo3(signature = (question, /))]
+    fn reading(block: Py<Self>, question: &str) -> PyResult<NewestRead> {
+        let question = match question {
+            "number" => Question::Number,
+            "balance" => Question::Balance,
+            "nonce" => Question::Nonce,
+            "call" => Question::Call,
+            other => return Err(PyValueError::new_err(format!("{other} is not asked of the newest block"))),
+        };
+        Ok(NewestRead { block, question, tally: None })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Question {
+    Number,
+    Balance,
+    Nonce,
+    Call,
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct NewestRead {
+    block: Py<NewestBlock>,
+    question: Question,
+    tally: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl NewestRead {
+    #[pyo3(signature = (tally, /))]
+    fn counted(&self, py: Python<'_>, tally: Py<PyAny>) -> NewestRead {
+        NewestRead { block: self.block.clone_ref(py), question: self.question, tally: Some(tally) }
+    }
+}
+
+impl NewestRead {
+    /// Append the text of the answer; None, and perhaps a part of it appended, where the handler has to look.
+    pub fn answer(&self, py: Python<'_>, params: &[Param<'_>], out: &mut Vec<u8>) -> Option<()> {
+        let Some(tally) = &self.tally else { return self.uncounted(params, out) };
+        let untimed = pyo3::intern!(py, "untimed");
+        let left = tally.getattr(py, untimed).ok()?.extract::<u64>(py).ok()?.checked_sub(1)?;
+        self.uncounted(params, out)?;
+        tally.setattr(py, untimed, left).ok()
+    }
+
+    fn uncounted(&self, params: &[Param<'_>], out: &mut Vec<u8>) -> Option<()> {
+        let mut newest = self.block.get().newest();
+        match (self.question, params) {
+            (Question::Number, []) => json::quantity(out, "", newest.number),
+            (Question::Balance, [Param::Word(address)] | [Param::Word(address), Param::Word(b"latest")]) => {
+                newest.balance(out, word(address)?)?;
+            }
+            (Question::Nonce, [Param::Word(address)] | [Param::Word(address), Param::Word(b"latest")]) => {
+                newest.nonce(out, word(address)?)?;
+            }
+            (Question::Call, [Param::Fields(members)] | [Param::Fields(members), Param::Word(b"latest")]) => {
+                let mut usual = UsualCall::default();
+                for (name, value) in members {
+                    usual.take(word(name)?, word(value)?)?;
+                }
+                json::data(out, "", newest.call(usual).filter(|output| output.len() < LONG)?);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn word(text: &[u8]) -> Option<&str> {
+    std::str::from_utf8(text).ok()
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CallCostCache>()?;
+    module.add_class::<NewestBlock>()?;
+    module.add_class::<NewestRead>()
+}

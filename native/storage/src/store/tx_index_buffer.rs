@@ -1,0 +1,192 @@
+//! Places of transactions that the index does not hold yet.
+//!
+//! The hashes of a block's transactions lie all over the index: 8,000 rows would touch nearly as many pages, and take longer
+//! with each page that the index grows. So rows wait in memory, and each block writes one part of the index: the rows of all
+//! blocks since that part was last written, side by side. Which part that is the number of the block says. So the number of
+//! the head tells what is not written yet, and after a restart it is found in the bodies of the last blocks.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use alloy_primitives::B256;
+use heed::{RoTxn, RwTxn};
+use ophion_primitives::errors::Result;
+
+use super::records::{head, visit_known};
+use super::tables::Tables;
+use super::tx_index::{self, KEY, Packed, Place, packed, restore};
+
+const PARTS: u64 = 64;
+
+type Row = ([u8; KEY], Packed);
+
+/// One set for each part, so that whoever looks for a transaction does not wait while a block's are added.
+pub struct Waiting {
+    parts: [Mutex<BTreeSet<Row>>; PARTS as usize],
+}
+
+fn row(transaction: &[u8], place: Place) -> Row {
+    (*transaction.first_chunk().expect("a hash is longer"), packed(place))
+}
+
+fn part(transaction: &[u8]) -> u64 {
+    u64::from(transaction[0]) * PARTS / 256
+}
+
+/// The last block up to `head` that has written a part.
+fn written(part: u64, head: u64) -> Option<u64> {
+    head.checked_sub((head + PARTS - part) % PARTS)
+}
+
+impl Waiting {
+    /// What waits in the database as it is. What cannot be read is left out: whoever checks the database says so.
+    pub fn find(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self> {
+        let waiting = Waiting { parts: std::array::from_fn(|_| Mutex::default()) };
+        let Some((_, head)) = head(tables, txn)? else { return Ok(waiting) };
+        let mut rows: [Vec<Row>; PARTS as usize] = std::array::from_fn(|_| Vec::new());
+        for number in head.saturating_sub(PARTS - 2)..=head {
+            let Some(hash) = tables.canonical.get(txn, &number.to_be_bytes())? else { continue };
+            let Some(body) = tables.bodies.get(txn, hash)? else { continue };
+            let _ = visit_known(body, |index, transaction, _| {
+                let part = part(transaction);
+                if written(part, head).is_none_or(|written| number > written) {
+                    rows[part as usize].push(row(transaction, (number, index as u32)));
+                }
+            });
+        }
+        for (part, rows) in waiting.parts.iter().zip(rows) {
+            *locked(part) = rows.into_iter().collect();
+        }
+        Ok(waiting)
+    }
+
+    fn of(&self, transaction: &[u8]) -> MutexGuard<'_, BTreeSet<Row>> {
+        locked(&self.parts[part(transaction) as usize])
+    }
+
+    /// Where a transaction may lie: of its hash not all is known.
+    pub fn places(&self, transaction: &B256) -> Vec<Place> {
+        let key = row(&transaction[..], (0, 0)).0;
+        let rows = (key, [0; 8])..=(key, [255; 8]);
+        self.of(&transaction[..]).range(rows).flat_map(|(_, place)| restore(place)).collect()
+    }
+
+    pub fn add(&self, transaction: &B256, place: Place) {
+        self.of(&transaction[..]).insert(row(&transaction[..], place));
+    }
+
+    pub fn remove(&self, transaction: &B256, place: Place) {
+        self.of(&transaction[..]).remove(&row(&transaction[..], place));
+    }
+
+    /// Write the parts that are up to these blocks; `settle` follows when that has reached the disk.
+    pub fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>, blocks: impl IntoIterator<Item = u64>) -> Result<Parts> {
+        let parts: BTreeSet<u64> = blocks.into_iter().map(|number| number % PARTS).collect();
+        for part in &parts {
+            let rows: Vec<Row> = locked(&self.parts[*part as usize]).iter().copied().collect();
+            for (key, place) in rows {
+                tx_index::put(tables.positions, txn, &key, &place)?;
+            }
+        }
+        Ok(Parts(parts))
+    }
+
+    /// Forget what was written.
+    pub fn settle(&self, written: Parts) {
+        written.0.into_iter().for_each(|part| locked(&self.parts[part as usize]).clear());
+    }
+}
+
+/// Parts of the index that were written.
+pub struct Parts(BTreeSet<u64>);
+
+fn locked(part: &Mutex<BTreeSet<Row>>) -> MutexGuard<'_, BTreeSet<Row>> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use alloy_primitives::{U256, keccak256};
+
+    use super::*;
+    use crate::chain::body::{BodyData, Known};
+    use crate::store::{BlockRecord, Database, Effects, FlatChanges};
+    use crate::trie::{EMPTY_ROOT, Trie};
+
+    fn hash_of(number: u64, index: u64) -> B256 {
+        keccak256([number.to_be_bytes(), index.to_be_bytes()].concat())
+    }
+
+    /// A block that holds nothing but hashes.
+    fn block(number: u64, transactions: u64) -> Arc<BlockRecord> {
+        let known = (0..transactions).map(|index| Known { hash: hash_of(number, index), sender: Default::default() });
+        let effects = Effects {
+            parent_root: EMPTY_ROOT,
+            state_root: EMPTY_ROOT,
+            receipts: Vec::new(),
+            blob_price: 0,
+            trie: Trie::default(),
+            weight: 0,
+            flat: FlatChanges::default(),
+            preimages: Vec::new(),
+            codes: Vec::new(),
+        };
+        Arc::new(BlockRecord {
+            hash: B256::left_padding_from(&(number + 1).to_be_bytes()),
+            number,
+            header: vec![0xc0].into(),
+            body: Arc::new(BodyData::new(Vec::new(), Vec::new(), None).with_known(known.collect())),
+            effects: Arc::new(effects),
+            total_difficulty: U256::ZERO,
+        })
+    }
+
+    fn open(path: &Path, read_only: bool) -> Arc<Database> {
+        Database::open(path, !read_only, read_only, false).unwrap()
+    }
+
+    #[test]
+    fn a_transaction_is_found_while_it_waits_and_when_it_is_written() {
+        let path = std::env::temp_dir().join(format!("ophion-waiting-{}", std::process::id()));
+        let mut db = open(&path, false);
+        let mut all = Vec::new();
+        for number in 0..300 {
+            let transactions = if number < 200 { number % 9 } else { 0 };
+            let earlier = db.snapshot().unwrap();
+            let new = block(number, transactions);
+            db.commit(std::slice::from_ref(&new), &[], &[new.hash], &[]).unwrap();
+            // rows that this block has written left memory after this view was opened, and are not in the index there
+            for (hash, place) in &all {
+                assert_eq!(earlier.position(hash).unwrap(), Some(*place), "at {number}");
+            }
+            assert_eq!(earlier.position(&hash_of(number, 0)).unwrap(), None, "the block is not there yet");
+            all.extend((0..transactions).map(|index| (hash_of(number, index), (number, index as u32))));
+            drop(earlier);
+            if number % 41 == 7 {
+                db.close();
+                drop(db);
+                db = open(&path, number % 2 == 0);
+                for (hash, place) in &all {
+                    assert_eq!(db.snapshot().unwrap().position(hash).unwrap(), Some(*place), "anew at {number}");
+                }
+                drop(db);
+                db = open(&path, false);
+            }
+        }
+        let snapshot = db.snapshot().unwrap();
+        assert_eq!(
+            snapshot.tables().positions.usage(snapshot.txn()).unwrap().0,
+            all.len() as u64,
+            "nothing waits any more"
+        );
+        for (hash, _) in &all {
+            assert!(snapshot.inner.waiting.places(hash).is_empty());
+        }
+        drop(snapshot);
+        drop(db);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}

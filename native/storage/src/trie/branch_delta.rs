@@ -1,0 +1,192 @@
+//! A branch stored as what has changed in it since an earlier version.
+//!
+//! ```text
+//! change     03 | steps (1) | back to the earlier version | mask (2) | changed (2) | child ... of those that changed
+//! child      00 | back to the node | hash (32)
+//!            01 | length (2) | stored form
+//! ```
+//! *Back* is by how much an id is smaller than that of the row: few bytes, since a block writes children right before parents.
+//!
+//! A block that touches one child of a branch writes sixteen references anew, one of which is. Where old states are dropped,
+//! most of what stays are such copies: the branches of the last blocks. A change takes a tenth; whoever reads
+//! it puts it together from the version before it, which may be a change again, for `MAX_STEPS` at most. The earlier version is
+//! one of the state that the block was built on, so it is there; whoever drops states keeps it for as long as its
+//! changes are needed.
+
+use ophion_primitives::bytes::{Reader, put_varint};
+use ophion_primitives::errors::{Error, Result};
+
+use super::node_parts::{child_id, mask, put_reference, skip_child};
+
+/// How many rows a node is put together from at most, besides the whole one.
+pub const MAX_STEPS: u8 = 16;
+const BRANCH: u8 = 2;
+const CHANGE: u8 = 3;
+
+type Children<T> = [Option<T>; 16];
+
+/// The children of a whole branch by their nibbles; None for what is no branch, or holds a value itself.
+pub fn children(whole: &[u8]) -> Result<Option<Children<&[u8]>>> {
+    if whole.first() != Some(&BRANCH) {
+        return Ok(None);
+    }
+    let mut reader = Reader(&whole[1..]);
+    let (mask, mut found) = (mask(&mut reader)?, [None; 16]);
+    for nibble in nibbles(mask) {
+        let start = reader.0;
+        skip_child(&mut reader)?;
+        found[nibble] = Some(&start[..start.len() - reader.0.len()]);
+    }
+    Ok(reader.0.is_empty().then_some(found))
+}
+
+fn nibbles(mask: u16) -> impl Iterator<Item = usize> {
+    (0..16).filter(move |nibble| mask & 1 << nibble != 0)
+}
+
+/// A node as it was written before.
+pub struct Version {
+    id: u64,
+    steps: u8,
+    pub whole: Vec<u8>,
+}
+
+impl Version {
+    /// What turns this version into the one with these bytes, which gets this id; None unless that takes less than half of
+    /// them.
+    pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
+        if self.steps == MAX_STEPS {
+            return Ok(None);
+        }
+        let (Some(before), Some(after)) = (children(&self.whole)?, children(whole)?) else { return Ok(None) };
+        let (mut present, mut changed, mut bytes) = (0u16, 0u16, Vec::new());
+        for (nibble, child) in after.iter().enumerate() {
+            let Some(child) = child else { continue };
+            present |= 1 << nibble;
+            if before[nibble] != Some(*child) {
+                changed |= 1 << nibble;
+                shorten(child, id, &mut bytes)?;
+            }
+        }
+        let mut out = vec![CHANGE, self.steps + 1];
+        put_varint(id - self.id, &mut out);
+        out.extend_from_slice(&present.to_be_bytes());
+        out.extend_from_slice(&changed.to_be_bytes());
+        out.extend_from_slice(&bytes);
+        Ok((out.len() * 2 < whole.len()).then_some(out))
+    }
+}
+
+/// A child of a whole node, as the change with this id holds it.
+fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
+    let mut reader = Reader(child);
+    if reader.byte()? != 0 {
+        out.extend_from_slice(child);
+        return Ok(());
+    }
+    out.push(0);
+    let below = child_id(&mut reader)?;
+    put_varint(id.checked_sub(below).ok_or_else(|| later(id))?, out);
+    out.extend_from_slice(reader.rest());
+    Ok(())
+}
+
+/// A child as a change holds it.
+#[derive(Clone, Copy)]
+enum Changed<'a> {
+    Node { id: u64, hash: &'a [u8] },
+    Held(&'a [u8]),
+}
+
+/// A row that is a change.
+struct Change<'a> {
+    steps: u8,
+    base: u64,
+    mask: u16,
+    children: Children<Changed<'a>>,
+}
+
+impl<'a> Change<'a> {
+    fn of(stored: &'a [u8], id: u64) -> Result<Option<Self>> {
+        if stored.first() != Some(&CHANGE) {
+            return Ok(None);
+        }
+        let mut reader = Reader(&stored[1..]);
+        let steps = reader.byte()?;
+        let base = before(id, &mut reader)?;
+        let (whole, changed, mut children) = (mask(&mut reader)?, mask(&mut reader)?, [None; 16]);
+        for nibble in nibbles(changed) {
+            children[nibble] = Some(match reader.0.first() {
+                Some(0) => {
+                    reader.byte()?;
+                    Changed::Node { id: before(id, &mut reader)?, hash: reader.take(32)? }
+                }
+                _ => {
+                    let start = reader.0;
+                    skip_child(&mut reader)?;
+                    Changed::Held(&start[..start.len() - reader.0.len()])
+                }
+            });
+        }
+        if changed & !whole != 0 || steps == 0 || steps > MAX_STEPS || !reader.0.is_empty() {
+            return Err(Error::damaged(format!("trie node {id} is no proper change of another")));
+        }
+        Ok(Some(Change { steps, base, mask: whole, children }))
+    }
+}
+
+/// An id that is smaller than this one by what is read.
+fn before(id: u64, reader: &mut Reader<'_>) -> Result<u64> {
+    match reader.varint()? {
+        back if back > 0 && back < id => Ok(id - back),
+        _ => Err(later(id)),
+    }
+}
+
+fn later(id: u64) -> Error {
+    Error::damaged(format!("trie node {id} refers to a later one"))
+}
+
+/// Hand the whole form of a node to `read`, with how many changes it is put together from; `row` gives what is stored under
+/// an id, and `earlier` is told the id of every row besides its own.
+pub fn load<'t, T>(
+    id: u64,
+    row: impl Fn(u64) -> Result<&'t [u8]>,
+    mut earlier: impl FnMut(u64),
+    read: impl FnOnce(&[u8], u8) -> Result<T>,
+) -> Result<T> {
+    let stored = row(id)?;
+    let Some(newest) = Change::of(stored, id)? else { return read(stored, 0) };
+    let (wanted, steps) = (newest.mask, newest.steps);
+    let (mut found, mut step) = ([None; 16], newest);
+    let base = loop {
+        for (place, child) in found.iter_mut().zip(step.children) {
+            *place = place.or(child);
+        }
+        let at = step.base;
+        earlier(at);
+        let stored = row(at)?;
+        match Change::of(stored, at)? {
+            Some(next) if next.steps + 1 == step.steps => step = next,
+            None if step.steps == 1 => break stored,
+            _ => return Err(Error::damaged(format!("trie node {at} is not the version that was changed"))),
+        }
+    };
+    let base = children(base)?.ok_or_else(|| Error::damaged(format!("trie node {id} is a change of no branch")))?;
+    let mut whole = Vec::with_capacity(3 + 16 * 39);
+    whole.push(BRANCH);
+    whole.extend_from_slice(&wanted.to_be_bytes());
+    for nibble in nibbles(wanted) {
+        match (found[nibble], base[nibble]) {
+            (Some(Changed::Node { id, hash }), _) => put_reference(id, hash, &mut whole),
+            (Some(Changed::Held(child)), _) | (None, Some(child)) => whole.extend_from_slice(child),
+            (None, None) => return Err(Error::damaged(format!("trie node {id} lacks a child"))),
+        }
+    }
+    read(&whole, steps)
+}
+
+/// A node as somebody may change it.
+pub fn version<'t>(id: u64, row: impl Fn(u64) -> Result<&'t [u8]>) -> Result<Version> {
+    load(id, row, |_| (), |whole, steps| Ok(Version { id, steps, whole: whole.to_vec() }))
+}

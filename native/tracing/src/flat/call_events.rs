@@ -1,0 +1,392 @@
+//! The turns of a transaction: the few instructions that flat traces are derived from, in the order in which they ran.
+//!
+//! The original client lists every instruction and reads its flat traces off that list (docs/decisions/0030). A turn is
+//! what it looks at there: calls, creations, the ends of frames, and whatever halted. A frame without code counts as one
+//! that stops at once.
+
+use alloy_primitives::{Address, Bytes, U256};
+use ophion_execution::evm::context::{EvmContext, created_address};
+use revm::bytecode::opcode as op;
+use revm::context::{ContextTr, JournalTr};
+use revm::inspector::Inspector;
+use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl};
+use revm::interpreter::{
+    CallInputs, CallOutcome, CreateInputs, CreateOutcome, CreateScheme, FrameInput, InstructionResult, Interpreter,
+    InterpreterAction, InterpreterResult,
+};
+
+use super::precompile::price;
+use crate::calls::frames::Kind;
+use crate::output::text::is_lack_of_gas;
+use crate::replay::recording::Recorder;
+use crate::struct_logs::cost::CALL_STIPEND;
+
+/// What the first instruction of a callee finds.
+pub struct Child {
+    pub gas: u64,
+    pub input: Bytes,
+    pub recipient: Address,
+    pub value: U256,
+}
+
+/// What a precompiled contract did.
+pub struct Precompiled {
+    pub gas: u64,
+    pub price: u64,
+    pub input: Bytes,
+    pub value: U256,
+    pub result: InstructionResult,
+    pub output: Bytes,
+}
+
+pub enum Turn {
+    Call {
+        kind: Kind,
+        to: Address,
+        child: Option<Child>,
+        precompiled: Option<Precompiled>,
+    },
+    /// Without a child the creation was refused at the door.
+    Create {
+        child: Option<Child>,
+        init: Bytes,
+    },
+    /// CALLDATALOAD, at which an entry learns its value.
+    Load,
+    /// RETURN or STOP; `refund` is what the transaction has earned so far.
+    Return {
+        is_stop: bool,
+        output: Bytes,
+        code: Bytes,
+        refund: i64,
+    },
+    Revert,
+    SelfDestruct {
+        heir: Address,
+        balance: U256,
+    },
+    /// Any other instruction, here because of its halt.
+    Other,
+}
+
+pub struct Step {
+    pub turn: Turn,
+    pub depth: usize,
+    pub gas: u64,
+    /// Without what is handed to a callee.
+    pub cost: u64,
+    /// Cost of all instructions up to this one.
+    pub spent: u64,
+    pub recipient: Address,
+    /// What the frame believes to have been sent.
+    pub value: U256,
+    pub halt: Option<InstructionResult>,
+}
+
+struct Live {
+    number: usize,
+    recipient: Address,
+    value: U256,
+    gas: u64,
+    input: Bytes,
+    code: Bytes,
+    /// The step that called it.
+    caller: Option<usize>,
+    has_begun: bool,
+    has_ended_well: bool,
+}
+
+/// The last instruction that was no RETURN: where the refusal of a new contract's code is noted.
+#[derive(Clone, Copy, Default)]
+struct Plain {
+    /// Steps up to it; whether it is the last of them.
+    steps: usize,
+    is_turn: bool,
+    depth: usize,
+    /// Which of the frames seen.
+    frame: usize,
+}
+
+#[derive(Default)]
+pub struct Turns {
+    pub steps: Vec<Step>,
+    /// By depth: whether the first frame that ended with RETURN or REVERT did so with REVERT.
+    pub first_end_reverts: Vec<Option<bool>>,
+    pub has_create2: bool,
+    /// Gas and recipient of the outermost frame.
+    pub root: (u64, Address),
+    pub root_precompiled: Option<Precompiled>,
+    live: Vec<Live>,
+    count: u64,
+    spent: u64,
+    plain: Plain,
+    /// Recipient and value of every frame.
+    seen: Vec<(Address, U256)>,
+    // of the instruction that runs
+    opcode: u8,
+    gas: u64,
+    target: Address,
+    balance: U256,
+}
+
+impl Turns {
+    fn push(&mut self, turn: Turn, gas: u64, cost: u64, halt: Option<InstructionResult>) {
+        let depth = self.live.len().saturating_sub(1);
+        let (recipient, value) = self.live.last().map_or_else(Default::default, |frame| (frame.recipient, frame.value));
+        self.steps.push(Step { turn, depth, gas, cost, spent: self.spent, recipient, value, halt });
+    }
+
+    /// Count an instruction, and remember it unless it is a RETURN.
+    fn count(&mut self, is_return: bool, is_turn: bool) {
+        self.count += 1;
+        if !is_return {
+            let frame = self.live.last().map_or(0, |frame| frame.number);
+            self.plain = Plain { steps: self.steps.len(), is_turn, depth: self.live.len() - 1, frame };
+        }
+    }
+
+    fn note_end(&mut self, is_revert: bool) {
+        let depth = self.live.len() - 1;
+        if self.count == 0 {
+            return;
+        }
+        if self.first_end_reverts.len() <= depth {
+            self.first_end_reverts.resize(depth + 1, None);
+        }
+        self.first_end_reverts[depth].get_or_insert(is_revert);
+    }
+
+    fn enter(&mut self, recipient: Address, value: U256, gas: u64, input: Bytes, code: Bytes) {
+        let caller = self.live.last().map(|_| self.steps.len() - 1);
+        if caller.is_none() {
+            self.root = (gas, recipient);
+        }
+        let number = self.seen.len();
+        self.seen.push((recipient, value));
+        self.live.push(Live {
+            number,
+            recipient,
+            value,
+            gas,
+            input,
+            code,
+            caller,
+            has_begun: false,
+            has_ended_well: false,
+        });
+    }
+
+    fn leave(&mut self, result: &InterpreterResult, precompile_price: Option<u64>, is_creation: bool) {
+        use InstructionResult as R;
+        let Some(frame) = self.live.last_mut() else { return };
+        let child = Child {
+            gas: frame.gas,
+            input: std::mem::take(&mut frame.input),
+            recipient: frame.recipient,
+            value: frame.value,
+        };
+        let (caller, has_begun, has_ended_well) = (frame.caller, frame.has_begun, frame.has_ended_well);
+        let was_refused =
+            matches!(result.result, R::CallTooDeep | R::OutOfFunds | R::OverflowPayment | R::NonceOverflow);
+        if let Some(price) = precompile_price {
+            let precompiled = Precompiled {
+                gas: child.gas,
+                price,
+                input: child.input,
+                value: child.value,
+                result: result.result,
+                output: result.output.clone(),
+            };
+            self.spent += price;
+            match caller.map(|at| &mut self.steps[at].turn) {
+                Some(Turn::Call { precompiled: place, .. }) => *place = Some(precompiled),
+                _ => self.root_precompiled = Some(precompiled),
+            }
+        } else if result.result == R::CreateCollision {
+            match caller {
+                Some(at) => self.steps[at].halt = Some(result.result),
+                None => {
+                    self.push(Turn::Other, child.gas, 0, Some(result.result));
+                    self.count(false, true);
+                }
+            }
+        } else if !was_refused {
+            let gas = child.gas;
+            if let Some(Turn::Call { child: place, .. } | Turn::Create { child: place, .. }) =
+                caller.map(|at| &mut self.steps[at].turn)
+            {
+                *place = Some(child);
+            }
+            if !has_begun {
+                let code = Bytes::new();
+                self.push(Turn::Return { is_stop: true, output: Bytes::new(), code, refund: 0 }, gas, 0, None);
+                self.count(false, true);
+            } else if is_creation && has_ended_well && !result.result.is_ok() {
+                self.refuse_code(result.result);
+            }
+        }
+        self.live.pop();
+    }
+
+    /// The code that a creation returned is not accepted: the halt is put on the last instruction before the RETURN.
+    fn refuse_code(&mut self, reason: InstructionResult) {
+        let Plain { steps, is_turn, depth, frame } = self.plain;
+        if is_turn {
+            self.steps[steps - 1].halt = Some(reason);
+        } else {
+            let (recipient, value) = self.seen[frame];
+            let halted =
+                Step { turn: Turn::Other, depth, gas: 0, cost: 0, spent: 0, recipient, value, halt: Some(reason) };
+            self.steps.insert(steps, halted);
+        }
+    }
+}
+
+/// What the call of a precompiled contract cost, or would have; None for any other call.
+pub fn precompile_price(context: &EvmContext, inputs: &CallInputs, outcome: &CallOutcome) -> Option<u64> {
+    let used = inputs.gas_limit.saturating_sub(outcome.result.gas.remaining());
+    match (outcome.was_precompile_called, outcome.result.result.is_ok()) {
+        (false, _) => None,
+        (true, true) => Some(used),
+        (true, false) => {
+            let input = inputs.input.bytes(context);
+            Some(price(&inputs.bytecode_address, &input, context.cfg.spec).unwrap_or(used))
+        }
+    }
+}
+
+impl Recorder for Turns {
+    fn clear(&mut self) {
+        *self = Turns::default();
+    }
+}
+
+impl Inspector<EvmContext> for Turns {
+    fn initialize_interp(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
+        if let Some(frame) = self.live.last_mut() {
+            frame.code = interpreter.bytecode.original_bytes();
+            frame.has_begun = true;
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        self.opcode = interpreter.bytecode.opcode();
+        self.gas = interpreter.gas.remaining();
+        let item = |at: usize| {
+            let stack = interpreter.stack.data();
+            let found = stack.len().checked_sub(at).map(|index| stack[index]);
+            Address::from_word(found.unwrap_or_default().into())
+        };
+        match self.opcode {
+            op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL => self.target = item(2),
+            op::SELFDESTRUCT => {
+                self.target = item(1);
+                let contract = interpreter.input.target_address();
+                let account = context.journal().evm_state().get(&contract);
+                self.balance = account.map_or(U256::ZERO, |account| account.info.balance);
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
+        let left = interpreter.gas.remaining();
+        if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
+            // Most instructions are no turn.
+            self.spent += self.gas.saturating_sub(left);
+            self.count(false, false);
+            return;
+        }
+        let (mut halt, mut output, mut handed) = (None, Bytes::new(), 0);
+        match interpreter.bytecode.action() {
+            Some(InterpreterAction::Return(result)) if result.result.is_ok_or_revert() => {
+                output = result.output.clone();
+                if let Some(frame) = self.live.last_mut() {
+                    frame.has_ended_well = result.result.is_ok();
+                }
+            }
+            Some(InterpreterAction::Return(result)) => halt = Some(result.result),
+            Some(InterpreterAction::NewFrame(FrameInput::Call(inputs))) => {
+                handed = inputs.gas_limit.saturating_sub(if inputs.transfers_value() { CALL_STIPEND } else { 0 });
+            }
+            Some(InterpreterAction::NewFrame(FrameInput::Create(inputs))) => handed = inputs.gas_limit(),
+            _ => {}
+        }
+        let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
+        // Only the lack of gas is a halt that costs something; how much there is missing does not matter here.
+        self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
+        let call = |kind| Turn::Call { kind, to: self.target, child: None, precompiled: None };
+        let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());
+        let turn = match self.opcode {
+            op::CALL => Some(call(Kind::Call)),
+            op::CALLCODE => Some(call(Kind::CallCode)),
+            op::DELEGATECALL => Some(call(Kind::DelegateCall)),
+            op::STATICCALL => Some(call(Kind::StaticCall)),
+            op::CREATE | op::CREATE2 => {
+                self.has_create2 |= self.opcode == op::CREATE2;
+                Some(Turn::Create { child: None, init: own_code() })
+            }
+            op::CALLDATALOAD => match self.steps.last() {
+                // Once is enough for a stretch of a frame.
+                Some(Step { turn: Turn::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
+                _ => Some(Turn::Load),
+            },
+            op::RETURN | op::STOP => {
+                let (is_stop, code, refund) = (self.opcode == op::STOP, own_code(), interpreter.gas.refunded());
+                if !is_stop {
+                    self.note_end(false);
+                }
+                Some(Turn::Return { is_stop, output, code, refund })
+            }
+            op::REVERT => {
+                self.note_end(true);
+                Some(Turn::Revert)
+            }
+            op::SELFDESTRUCT => Some(Turn::SelfDestruct { heir: self.target, balance: self.balance }),
+            _ => halt.map(|_| Turn::Other),
+        };
+        let is_turn = turn.is_some() || halt.is_some();
+        if is_turn {
+            self.push(turn.unwrap_or(Turn::Other), self.gas, cost, halt);
+        }
+        self.count(self.opcode == op::RETURN, is_turn);
+    }
+
+    fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
+        let input = inputs.input.bytes(context);
+        self.enter(inputs.target_address, inputs.call_value(), inputs.gas_limit, input, Bytes::new());
+        None
+    }
+
+    fn call_end(&mut self, context: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
+        self.leave(&outcome.result, precompile_price(context, inputs, outcome), false);
+    }
+
+    fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
+        let address = created_address(context, inputs);
+        self.has_create2 |= matches!(inputs.scheme(), CreateScheme::Create2 { .. });
+        let code = inputs.init_code().clone();
+        self.enter(address, inputs.value(), inputs.gas_limit(), Bytes::new(), code);
+        None
+    }
+
+    fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
+        // What the entry shows as its init code is the code of the frame on top: the new one, if there is one.
+        let frame = self.live.last();
+        let refused = matches!(
+            outcome.result.result,
+            InstructionResult::CallTooDeep | InstructionResult::OutOfFunds | InstructionResult::NonceOverflow
+        );
+        if let (Some(frame), false) = (frame, refused)
+            && let Some(at) = frame.caller
+        {
+            let code = frame.code.clone();
+            if let Turn::Create { init, .. } = &mut self.steps[at].turn {
+                *init = code;
+            }
+        }
+        self.leave(&outcome.result, None, true);
+    }
+}

@@ -1,0 +1,275 @@
+//! Struct logs in the form of today's standard, for who asks with its options (json-rpc.md 5.9 [M], 9 line 20).
+//!
+//! Other than in the original form (original.rs) members that have nothing to say are left out, numbers on the
+//! stack are as short as they can be, storage shows on the rows that read or write it, and the gas that a call hands
+//! on counts as its cost.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::map::AddressMap;
+use alloy_primitives::{Address, U256};
+use ophion_execution::evm::context::EvmContext;
+use ophion_execution::evm::database::ExecDb;
+use ophion_primitives::errors::Result;
+use ophion_primitives::json::{data, decimal, list, raw, wide};
+use revm::bytecode::opcode::{OpCode, SLOAD, SSTORE};
+use revm::context::TxEnv;
+use revm::inspector::Inspector;
+use revm::interpreter::interpreter_types::{InputsTr, Jumps, ReturnData, RuntimeFlag};
+use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
+use revm::primitives::hardfork::SpecId;
+
+use super::rows::{CalleeGas, Ended, verdict};
+use crate::output::sink::{Sink, halt};
+use crate::output::text::mnemonic;
+use crate::replay::block::{Ran, Tracer};
+use crate::struct_logs::cost::Costs;
+
+#[derive(Clone, Copy)]
+pub struct StandardOptions {
+    pub with_storage: bool,
+    pub with_memory: bool,
+    pub with_stack: bool,
+    pub with_return_data: bool,
+    /// Rows after which no more are written.
+    pub limit: Option<u64>,
+    pub opcodes: Option<OpcodeSet>,
+}
+
+/// Instructions that are of interest, one bit each.
+#[derive(Clone, Copy, Default)]
+pub struct OpcodeSet([u64; 4]);
+
+impl OpcodeSet {
+    /// By name, in capitals or not; what has no such name is left out.
+    pub fn of(names: &[String]) -> Self {
+        let mut set = OpcodeSet::default();
+        for opcode in 0..=u8::MAX {
+            let known = OpCode::new(opcode).map(OpCode::as_str);
+            if known.is_some_and(|known| names.iter().any(|name| name.eq_ignore_ascii_case(known))) {
+                set.0[usize::from(opcode / 64)] |= 1 << (opcode % 64);
+            }
+        }
+        set
+    }
+
+    fn contains(&self, opcode: u8) -> bool {
+        self.0[usize::from(opcode / 64)] & 1 << (opcode % 64) != 0
+    }
+}
+
+pub struct StandardTracer<'s> {
+    sink: &'s mut Sink,
+    options: StandardOptions,
+    costs: Costs,
+    rows: u64,
+    is_truncated: bool,
+    frames: Vec<Frame>,
+    /// Slots that were read or written so far, by account; a failed frame takes nothing back.
+    storage: AddressMap<BTreeMap<U256, U256>>,
+    /// Whether the row before this one was of an instruction asked for: the row after it shows what it did.
+    was_asked_for: bool,
+    /// Of the instruction that runs.
+    opcode: u8,
+    gas_before: u64,
+    whole_cost: u64,
+    /// To the credit of the transaction after it.
+    refund: i64,
+    slot: Option<(U256, U256)>,
+    is_half_written: bool,
+}
+
+struct Frame {
+    has_run: bool,
+    /// What callers had to their credit when the frame began.
+    refund: i64,
+}
+
+impl<'s> StandardTracer<'s> {
+    pub fn new(sink: &'s mut Sink, options: StandardOptions, spec: SpecId) -> Self {
+        StandardTracer {
+            sink,
+            options,
+            costs: Costs::of(spec),
+            rows: 0,
+            is_truncated: false,
+            frames: Vec::new(),
+            storage: AddressMap::default(),
+            was_asked_for: false,
+            opcode: 0,
+            gas_before: 0,
+            whole_cost: 0,
+            refund: 0,
+            slot: None,
+            is_half_written: false,
+        }
+    }
+
+    /// Whether a row is written for this instruction.
+    fn is_wanted(&mut self, opcode: u8) -> bool {
+        if let Some(opcodes) = &self.options.opcodes {
+            let is_asked_for = opcodes.contains(opcode);
+            if !std::mem::replace(&mut self.was_asked_for, is_asked_for) && !is_asked_for {
+                return false;
+            }
+        }
+        if self.options.limit.is_some_and(|limit| self.rows >= limit) {
+            self.is_truncated = true;
+            return false;
+        }
+        true
+    }
+
+    fn head(&mut self, pc: usize, op: &str, gas: u64) {
+        let depth = self.frames.len() as u64;
+        let out = &mut self.sink.out;
+        raw(out, if self.rows > 0 { "," } else { "" });
+        self.rows += 1;
+        decimal(out, "{\"pc\":", pc as u64);
+        raw(out, ",\"op\":\"");
+        raw(out, op);
+        decimal(out, "\",\"gas\":", gas);
+        decimal(out, ",\"depth\":", depth);
+    }
+
+    fn stack(&mut self, stack: &[U256]) {
+        if self.options.with_stack {
+            list(&mut self.sink.out, ",\"stack\":", stack, |out, item| wide(out, "", *item));
+        }
+    }
+
+    fn memory(&mut self, memory: &[u8]) {
+        if self.options.with_memory && !memory.is_empty() {
+            let words: Vec<&[u8]> = memory.chunks_exact(32).collect();
+            list(&mut self.sink.out, ",\"memory\":", &words, |out, word| data(out, "", word));
+        }
+    }
+
+    fn tail(&mut self, account: Address, ended: &Ended) {
+        let out = &mut self.sink.out;
+        decimal(out, ",\"gasCost\":", ended.cost);
+        if self.refund > 0 {
+            decimal(out, ",\"refund\":", self.refund.unsigned_abs());
+        }
+        if let (Some((slot, value)), None) = (self.slot.take(), ended.error) {
+            let slots = self.storage.entry(account).or_default();
+            slots.insert(slot, value);
+            raw(out, ",\"storage\":{");
+            for (at, (slot, value)) in slots.iter().enumerate() {
+                data(out, if at > 0 { "," } else { "" }, slot.to_be_bytes::<32>());
+                data(out, ":", value.to_be_bytes::<32>());
+            }
+            out.push(b'}');
+        }
+        if let Some(reason) = &ended.reason {
+            data(out, ",\"reason\":", reason);
+        }
+        ended.close(out);
+        self.sink.settle();
+    }
+
+    fn enter(&mut self) {
+        self.frames.push(Frame { has_run: false, refund: self.refund });
+    }
+}
+
+impl Inspector<EvmContext> for StandardTracer<'_> {
+    fn step(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
+        if self.sink.tick() {
+            halt(interpreter);
+            return;
+        }
+        if let Some(frame) = self.frames.last_mut() {
+            frame.has_run = true;
+        }
+        self.opcode = interpreter.bytecode.opcode();
+        self.is_half_written = self.is_wanted(self.opcode);
+        if !self.is_half_written {
+            return;
+        }
+        self.gas_before = interpreter.gas.remaining();
+        self.whole_cost = self.costs.next(self.opcode, self.gas_before, interpreter, context);
+        if interpreter.runtime_flag.is_static() {
+            // where the call is refused, nobody else says what it would have handed on
+            self.whole_cost += self.costs.handed_on(self.opcode, self.gas_before, self.whole_cost, interpreter);
+        }
+        let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());
+        self.head(interpreter.bytecode.pc(), name, self.gas_before);
+        let stack = interpreter.stack.data();
+        self.slot = match &stack[..] {
+            [.., value, slot] if self.opcode == SSTORE && self.options.with_storage => Some((*slot, *value)),
+            [.., slot] if self.opcode == SLOAD && self.options.with_storage => Some((*slot, U256::ZERO)),
+            _ => None,
+        };
+        self.stack(stack);
+        self.memory(&interpreter.memory.context_memory());
+        let returned = interpreter.return_data.buffer();
+        if self.options.with_return_data && !returned.is_empty() {
+            data(&mut self.sink.out, ",\"returnData\":", returned);
+        }
+    }
+
+    fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
+        if let Some(frame) = self.frames.last() {
+            self.refund = frame.refund + interpreter.gas.refunded();
+        }
+        if !std::mem::take(&mut self.is_half_written) {
+            return;
+        }
+        if let (Some((_, value)), SLOAD) = (&mut self.slot, self.opcode) {
+            *value = interpreter.stack.data().last().copied().unwrap_or_default();
+        }
+        let ended = Ended::of(interpreter, self.opcode, self.gas_before, self.whole_cost, CalleeGas::Counts);
+        self.tail(interpreter.input.target_address(), &ended);
+    }
+
+    fn call(&mut self, _: &mut EvmContext, _: &mut CallInputs) -> Option<CallOutcome> {
+        self.enter();
+        None
+    }
+
+    fn call_end(&mut self, _: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
+        // As in the original form: an account without code shows as the instruction that it would have run.
+        let is_bare = outcome.result.result == InstructionResult::Stop && !outcome.was_precompile_called;
+        if is_bare && self.frames.last().is_some_and(|frame| !frame.has_run) && self.is_wanted(OpCode::STOP.get()) {
+            self.head(0, OpCode::STOP.as_str(), inputs.gas_limit);
+            self.stack(&[]);
+            self.tail(inputs.target_address, &Ended::default());
+        }
+        self.frames.pop();
+    }
+
+    fn create(&mut self, _: &mut EvmContext, _: &mut CreateInputs) -> Option<CreateOutcome> {
+        self.enter();
+        None
+    }
+
+    fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, _: &mut CreateOutcome) {
+        self.frames.pop();
+    }
+}
+
+impl Tracer for StandardTracer<'_> {
+    fn sink(&mut self) -> &mut Sink {
+        self.sink
+    }
+
+    fn begin(&mut self, _: &TxEnv) {
+        self.rows = 0;
+        self.is_truncated = false;
+        self.frames.clear();
+        self.storage.clear();
+        self.was_asked_for = false;
+        self.refund = 0;
+        raw(&mut self.sink.out, "{\"structLogs\":[");
+    }
+
+    fn finish(&mut self, _: &mut ExecDb, ran: &Ran) -> Result<()> {
+        let out = &mut self.sink.out;
+        let output = verdict(out, ran);
+        data(out, ",\"returnValue\":", output);
+        raw(out, if self.is_truncated { ",\"truncated\":true}" } else { "}" });
+        self.sink.settle();
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+"""One step: so many transactions a second for some seconds, and what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from msgspec import Struct, field
+
+from ophion.bench.sender_accounts import Senders, Signed
+from ophion.errors import CommandError
+from ophion.runtime.clock import Clock
+from ophion.runtime.json_rpc_client import Connection, Endpoint
+
+_LOOK_S: Final = 0.02
+_KNOWN: Final = ("known transaction", "already known")
+"""What nodes say of a transaction that they have: it was sent before, and is as good as accepted."""
+
+
+class Shape(Struct, frozen=True):
+    """How transactions are sent."""
+
+    batch: int
+    """Transactions in one request."""
+    connections: int
+
+    def __str__(self) -> str:
+        requests = "single requests" if self.batch == 1 else f"batches of {self.batch}"
+        return f"{requests} on {self.connections} connections"
+
+
+class Step(Struct):
+    """What was asked for, and what came of it."""
+
+    rate: float
+    """Transactions a second that should be sent."""
+    seconds: float
+    shape: Shape
+    sent: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    """How often the node refused, by its words."""
+    mined_s: list[float] = field(default_factory=list)
+    """Seconds from when a transaction should have been sent until its block was seen, in the order of sending."""
+    answer_s: list[float] = field(default_factory=list)
+    """Seconds until a request was answered."""
+    late_s: float = 0.0
+    """How far behind its schedule this program was at the end."""
+    drained_s: float | None = None
+    """Seconds from the last transaction sent until all were mined; None when some never were."""
+    blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def mined(self) -> int:
+        return len(self.mined_s)
+
+
+class Block(Struct, frozen=True):
+    """A block that was made meanwhile."""
+
+    seen_s: float
+    transactions: int
+    gas_used: int
+    gas_limit: int
+
+
+class Load:
+    """Sends transactions to a node, and looks when they are mined."""
+
+    def __init__(self, endpoint: Endpoint, senders: Senders, clock: Clock) -> None:
+        self._endpoint = endpoint
+        self._senders = senders
+        self._clock = clock
+        self._lines: list[Connection] = []
+
+    async def run(self, rate: float, seconds: float, shape: Shape, drain_s: float) -> Step:
+        """Take one step, and wait up to `drain_s` until everything is mined: the next one begins with nothing."""
+        step = Step(rate, seconds, shape)
+        batches = max(1, round(rate * seconds / shape.batch))
+        signed = self._senders.sign(batches * shape.batch)
+        while len(self._lines) <= shape.connections:
+            self._lines.append(await self._endpoint.connect())
+        watch = Watch(self._lines[0], self._clock, {one.hash: 0.0 for one in signed})
+        await watch.begin()
+        watching = asyncio.create_task(watch.run())
+        refusals: dict[str, str] = {}
+        try:
+            await self._send(step, signed, batches, watch, refusals)
+            ended = self._clock.monotonic()
+            while watch.is_waiting(refusals) and self._clock.monotonic() - ended < drain_s:
+                if watching.done():
+                    break
+                await asyncio.sleep(_LOOK_S)
+            if not watch.missing:
+                step.drained_s = max(0.0, watch.last_s - ended)
+        except BaseException:
+            watching.cancel()
+            raise
+        # not interrupted: its connection is used again
+        watch.is_over = True
+        await watching
+        step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]
+        step.blocks = watch.blocks
+        # one that is mined all the same had been sent in an earlier step, and was let in by what was made again
+        step.refused = Counter(words for hash, words in refusals.items() if hash not in watch.mined)
+        if watch.is_waiting(refusals):
+            self._senders.move_on()
+        if watch.missing:
+            await self._senders.agree(self._lines[0])
+        return step
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        for line in self._lines:
+            await line.close()
+        self._lines.clear()
+
+    async def _send(
+        self, step: Step, signed: Sequence[Signed], batches: int, watch: Watch, refusals: dict[str, str]
+    ) -> None:
+        size, began = step.shape.batch, self._clock.monotonic()
+        pause = step.shape.batch / step.rate
+        numbers = iter(range(batches))
+
+        async def work(line: Connection) -> None:
+            for number in numbers:
+                due = began + number * pause
+                ahead = due - self._clock.monotonic()
+                if ahead > 0:
+                    await asyncio.sleep(ahead)
+                part = signed[number * size : (number + 1) * size]
+                for one in part:
+                    watch.due[one.hash] = due
+                step.late_s = max(0.0, self._clock.monotonic() - due)
+                await self._post(step, line, part, refusals)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for line in self._lines[1 : step.shape.connections + 1]:
+                    group.create_task(work(line))
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+    async def _post(self, step: Step, line: Connection, part: Sequence[Signed], refusals: dict[str, str]) -> None:
+        began = self._clock.monotonic()
+        requests = [
+            b'{"jsonrpc":"2.0","id":%d,"method":"eth_sendRawTransaction","params":[%b]}' % (number, one.text)
+            for number, one in enumerate(part)
+        ]
+        answers = await line.post(requests[0] if len(requests) == 1 else b"[%b]" % b",".join(requests))
+        step.answer_s.append(self._clock.monotonic() - began)
+        step.sent += len(part)
+        if not isinstance(answers, list):
+            answers = [answers] * len(part)
+        for one, answer in zip(part, answers, strict=False):
+            words = _refusal(answer)
+            if words is not None:
+                refusals[one.hash] = words
+
+
+def _refusal(answer: Any) -> str | None:
+    if isinstance(answer, dict) and "result" in answer:
+        return None
+    error = answer.get("error") if isinstance(answer, dict) else None
+    words = str(error.get("message") if isinstance(error, dict) else orjson.dumps(answer)[:200].decode())
+    return None if words.lower().startswith(_KNOWN) else words
+
+
+class Watch:
+    """Sees blocks come, and which of some transactions are in them."""
+
+    def __init__(self, line: Connection, clock: Clock, due: dict[str, float]) -> None:
+        self.due = due
+        self.mined: dict[str, float] = {}
+        self.blocks: list[Block] = []
+        self.last_s = 0.0
+        self.is_over = False
+        self._line = line
+        self._clock = clock
+        self._next = 0
+
+    @property
+    def missing(self) -> int:
+        """Transactions that are in no block yet."""
+        return len(self.due) - len(self.mined)
+
+    def is_waiting(self, refusals: Mapping[str, str]) -> bool:
+        """Whether there are transactions that nobody refused and no block holds."""
+        return self.missing > sum(hash not in self.mined for hash in refusals)
+
+    async def begin(self) -> None:
+        """From the next block on."""
+        self._next = int(await self._line.ask("eth_blockNumber"), 16) + 1
+
+    async def run(self) -> None:
+        """Look until it is over."""
+        while not self.is_over:
+            head = int(await self._line.ask("eth_blockNumber"), 16)
+            seen = self._clock.monotonic()
+            for number in range(self._next, head + 1):
+                await self._look(number, seen)
+            self._next = max(self._next, head + 1)
+            await asyncio.sleep(_LOOK_S)
+
+    async def _look(self, number: int, seen: float) -> None:
+        block = await self._line.ask("eth_getBlockByNumber", hex(number), False)
+        if not isinstance(block, dict):
+            raise CommandError(f"The node has no block {number}, though its head is higher")
+        hashes = block["transactions"]
+        self.blocks.append(Block(seen, len(hashes), int(block["gasUsed"], 16), int(block["gasLimit"], 16)))
+        for hash in hashes:
+            if hash in self.due and hash not in self.mined:
+                self.mined[hash] = self.last_s = seen

@@ -1,0 +1,33 @@
+"""`BlockProducers`: who may make the next block, for whoever has to treat those nodes in a way of their own."""
+
+from __future__ import annotations
+
+from ophion.chain.chain import Chain
+from ophion.errors import OphionError
+from ophion.primitives.types import Address, Hash32
+
+
+class BlockProducers:
+    """The validators or signers after the head; nobody where anybody may make blocks, or where they cannot be known."""
+
+    __slots__ = ("_at", "_chain", "_found")
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._at: Hash32 | None = None
+        self._found: frozenset[Address] = frozenset()
+
+    def __contains__(self, address: object) -> bool:
+        return address in self.of_head()
+
+    def of_head(self) -> frozenset[Address]:
+        """All of them; worked out once for each head."""
+        head = self._chain.head
+        if head.hash != self._at:
+            try:
+                self._found = frozenset(self._chain.engine.members(head, self._chain))
+            except OphionError:
+                # a contract that names no validators: whoever makes blocks says so
+                self._found = frozenset()
+            self._at = head.hash
+        return self._found

@@ -1,0 +1,170 @@
+"""Rules that blocks were made with, and that a genesis file may therefore change for later blocks only.
+
+The hash of the genesis block says nothing about most of `config`: a file with another chain id or a fork elsewhere has
+the same first block. A database that went on under such a file would hold blocks that nobody can run again, so what
+they were made with is kept beside them (`docs/decisions/0142-rules-that-last.md`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ophion.chainspec.consensus_parameters import BftParameters, CliqueParameters, EngineKind
+from ophion.chainspec.forks import Milestone
+from ophion.chainspec.spec import BLOCK_FORKS, TIME_FORKS, ChainSpec
+from ophion.errors import GenesisError
+from ophion.primitives.block import Header
+from ophion.primitives.types import Address
+
+RULES_KEY: Final = "rules"
+"""Under which a database keeps them."""
+
+_GLACIERS: Final = (Milestone.MUIR_GLACIER, Milestone.ARROW_GLACIER, Milestone.GRAY_GLACIER)
+_TRANSITIONS: Final = "transitions."
+_FREE_BASE_FEE: Final = "zeroBaseFee or fixedBaseFee"
+"""With either the base fees of headers are not checked: so it may be set later, but not taken back."""
+
+Value = int | str | bool | list[Any] | None
+
+
+class Rule(Struct, frozen=True):
+    """A value of a genesis, and the first block or second for which it made a difference; None: never so far."""
+
+    value: Value
+    block: int | None = 1
+    time: int | None = None
+
+    def has_begun(self, head: Header) -> bool:
+        """Whether a block up to this one was made with it."""
+        return (self.block is not None and self.block <= head.number) or (
+            self.time is not None and self.time <= head.timestamp
+        )
+
+
+Rules = Mapping[str, Rule]
+
+_NOT_SET: Final = Rule(None, None)
+
+
+def lasting_rules(spec: ChainSpec) -> Rules:
+    """What blocks of a network depend on, by the names that a genesis file has for it."""
+    return {"chainId": Rule(spec.chain_id), "consensus": Rule(spec.engine.value), **dict(_forks(spec)), **_engine(spec)}
+
+
+def encode_rules(rules: Rules) -> bytes:
+    """As a database keeps them."""
+    fields = {name: (rule.value, rule.block, rule.time) for name, rule in rules.items()}
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def check_rules(record: bytes, given: Rules, head: Header) -> None:
+    """Refuse rules that are not those which the blocks up to this one were made with."""
+    if head.number == 0:
+        return
+    stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
+    # what one of the two does not know at all was added by another version; only transitions come and go
+    names = [
+        name
+        for name in dict.fromkeys((*given, *stored))
+        if name.startswith(_TRANSITIONS) or (name in stored and name in given)
+    ]
+    changed = [
+        f"{name} was {_shown(was)} and is {_shown(now)}"
+        for name, was, now in ((name, stored.get(name, _NOT_SET), given.get(name, _NOT_SET)) for name in names)
+        if was.value != now.value and (was.has_begun(head) or now.has_begun(head))
+        if not (name == _FREE_BASE_FEE and now.value)
+    ]
+    if changed:
+        raise GenesisError(
+            f"Supplied genesis changes rules of blocks that are stored already (up to block {head.number}): "
+            f"{'; '.join(changed)}. Use the genesis file the data was made with (--genesis-file), in which only rules"
+            " of later blocks may be changed, or another data path (--data-path)."
+        )
+
+
+def _shown(rule: Rule) -> str:
+    return "not set" if rule.value is None else str(rule.value)
+
+
+def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
+    """Where each fork begins, be it named or implied by a later one; a file may name more of them or fewer."""
+    schedule = spec.forks
+    has_bomb = spec.engine is EngineKind.ETHASH and (spec.ethash is None or spec.ethash.fixed_difficulty is None)
+    times: dict[Milestone, int | None] = {}
+    begins: int | None = None
+    for _, milestone in reversed(TIME_FORKS):
+        begins = schedule.times.get(milestone, begins)
+        times[milestone] = begins
+    block = 0 if begins == 0 else None
+    blocks: dict[Milestone, int | None] = {}
+    for _, later in reversed(BLOCK_FORKS):
+        if later is not None:
+            block = schedule.blocks.get(later, block)
+            blocks[later] = block
+    for key, named in BLOCK_FORKS:
+        if named is not None and (has_bomb or named not in _GLACIERS):
+            yield key, Rule(blocks[named], blocks[named])
+    yield "daoForkBlock", Rule(spec.dao_fork_block, spec.dao_fork_block)
+    for key, milestone in TIME_FORKS:
+        yield key, Rule(times[milestone], None, times[milestone])
+    for milestone, blobs in schedule.blob_schedule.items():
+        values = [blobs.target, blobs.max, blobs.fee_fraction]
+        yield f"blobSchedule.{milestone.name.lower()}", Rule(values, None, times[milestone])
+    london, is_free = blocks[Milestone.LONDON], spec.zero_base_fee or spec.fixed_base_fee
+    yield _FREE_BASE_FEE, Rule(is_free, london, begins)
+    if not is_free:
+        yield "baseFeePerGas", Rule(spec.initial_base_fee, london, begins)
+
+
+def _engine(spec: ChainSpec) -> Rules:
+    """What members of a network must agree on; periods, time-outs and limits may be changed at any time."""
+    if spec.engine is EngineKind.CLIQUE:
+        return _epoch("clique", spec.clique or CliqueParameters(), 1)
+    rules: dict[str, Rule] = {}
+    first = 1
+    if spec.engine is EngineKind.IBFT2:
+        rules.update(_bft(spec, "ibft2", spec.ibft2 or BftParameters(), first))
+        first = spec.qbft.start_block if spec.qbft is not None else 0
+        rules["qbft.startblock"] = Rule(first or None, first or None)
+    if spec.qbft is not None and first:
+        rules.update(_bft(spec, "qbft", spec.qbft, first))
+    return rules
+
+
+def _epoch(name: str, parameters: BftParameters | CliqueParameters, first: int) -> Rules:
+    length = parameters.epoch_length
+    return {f"{name}.epochlength": Rule(length, first - 1 + length)}
+
+
+def _bft(spec: ChainSpec, name: str, parameters: BftParameters, first: int) -> Rules:
+    rules = {
+        **_epoch(name, parameters, first),
+        f"{name}.blockreward": Rule(parameters.block_reward, first),
+        f"{name}.miningbeneficiary": Rule(_text(parameters.mining_beneficiary), first),
+        f"{name}.validatorcontractaddress": Rule(_text(parameters.validator_contract), first),
+    }
+    for transition in parameters.transitions:
+        at, members, selection = transition.block, transition.validators, transition.validator_selection
+        begins = (None, at) if spec.forks.counts_time(at) else (at, None)
+        values: dict[str, Value] = {
+            "validators": None if members is None else [_text(member) for member in members],
+            "validatorselectionmode": None if selection is None else selection.value,
+            "validatorcontractaddress": _text(transition.validator_contract),
+            "blockreward": transition.block_reward,
+            # a blank one clears it
+            "miningbeneficiary": (_text(transition.mining_beneficiary) or "")
+            if transition.sets_mining_beneficiary
+            else None,
+        }
+        for member, value in values.items():
+            if value is not None:
+                rules[f"{_TRANSITIONS}{name}.{at}.{member}"] = Rule(value, *begins)
+    return rules
+
+
+def _text(address: Address | None) -> str | None:
+    return None if address is None else f"0x{address.hex()}"

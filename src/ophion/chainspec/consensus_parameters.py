@@ -1,0 +1,282 @@
+"""Parameters of the consensus engines as a genesis file gives them.
+
+They are data: what a transition means, and when it takes effect, is decided by the engine that reads it. The published
+spelling `duplicateMesageLimit` is accepted beside the right one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from ophion.chainspec.genesis_reader import Members
+from ophion.primitives.hexcodec import HexError, parse_data_lenient
+from ophion.primitives.types import ADDRESS_LENGTH, Address
+
+DEFAULT_EPOCH_LENGTH: Final = 30_000
+
+
+BFT_MIX_HASH: Final = b"ctical byzantine fault tolerance"
+"""The mark by which headers of IBFT 2.0 and QBFT are known."""
+
+
+class EngineKind(Enum):
+    """Which engine a genesis chooses, in order of precedence when it names several."""
+
+    ETHASH = "ethash"
+    IBFT2 = "ibft2"
+    IBFT = "ibft"
+    QBFT = "qbft"
+    CLIQUE = "clique"
+
+
+class EthashParameters(Struct, frozen=True):
+    """Proof of work."""
+
+    fixed_difficulty: int | None = None
+    """Every block has this difficulty; None: the formulas of the main network."""
+
+
+class CliqueTransition(Struct, frozen=True):
+    """A change of Clique parameters from a block on; None leaves a value as it was."""
+
+    block: int
+    period_s: int | None
+    create_empty_blocks: bool | None
+
+
+class CliqueParameters(Struct, frozen=True):
+    """Proof of authority after EIP-225."""
+
+    period_s: int = 15
+    """Least seconds between blocks; 0 (geth only) seals when there are transactions."""
+    epoch_length: int = DEFAULT_EPOCH_LENGTH
+    """Votes are forgotten and the signers listed every so many blocks."""
+    create_empty_blocks: bool = True
+    transitions: tuple[CliqueTransition, ...] = ()
+
+    def period_at(self, number: int) -> int:
+        """Seconds between blocks that hold for this block."""
+        period = self.period_s
+        for transition in self.transitions:
+            if transition.block <= number and transition.period_s is not None:
+                period = transition.period_s
+        return period
+
+    def creates_empty_blocks_at(self, number: int) -> bool:
+        """Whether this block may be without transactions."""
+        allowed = self.create_empty_blocks
+        for transition in self.transitions:
+            if transition.block <= number and transition.create_empty_blocks is not None:
+                allowed = transition.create_empty_blocks
+        return allowed
+
+
+class ValidatorSelection(Enum):
+    """Where a QBFT network takes its validators from."""
+
+    BLOCK_HEADER = "blockheader"
+    CONTRACT = "contract"
+
+
+class HeaderForm(Enum):
+    """What follows the base fee in the headers of a BFT network past Shanghai; `consensus.header_form` says more."""
+
+    FULL = "full"
+    """What the forks define."""
+    SHORT = "short"
+    """Nothing."""
+    SHORT_BLOBS = "short-blobs"
+    """Nothing in Shanghai, blob gas used and excess blob gas from Cancun on."""
+
+
+class BftTransition(Struct, frozen=True):
+    """A change of BFT parameters; None leaves a value as it was."""
+
+    block: int
+    """A block number, or a timestamp where time forks are around (consensus.md 5.5)."""
+    validators: tuple[Address, ...] | None = None
+    block_period_s: int | None = None
+    block_period_ms: int | None = None
+    empty_block_period_s: int | None = None
+    block_reward: int | None = None
+    sets_mining_beneficiary: bool = False
+    """The entry names a beneficiary; a blank one clears it."""
+    mining_beneficiary: Address | None = None
+    validator_selection: ValidatorSelection | None = None
+    validator_contract: Address | None = None
+
+
+class BftParameters(Struct, frozen=True):
+    """IBFT 2.0 and QBFT."""
+
+    block_period_s: int = 1
+    epoch_length: int = DEFAULT_EPOCH_LENGTH
+    request_timeout_s: int = 1
+    """Time-out of round 0; each further round doubles it."""
+    message_queue_limit: int = 1000
+    duplicate_message_limit: int = 100
+    future_messages_limit: int = 1000
+    future_messages_max_distance: int = 10
+    gossiped_history_limit: int = 1000
+    block_reward: int = 0
+    """Wei."""
+    mining_beneficiary: Address | None = None
+    """Receives fees and reward instead of the proposer."""
+    block_period_ms: int = 0
+    """Test only: replaces the period in seconds when above 0."""
+    empty_block_period_s: int = 0
+    """QBFT: seconds between blocks without transactions; 0: as other blocks."""
+    validator_contract: Address | None = None
+    """QBFT: the contract that names the validators."""
+    start_block: int = 0
+    """QBFT: the first block after a migration from IBFT 2.0; 0: none."""
+    header_form: HeaderForm | None = None
+    """The form of the first header past Shanghai; None: nothing is said about it."""
+    transitions: tuple[BftTransition, ...] = ()
+
+
+def read_ethash(members: Members) -> EthashParameters:
+    """`config.ethash`."""
+    return EthashParameters(members.number("fixeddifficulty", bits=256, minimum=1))
+
+
+def read_clique(members: Members, transitions: list[Members]) -> CliqueParameters:
+    """`config.clique` with geth's spellings `period` and `epoch` beside the others."""
+    period = members.number("blockperiodseconds", bits=31, minimum=1)
+    epoch = members.number("epochlength", bits=63, minimum=1)
+    # geth alone knows period 0: blocks are made when there are transactions
+    geth_period = members.number("period", bits=31)
+    geth_epoch = members.number("epoch", bits=63, minimum=1)
+    if period is not None and geth_period is not None and period != geth_period:
+        raise members.invalid("period", geth_period, f"blockperiodseconds says {period}")
+    if epoch is not None and geth_epoch is not None and epoch != geth_epoch:
+        raise members.invalid("epoch", geth_epoch, f"epochlength says {epoch}")
+    default = CliqueParameters()
+    create_empty = members.flag("createemptyblocks") if members.has("createemptyblocks") else True
+    return CliqueParameters(
+        period_s=_first(period, geth_period, default.period_s),
+        epoch_length=_first(epoch, geth_epoch, default.epoch_length),
+        create_empty_blocks=create_empty,
+        transitions=tuple(_read_clique_transition(entry) for entry in _by_block(transitions)),
+    )
+
+
+def _read_clique_transition(entry: Members) -> CliqueTransition:
+    return CliqueTransition(
+        block=entry.number("block", minimum=1) or 0,
+        period_s=entry.number("blockperiodseconds", bits=31, minimum=1),
+        create_empty_blocks=entry.flag("createemptyblocks") if entry.has("createemptyblocks") else None,
+    )
+
+
+def read_bft(members: Members, transitions: list[Members]) -> BftParameters:
+    """`config.ibft2`, `config.qbft` or `config.ibft`."""
+    default = BftParameters()
+    duplicate_limit = members.number("duplicatemessagelimit", bits=31, minimum=1)
+    misspelled_limit = members.number("duplicatemesagelimit", bits=31, minimum=1)
+    return BftParameters(
+        block_period_s=_first(members.number("blockperiodseconds", bits=31, minimum=1), default.block_period_s),
+        epoch_length=_first(members.number("epochlength", bits=63, minimum=1), default.epoch_length),
+        request_timeout_s=_first(
+            members.number("requesttimeoutseconds", bits=31, minimum=1), default.request_timeout_s
+        ),
+        message_queue_limit=_first(
+            members.number("messagequeuelimit", bits=31, minimum=1), default.message_queue_limit
+        ),
+        duplicate_message_limit=_first(duplicate_limit, misspelled_limit, default.duplicate_message_limit),
+        future_messages_limit=_first(members.number("futuremessageslimit", bits=31), default.future_messages_limit),
+        future_messages_max_distance=_first(
+            members.number("futuremessagesmaxdistance", bits=31), default.future_messages_max_distance
+        ),
+        gossiped_history_limit=_first(members.number("gossipedhistorylimit", bits=31), default.gossiped_history_limit),
+        block_reward=_first(members.number("blockreward", bits=256), default.block_reward),
+        mining_beneficiary=members.address("miningbeneficiary"),
+        block_period_ms=_first(members.number("xblockperiodmilliseconds", bits=31), default.block_period_ms),
+        empty_block_period_s=_first(members.number("xemptyblockperiodseconds", bits=31), default.empty_block_period_s),
+        validator_contract=members.address("validatorcontractaddress"),
+        start_block=_first(members.number("startblock", bits=63), default.start_block),
+        header_form=_read_header_form(members),
+        transitions=tuple(_read_bft_transition(entry) for entry in _by_block(transitions)),
+    )
+
+
+def _read_header_form(members: Members) -> HeaderForm | None:
+    text = members.text("headerform")
+    if text is None:
+        return None
+    try:
+        return HeaderForm(text.lower())
+    except ValueError as error:
+        expected = ", ".join(form.value for form in HeaderForm)
+        raise members.invalid("headerform", text, f"one of {expected}") from error
+
+
+def _read_bft_transition(entry: Members) -> BftTransition:
+    selection_text = entry.text("validatorselectionmode")
+    selection = None
+    if selection_text is not None:
+        try:
+            selection = ValidatorSelection(selection_text.lower())
+        except ValueError as error:
+            raise entry.invalid("validatorselectionmode", selection_text, "blockheader or contract") from error
+    validators = _read_validators(entry)
+    contract = entry.address("validatorcontractaddress")
+    if selection is ValidatorSelection.BLOCK_HEADER and not validators:
+        raise entry.missing("validators")
+    if selection is ValidatorSelection.CONTRACT and contract is None:
+        raise entry.missing("validatorcontractaddress")
+    return BftTransition(
+        block=entry.number("block", minimum=1) or 0,
+        validators=validators,
+        block_period_s=entry.number("blockperiodseconds", bits=31, minimum=1),
+        block_period_ms=entry.number("xblockperiodmilliseconds", bits=31),
+        empty_block_period_s=entry.number("xemptyblockperiodseconds", bits=31),
+        block_reward=entry.number("blockreward", bits=256),
+        sets_mining_beneficiary=entry.has("miningbeneficiary"),
+        mining_beneficiary=entry.address("miningbeneficiary"),
+        validator_selection=selection,
+        validator_contract=contract,
+    )
+
+
+def _read_validators(entry: Members) -> tuple[Address, ...] | None:
+    values = entry.get("validators")
+    if values is None:
+        return None
+    if not isinstance(values, list):
+        raise entry.invalid("validators", values, "must be a list of addresses")
+    addresses = []
+    for index, value in enumerate(values):
+        if not isinstance(value, str):
+            raise entry.invalid(f"validators[{index}]", value, "must be an address")
+        try:
+            addresses.append(parse_data_lenient(value, ADDRESS_LENGTH))
+        except HexError as error:
+            raise entry.invalid(f"validators[{index}]", value, error.problem) from error
+    if not addresses or len(set(addresses)) != len(addresses):
+        raise entry.invalid("validators", values, "at least one is needed, and none twice")
+    return tuple(addresses)
+
+
+def _by_block(transitions: list[Members]) -> list[Members]:
+    """The entries in order of their blocks, which must be there, above zero and unique."""
+    seen: set[int] = set()
+    keyed: list[tuple[int, Members]] = []
+    for entry in transitions:
+        block = entry.number("block", minimum=1)
+        if block is None:
+            raise entry.missing("block")
+        if block in seen:
+            raise entry.invalid("block", block, "two transitions at one block")
+        seen.add(block)
+        keyed.append((block, entry))
+    keyed.sort(key=lambda pair: pair[0])
+    return [entry for _, entry in keyed]
+
+
+def _first(*values: int | None) -> int:
+    """The first value that is given; the last one always is."""
+    return next(value for value in values if value is not None)

@@ -1,0 +1,302 @@
+"""Genesis JSON as members that are read by name.
+
+Keys are case-insensitive at every depth, so they are folded to lower case once, here. A `Members` remembers which keys
+were asked for: those left over at the end are the unknown ones. Every error names the path of the member.
+
+JSON does not forbid a key that appears twice, and people write several comments into one object. Such a key is an
+error as soon as somebody asks for it, because nobody can say which of the values is meant; otherwise it is a warning.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, Final
+
+from ophion.errors import GenesisError
+from ophion.primitives.hexcodec import HexError, parse_data_lenient, strip_prefix
+from ophion.primitives.types import ADDRESS_LENGTH, Address
+
+MAX_DEPTH: Final = 32
+"""Far more than any genesis needs; JSON nested deeper is refused before the parser sees it."""
+
+# an unterminated string or comment matches up to the end, so that no text is scanned twice
+_TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*|/\*(?:.*?\*/|.*)|[\[\]{}]', re.DOTALL)
+_COMMENT_WARNING: Final = "The genesis file contains comments, which are not part of JSON; they are ignored."
+_DIGITS: Final = re.compile(r"[0-9]{1,100}")
+_HEX: Final = re.compile(r"[0-9a-fA-F]{1,128}")
+_SHOWN: Final = 100
+_MAX_DIGITS: Final = 100
+_MAX_NAMED: Final = 5
+
+
+class Folded(dict[str, Any]):
+    """A JSON object with lower-case keys that remembers how they were written, and which were written twice."""
+
+    __slots__ = ("repeated", "spelling")
+
+    def __init__(self, pairs: Iterable[tuple[str, Any]] = ()) -> None:
+        super().__init__()
+        self.spelling: dict[str, str] = {}
+        self.repeated: dict[str, str] = {}
+        for key, value in pairs:
+            folded = key.lower()
+            if folded in self:
+                self.repeated[folded] = key
+            self[folded] = value
+            self.spelling[folded] = key
+
+    def refuse_repeated(self, key: str) -> None:
+        """Raise `GenesisError` when a folded key stands for more than one value."""
+        if key in self.repeated:
+            raise GenesisError(
+                f"Invalid genesis file: member '{_shown(self.repeated[key])}' appears twice in one object (keys are "
+                "compared without regard to case)",
+                self.repeated[key],
+            )
+
+
+def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
+    """The object a genesis file holds, and warnings; `GenesisError` names line and column of what is wrong.
+
+    The warning about repeated members is for the case that nobody asks for one of them.
+    """
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise GenesisError(f"Invalid genesis file: not UTF-8 text at byte {error.start}") from error
+    text, has_comments = _without_comments(text)
+    repeated: dict[str, str] = {}
+
+    def folded(pairs: list[tuple[str, Any]]) -> Folded:
+        made = Folded(pairs)
+        repeated.update(made.repeated)
+        return made
+
+    try:
+        value = json.loads(text, object_pairs_hook=folded, parse_constant=_refuse_constant, parse_int=_integer)
+    except json.JSONDecodeError as error:
+        raise GenesisError(f"Invalid genesis file: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    except (ValueError, RecursionError) as error:
+        raise GenesisError(f"Invalid genesis file: {error}") from error
+    if not isinstance(value, Folded):
+        raise GenesisError("Invalid genesis file: the top level must be a JSON object")
+    warnings = [_COMMENT_WARNING] if has_comments else []
+    if repeated:
+        names = [_shown(name) for name in islice(repeated.values(), _MAX_NAMED)]
+        more = [f"and {len(repeated) - len(names)} more"] if len(repeated) > len(names) else []
+        warnings.append(f"Members that appear twice in one object are ignored: {', '.join(names + more)}")
+    return value, warnings
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _without_comments(text: str) -> tuple[str, bool]:
+    """The text with comments blanked out (positions stay), refusing what is nested too deeply."""
+    depth = 0
+    pieces: list[str] = []
+    kept = 0
+    for match in _TOKENS.finditer(text):
+        token = match[0]
+        first = token[0]
+        if first in "{[":
+            depth += 1
+            if depth > MAX_DEPTH:
+                line = text.count("\n", 0, match.start()) + 1
+                column = match.start() - text.rfind("\n", 0, match.start())
+                raise GenesisError(
+                    f"Invalid genesis file: nested deeper than {MAX_DEPTH} levels at line {line}, column {column}"
+                )
+        elif first in "}]":
+            depth -= 1
+        elif first == "/":
+            pieces.append(text[kept : match.start()])
+            pieces.append(re.sub(r"[^\n]", " ", token))
+            kept = match.end()
+    if not pieces:
+        return text, False
+    pieces.append(text[kept:])
+    return "".join(pieces), True
+
+
+class Members:
+    """One object of a genesis file."""
+
+    __slots__ = ("_asked", "_children", "_path", "_values")
+
+    def __init__(self, values: Folded, path: str = "") -> None:
+        self._values = values
+        self._path = path
+        self._asked: set[str] = set()
+        self._children: dict[str, Members] = {}
+
+    def get(self, name: str) -> Any:
+        """The raw value; None when absent or null."""
+        key = name.lower()
+        self._asked.add(key)
+        self._values.refuse_repeated(key)
+        return self._values.get(key)
+
+    def has(self, name: str) -> bool:
+        """Whether the member is there and not null."""
+        return self.get(name) is not None
+
+    def names(self) -> list[str]:
+        """All keys, in lower case."""
+        return list(self._values)
+
+    def unknown(self) -> list[str]:
+        """Paths of members nobody asked for, here and in the objects read below, as the file spells them."""
+        own = [self.path(_shown(self._values.spelling[key])) for key in self._values if key not in self._asked]
+        return own + [path for child in self._children.values() for path in child.unknown()]
+
+    def path(self, name: str) -> str:
+        """The member's name with the objects around it."""
+        return f"{self._path}.{name}" if self._path else name
+
+    def invalid(self, name: str, value: Any, reason: str = "") -> GenesisError:
+        """The error for a member that cannot be used."""
+        where = self.path(name)
+        because = f" ({reason})" if reason else ""
+        return GenesisError(f"Invalid {where} in genesis block configuration: {_shown(value)}{because}", where)
+
+    def missing(self, name: str) -> GenesisError:
+        """The error for a member that must be there."""
+        where = self.path(name)
+        return GenesisError(f"Invalid genesis block configuration, missing value for '{where}'", where)
+
+    def child(self, name: str) -> Members | None:
+        """A nested object."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, Folded):
+            raise self.invalid(name, value, "must be an object")
+        return self._child(name, value)
+
+    def children(self, name: str) -> list[Members]:
+        """A list of objects; empty when absent."""
+        value = self.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.invalid(name, value, "must be a list of objects")
+        result = []
+        for index, item in enumerate(value):
+            if not isinstance(item, Folded):
+                raise self.invalid(f"{name}[{index}]", item, "must be an object")
+            result.append(self._child(f"{name}[{index}]", item))
+        return result
+
+    def _child(self, name: str, values: Folded) -> Members:
+        """The same object each time, so that what was asked of it is known in the end."""
+        key = name.lower()
+        if key not in self._children:
+            self._children[key] = Members(values, self.path(name))
+        return self._children[key]
+
+    def number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
+        """A JSON number, or text: hexadecimal after 0x, else decimal."""
+        value = self.get(name)
+        if value is None:
+            return None
+        return self._bounded(name, value, as_number(value), bits, minimum)
+
+    def hex_number(self, name: str, bits: int = 64) -> int | None:
+        """A JSON number, or hexadecimal text whose 0x is optional."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if isinstance(value, str):
+            digits = strip_prefix(value)
+            number = int(digits, 16) if _HEX.fullmatch(digits) else None
+        else:
+            number = as_number(value)
+        return self._bounded(name, value, number, bits, 0)
+
+    def plain_number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
+        """A number written as a JSON number: the only form fork activations may have."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if isinstance(value, str):
+            raise self.invalid(name, value, "must be a JSON number")
+        return self._bounded(name, value, as_number(value), bits, minimum)
+
+    def flag(self, name: str) -> bool:
+        """true or false; false when absent."""
+        value = self.get(name)
+        if value is None:
+            return False
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if not isinstance(value, bool):
+            raise self.invalid(name, value, "must be true or false")
+        return value
+
+    def text(self, name: str) -> str | None:
+        """Text."""
+        value = self.get(name)
+        if value is not None and not isinstance(value, str):
+            raise self.invalid(name, value, "must be text")
+        return value
+
+    def data(self, name: str, size: int | None = None) -> bytes | None:
+        """Hexadecimal bytes whose 0x is optional."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self.invalid(name, value, "must be hexadecimal text")
+        try:
+            return parse_data_lenient(value, size)
+        except HexError as error:
+            raise self.invalid(name, value, error.problem) from error
+
+    def address(self, name: str) -> Address | None:
+        """An address; blank text counts as absent."""
+        value = self.get(name)
+        if isinstance(value, str) and not value.strip():
+            return None
+        return self.data(name, ADDRESS_LENGTH)
+
+    def _bounded(self, name: str, value: Any, number: int | None, bits: int, minimum: int) -> int:
+        if number is None:
+            raise self.invalid(name, value, "must be a number")
+        if number < minimum:
+            raise self.invalid(name, value, f"must be at least {minimum}")
+        if number.bit_length() > bits:
+            raise self.invalid(name, value, f"must fit {bits} bits")
+        return number
+
+
+def as_number(value: Any) -> int | None:
+    """The integer of a JSON number or of its text form (0x hexadecimal, else decimal); None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if text[:2] in ("0x", "0X"):
+        return int(text[2:], 16) if _HEX.fullmatch(text, 2) else None
+    return int(text) if _DIGITS.fullmatch(text) else None
+
+
+def _shown(value: Any) -> str:
+    """A value in a message: on one line and not too long, without anything that moves a terminal's cursor."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

@@ -1,0 +1,131 @@
+"""The node that a command talks to: JSON-RPC over HTTP, and the options that say where."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from ophion.cli.input_output import read_input
+from ophion.errors import CommandError
+from ophion.native.crypto import PrivateKey
+from ophion.primitives.hexcodec import data as hex_text
+from ophion.primitives.types import Address
+from ophion.runtime.options import Options, is_url, option
+from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
+
+_TIMEOUT_S: Final = 30.0
+_POLL_S: Final = 0.2
+_LARGEST_ANSWER: Final = 256 * 2**20
+_SOMETHING_ELSE: Final = "something answers there, but not in JSON-RPC"
+
+
+def read_url(*schemes: str) -> Callable[[str], str]:
+    """A reader of the address of a JSON-RPC service, for options."""
+
+    def read(text: str) -> str:
+        if not is_url(text, *schemes) or not text.isascii():
+            raise ValueError(f"expected {schemes[0]}://HOST:PORT but was '{text}'")
+        return text
+
+    return read
+
+
+class NoAnswer(CommandError):
+    """A node cannot be asked, or answers with something else."""
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"The node at {url} cannot be asked: {why}.")
+        self.why = why
+
+
+class RpcNode:
+    """A node that is asked over HTTP, at a URL that `read_url` has taken."""
+
+    def __init__(self, url: str, token: str | None = None, limit_s: float = _TIMEOUT_S) -> None:
+        self._url = url
+        self._limit_s = limit_s
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+
+    def ask(self, method: str, *params: Any) -> Any:
+        """The result; `CommandError` with the words of the node, or why it cannot be reached."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        request = urllib.request.Request(self._url, body, self._headers)
+        try:
+            with urllib.request.urlopen(request, timeout=self._limit_s) as response:
+                answer = json.loads(response.read(_LARGEST_ANSWER))
+        except urllib.error.HTTPError as error:
+            raise CommandError(f"The node at {self._url} answers {error.code} {error.reason}.") from None
+        except OSError as error:
+            reason = getattr(error, "reason", None) or error
+            raise NoAnswer(self._url, getattr(reason, "strerror", None) or str(reason)) from None
+        except (ValueError, RecursionError, http.client.HTTPException):
+            raise NoAnswer(self._url, _SOMETHING_ELSE) from None
+        failure = answer.get("error") if isinstance(answer, dict) else None
+        if not isinstance(failure, dict) and (failure is not None or "result" not in answer):
+            raise NoAnswer(self._url, _SOMETHING_ELSE)
+        if failure:
+            why = failure.get("data")
+            more = f" ({why})" if isinstance(why, str) and not why.startswith("0x") else ""
+            raise CommandError(f"{method}: {failure.get('message')}{more}")
+        return answer.get("result")
+
+    def call(self, to: Address, data: bytes) -> bytes:
+        """The answer of a contract at the head."""
+        return bytes.fromhex(self.ask("eth_call", {"to": hex_text(to), "data": hex_text(data)}, "latest")[2:])
+
+    def send(self, key: PrivateKey, to: Address, data: bytes, limit_s: float) -> int:
+        """Send a transaction and wait for its block, whose number is returned."""
+        sender = hex_text(key.address)
+        call = {"from": sender, "to": hex_text(to), "data": hex_text(data)}
+        gas = int(self.ask("eth_estimateGas", call), 16) * 5 // 4
+        nonce = int(self.ask("eth_getTransactionCount", sender, "pending"), 16)
+        price, chain_id = int(self.ask("eth_gasPrice"), 16), int(self.ask("eth_chainId"), 16)
+        transaction = UnsignedTransaction(
+            type=LEGACY, chain_id=chain_id, nonce=nonce, gas=gas, to=to, input=data, gas_price=price
+        )
+        tx_hash = self.ask("eth_sendRawTransaction", hex_text(transaction.signed_by(key)))
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            receipt = self.ask("eth_getTransactionReceipt", tx_hash)
+            if receipt is not None:
+                number = int(receipt["blockNumber"], 16)
+                if receipt.get("status") != "0x1":
+                    raise CommandError(f"Transaction {tx_hash} failed in block {number}: nothing was changed.")
+                return number
+            time.sleep(_POLL_S)
+        raise CommandError(f"Transaction {tx_hash} is not in a block after {limit_s:.0f} s; it may still be mined.")
+
+
+class NodeOptions(Options):
+    """Options."""
+
+    rpc: str = option(
+        "--rpc",
+        default="http://127.0.0.1:8545",
+        metavar="URL",
+        parse=read_url("http", "https"),
+        help="JSON-RPC over HTTP of the node that is asked.",
+    )
+    token_file: Path | None = option("--token-file", default=None, help="File with a token for that node.")
+
+    def node(self) -> RpcNode:
+        """The node that is asked."""
+        return RpcNode(self.rpc, read_token(self.token_file))
+
+
+def read_token(file: Path | None) -> str | None:
+    """The token in a file; none without one. What is no token is not sent, nor shown: it may be another secret."""
+    if file is None:
+        return None
+    token = read_input(file, "Unable to read the token.").strip()
+    if not token.isascii() or len(token.split()) != 1:
+        raise CommandError(
+            f"{file} holds no token: expected one line of letters, digits, dots, dashes and underscores."
+        )
+    return token

@@ -1,0 +1,107 @@
+"""What a validator keeps on disk so that a restart cannot make it contradict itself.
+
+Neither Besu nor the original client keeps anything, and both can fork after a badly timed restart (consensus.md 6.2,
+I-07). Two promises have to survive:
+
+* *prepared*: "a quorum would accept this block" must be repeated in every later round change of the height, since some
+  other validator may have committed on the strength of it;
+* *round*: a validator that has voted in a round, or asked for it, has promised not to vote differently there nor to
+  vote in any earlier round. A proposal that rests on its round change may still be under way.
+
+So a restarted validator does not begin at round 0 again. Where it had only asked for a round it repeats the request;
+where it had voted it goes on with the round after. Both are always allowed, and when a whole network restarts after a
+stall the repeated requests meet at once, without waiting for a timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from ophion.consensus.bft.messages import Candidate, Prepare, PreparedRound, SignedProposal
+from ophion.errors import DecodeError
+from ophion.primitives import rlp
+from ophion.primitives.types import HASH_LENGTH, Hash32
+
+_VERSION = 1
+
+
+class RecalledVotes(Protocol):
+    """How stored parts become values again: the decoding half of a dialect."""
+
+    def signed_proposal(self, data: bytes) -> SignedProposal: ...
+    def prepare(self, data: bytes) -> Prepare: ...
+    def candidate(self, block: bytes) -> Candidate: ...
+
+
+class DurableVotes(Struct, frozen=True):
+    """The promises of one height."""
+
+    height: int
+    round: int = 0
+    """The highest round this validator has voted in or asked for."""
+    vote: Hash32 | None = None
+    """The digest it proposed, prepared or committed in `round`; None while it has only asked for that round."""
+    prepared: PreparedRound | None = None
+    """The latest proof of preparation, of any round of this height."""
+
+    @property
+    def resume_round(self) -> int:
+        """Where a restarted validator goes on."""
+        return self.round + 1 if self.vote is not None else self.round
+
+    def encode(self) -> bytes:
+        """Bytes for the database; `decode` reads them."""
+        prepared: list[rlp.Encodable] = []
+        if self.prepared is not None:
+            signed = self.prepared.proposal
+            prepared = [
+                self.prepared.round,
+                self.prepared.block.encoded,
+                [prepare.raw.data for prepare in self.prepared.prepares],
+                signed.encoded if signed is not None else b"",
+            ]
+        return rlp.encode([_VERSION, self.height, self.round, self.vote or b"", prepared])
+
+    @staticmethod
+    def decode(data: bytes, recall: RecalledVotes) -> DurableVotes:
+        """`DecodeError` when the bytes are not a memory of this version and dialect."""
+        items = rlp.decode_list(data)
+        if not items or items[0] != rlp.scalar(_VERSION):
+            raise DecodeError("not a record of this version", "remembered consensus state")
+        if len(items) != 5:
+            raise DecodeError(f"{len(items)} items instead of 5", "remembered consensus state")
+        _, height, round_number, vote, prepared = items
+        if not isinstance(vote, bytes) or len(vote) not in (0, HASH_LENGTH) or not isinstance(prepared, list):
+            raise DecodeError("malformed vote or certificate", "remembered consensus state")
+        return DurableVotes(
+            rlp.decode_int(height),
+            rlp.decode_int(round_number),
+            vote or None,
+            _decode_prepared(prepared, recall) if prepared else None,
+        )
+
+
+def _decode_prepared(items: list[rlp.Item], recall: RecalledVotes) -> PreparedRound:
+    if len(items) != 4:
+        raise DecodeError(f"certificate of {len(items)} items instead of 4", "remembered consensus state")
+    round_number, block, prepares, signed = items
+    if not isinstance(block, bytes) or not isinstance(prepares, list) or not isinstance(signed, bytes):
+        raise DecodeError("malformed certificate", "remembered consensus state")
+    return PreparedRound(
+        rlp.decode_int(round_number),
+        recall.candidate(block),
+        tuple(_each(prepares, recall.prepare)),
+        recall.signed_proposal(signed) if signed else None,
+    )
+
+
+def _each(items: list[rlp.Item], read: Callable[[bytes], Prepare]) -> list[Prepare]:
+    found = []
+    for item in items:
+        if not isinstance(item, bytes):
+            raise DecodeError("a list where a message is expected", "remembered consensus state")
+        found.append(read(item))
+    return found

@@ -1,0 +1,139 @@
+"""What stands between the network and the machine: duplicates, later heights, and their limits (consensus.md 2.8).
+
+All limits come from the genesis file, and all of them bound memory: whatever peers send, the machine holds no more than
+these numbers and a few messages per validator.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from msgspec import Struct
+
+from ophion.consensus.bft.events import Received
+
+
+class MessageLimits(Struct, frozen=True):
+    """The limits of the genesis file, under their correct names (`duplicateMesageLimit` is how one is published)."""
+
+    message_queue: int = 1000
+    """Events that may wait for the machine; the driver owns that queue and drops what comes on top."""
+    duplicates: int = 100
+    """Messages remembered to recognise repetitions."""
+    future_messages: int = 1000
+    """Messages of later heights kept; 0 keeps none."""
+    future_distance: int = 10
+    """How far ahead of the current height they may be."""
+    gossiped_history: int = 1000
+    """Messages remembered as passed on, so that each is passed on once."""
+
+
+class MessageCounts(Struct):
+    """What has come in since the start, for whoever wonders what peers are up to."""
+
+    received: int = 0
+    """Decoded messages, whatever became of them."""
+    malformed: int = 0
+    """What could not be read: broken, or signed by nobody."""
+    crowded_out: int = 0
+    """Dropped unread because too many were waiting."""
+    duplicate: int = 0
+    stale: int = 0
+    """Of heights that are decided."""
+    early: int = 0
+    """Of later heights."""
+    too_early: int = 0
+    """Of those, the ones that were dropped: too far ahead, or too many."""
+    foreign: int = 0
+    """By authors that are no validators."""
+    own: int = 0
+    """Signed with the key of this node."""
+
+
+class RecentlySeen:
+    """The last `limit` fingerprints; the oldest makes room for the newest."""
+
+    __slots__ = ("_limit", "_seen")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+
+    def add(self, fingerprint: bytes) -> bool:
+        """Note a fingerprint; whether it was new."""
+        if fingerprint in self._seen:
+            return False
+        self._seen[fingerprint] = None
+        if len(self._seen) > self._limit:
+            self._seen.popitem(last=False)
+        return True
+
+    def __contains__(self, fingerprint: object) -> bool:
+        return fingerprint in self._seen
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+
+MAX_FUTURE_BYTES: Final = 64 * 1024 * 1024
+"""Of messages of later heights: the limit of the genesis file counts them, however large they are."""
+
+
+class FutureMessages:
+    """Messages of heights that have not begun, replayed when their height does."""
+
+    __slots__ = ("_by_height", "_bytes", "_count", "_limit", "_max_bytes", "_max_distance")
+
+    def __init__(self, limit: int, max_distance: int, max_bytes: int = MAX_FUTURE_BYTES) -> None:
+        self._limit = limit
+        self._max_distance = max_distance
+        self._max_bytes = max_bytes
+        self._by_height: dict[int, list[Received]] = {}
+        self._count = 0
+        self._bytes = 0
+
+    def add(self, received: Received, current_height: int) -> bool:
+        """Keep a message of a later height; whether that was possible.
+
+        Over a limit the highest height is given up as a whole, since it is needed last; when only one height is
+        buffered its oldest messages go.
+        """
+        height = received.message.height
+        if self._limit == 0 or not current_height < height <= current_height + self._max_distance:
+            return False
+        self._by_height.setdefault(height, []).append(received)
+        self._count += 1
+        self._bytes += _size(received)
+        while self._count > self._limit or self._bytes > self._max_bytes:
+            highest = max(self._by_height)
+            if len(self._by_height) > 1:
+                self._give_up(highest)
+                if height == highest:
+                    return False
+                continue
+            oldest = self._by_height[highest].pop(0)
+            self._count -= 1
+            self._bytes -= _size(oldest)
+            if oldest is received:
+                return False
+        return True
+
+    def take(self, height: int) -> list[Received]:
+        """The messages of a height that begins, in the order of arrival; those of lower heights are discarded."""
+        for lower in [number for number in self._by_height if number < height]:
+            self._give_up(lower)
+        return self._give_up(height)
+
+    def _give_up(self, height: int) -> list[Received]:
+        taken = self._by_height.pop(height, [])
+        self._count -= len(taken)
+        self._bytes -= sum(map(_size, taken))
+        return taken
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def _size(received: Received) -> int:
+    return len(received.message.raw.data)

@@ -1,0 +1,228 @@
+"""What the wire formats of both dialects have in common: signed parts, prepares, commits, blocks in messages.
+
+A signed part is `[payload, signature]`. Received payloads are kept and repeated byte for byte, never re-encoded,
+because the signature covers those bytes and other clients may write them differently (consensus.md 0.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
+from ophion.consensus.bft.messages import Candidate, Commit, MessageKind, Prepare, RawMessage
+from ophion.consensus.bft.signatures import Signer, message_author
+from ophion.errors import DecodeError
+from ophion.native.crypto import keccak256
+from ophion.native.exceptions import NativeError
+from ophion.native.transactions import decode_block
+from ophion.primitives import rlp
+from ophion.primitives.block import Header
+from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
+
+MAX_SIGNATURES: Final = 20_000
+"""Signatures recovered for one message, whatever the size of the network: a second of one core."""
+
+_PLACE: Final = "consensus message"
+
+
+class ExtraCodec(Protocol):
+    """Extra data of a dialect."""
+
+    def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes: ...
+    def decode_extra(self, data: bytes) -> BftExtraData:
+        """`DecodeError` for anything else than the full form."""
+
+
+# --- headers and blocks -------------------------------------------------------------------------
+
+
+def header_digest(codec: ExtraCodec, header: Header, extra: BftExtraData, form: ExtraForm) -> Hash32:
+    """Keccak of a header with its extra data in one of the three forms, encoded anew from the decoded values."""
+    return keccak256(rlp.list_of(header.encoded_fields(codec.encode_extra(extra, form))))
+
+
+def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
+    """A block out of a message; only its header is read here."""
+    parts = rlp.split_list(block)
+    if not 3 <= len(parts) <= 4:
+        raise DecodeError(f"block of {len(parts)} items instead of 3 or 4", _PLACE)
+    header = Header.decode(parts[0])
+    extra = codec.decode_extra(header.extra_data)
+    return Candidate(
+        header.number,
+        extra.round,
+        header.coinbase,
+        header_digest(codec, header, extra, ExtraForm.FOR_SEAL),
+        header_digest(codec, header, extra, ExtraForm.FOR_HASH),
+        block,
+    )
+
+
+def check_body(block: bytes) -> None:
+    """`DecodeError` when the body of a block is not the one its header stands for.
+
+    Digest and hash cover the header alone. A prepared block with another body would be passed on from round to round
+    under its good name, and everybody who has to execute it would refuse it.
+    """
+    try:
+        encoded, body = decode_block(block)
+    except NativeError as error:
+        raise DecodeError(str(error), _PLACE) from error
+    header = Header.decode(encoded)
+    promised = header.transactions_root, header.ommers_hash, header.withdrawals_root
+    if promised != (body.transactions_root, body.ommers_hash, body.withdrawals_root):
+        raise DecodeError("the body of the block is another one", _PLACE)
+
+
+def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -> Candidate:
+    """The same block with another round and without seals."""
+    parts = rlp.split_list(block.encoded)
+    header = Header.decode(parts[0])
+    extra = replace(codec.decode_extra(header.extra_data), round=round_number, seals=())
+    header = replace(header, extra_data=codec.encode_extra(extra, ExtraForm.FULL))
+    digest = header_digest(codec, header, extra, ExtraForm.FOR_SEAL)
+    encoded = rlp.list_of([header.encode(), *parts[1:]])
+    return Candidate(block.height, round_number, block.builder, digest, block.hash, encoded)
+
+
+# --- signed parts -------------------------------------------------------------------------------
+
+
+class WireStyle(Struct, frozen=True):
+    """How a dialect writes the pieces that all messages have."""
+
+    codes: tuple[int, int, int, int]
+    """By `MessageKind`."""
+    write_height: Callable[[int], bytes]
+    write_round: Callable[[int], bytes]
+    read_height: Callable[[bytes], int]
+    read_round: Callable[[bytes], int]
+    signed_bytes: Callable[[int, bytes], bytes]
+    """(code, payload) to the bytes whose hash is signed."""
+    absent: bytes
+    """What stands for a certificate or a block that is not there."""
+
+    def kind(self, code: int) -> MessageKind:
+        """`DecodeError` for a code the dialect does not use."""
+        try:
+            return MessageKind(self.codes.index(code))
+        except ValueError:
+            raise DecodeError(f"unknown code 0x{code:02x}", _PLACE) from None
+
+
+class SignedPart(Struct, frozen=True):
+    """A signed part taken apart: the fields of the payload behind height and round are still encoded."""
+
+    height: int
+    round: int
+    fields: list[bytes]
+    author: Address
+    encoded: bytes
+
+
+class SignedParts:
+    """Reads and writes signed parts for one dialect, counting the signatures of one message."""
+
+    __slots__ = ("_budget", "style")
+
+    def __init__(self, style: WireStyle, most_signatures: int = MAX_SIGNATURES) -> None:
+        self.style = style
+        self._budget = most_signatures
+
+    def write(
+        self, kind: MessageKind, height: int, round_number: int, fields: Sequence[bytes], signer: Signer
+    ) -> bytes:
+        """`[payload, signature]`."""
+        style = self.style
+        payload = rlp.list_of([style.write_height(height), style.write_round(round_number), *fields])
+        signature = signer.sign(keccak256(style.signed_bytes(style.codes[kind], payload)))
+        return rlp.list_of([payload, rlp.encode_bytes(signature)])
+
+    def read(self, kind: MessageKind, encoded: bytes, *counts: int) -> SignedPart:
+        """A signed part whose payload has one of `counts` fields behind height and round."""
+        if self._budget == 0:
+            raise DecodeError("too many signatures", _PLACE)
+        self._budget -= 1
+        payload, signature_item = exactly(rlp.split_list(encoded), 2, "signed part")
+        signature = plain_bytes(signature_item, SIGNATURE_LENGTH, "signature")
+        style = self.style
+        fields = rlp.split_list(payload)
+        if len(fields) - 2 not in counts:
+            raise DecodeError(f"{kind.name.lower()} payload of {len(fields)} items", _PLACE)
+        author = message_author(keccak256(style.signed_bytes(style.codes[kind], payload)), signature)
+        if author is None:
+            raise DecodeError(f"signature of a {kind.name.lower()} is not acceptable", _PLACE)
+        return SignedPart(style.read_height(fields[0]), style.read_round(fields[1]), fields[2:], author, encoded)
+
+    def prepare(self, encoded: bytes, fingerprint: bytes = b"") -> Prepare:
+        """A prepare, alone or out of a certificate."""
+        part = self.read(MessageKind.PREPARE, encoded, 1)
+        digest = plain_bytes(part.fields[0], HASH_LENGTH, "digest")
+        raw = RawMessage(self.style.codes[MessageKind.PREPARE], encoded)
+        return Prepare(part.height, part.round, digest, part.author, fingerprint, raw)
+
+    def prepares(self, encoded: bytes) -> tuple[Prepare, ...]:
+        """A list of prepares."""
+        return tuple(self.prepare(item) for item in rlp.split_list(encoded))
+
+    def commit(self, encoded: bytes, fingerprint: bytes) -> Commit:
+        part = self.read(MessageKind.COMMIT, encoded, 2)
+        digest = plain_bytes(part.fields[0], HASH_LENGTH, "digest")
+        seal = plain_bytes(part.fields[1], SIGNATURE_LENGTH, "commit seal")
+        raw = RawMessage(self.style.codes[MessageKind.COMMIT], encoded)
+        return Commit(part.height, part.round, digest, seal, part.author, fingerprint, raw)
+
+    def write_prepare(self, height: int, round_number: int, digest: Hash32, signer: Signer) -> Prepare:
+        data = self.write(MessageKind.PREPARE, height, round_number, [rlp.encode_bytes(digest)], signer)
+        raw = RawMessage(self.style.codes[MessageKind.PREPARE], data)
+        return Prepare(height, round_number, digest, signer.address, keccak256(data), raw)
+
+    def write_commit(self, height: int, round_number: int, digest: Hash32, seal_hash: Hash32, signer: Signer) -> Commit:
+        seal = signer.sign(seal_hash)
+        fields = [rlp.encode_bytes(digest), rlp.encode_bytes(seal)]
+        data = self.write(MessageKind.COMMIT, height, round_number, fields, signer)
+        raw = RawMessage(self.style.codes[MessageKind.COMMIT], data)
+        return Commit(height, round_number, digest, seal, signer.address, keccak256(data), raw)
+
+
+# --- pieces -------------------------------------------------------------------------------------
+
+
+def exactly(items: list[bytes], count: int, what: str) -> list[bytes]:
+    """The items, when there are as many as there should be."""
+    if len(items) != count:
+        raise DecodeError(f"{what} of {len(items)} items instead of {count}", _PLACE)
+    return items
+
+
+def one_of(items: list[bytes], counts: tuple[int, int], what: str) -> list[bytes]:
+    """The items, when there are as many as one of two profiles wants."""
+    if len(items) not in counts:
+        raise DecodeError(f"{what} of {len(items)} items instead of {counts[0]} or {counts[1]}", _PLACE)
+    return items
+
+
+def plain_bytes(encoded: bytes, size: int, what: str) -> bytes:
+    """A byte string of an exact size."""
+    value = rlp.decode(encoded)
+    if not isinstance(value, bytes) or len(value) != size:
+        raise DecodeError(f"{what} is not {size} bytes", _PLACE)
+    return value
+
+
+def scalar_below(encoded: bytes, limit: int, what: str) -> int:
+    """A number in canonical form."""
+    value = rlp.decode_int(rlp.decode(encoded))
+    if value >= limit:
+        raise DecodeError(f"{what} is too large", _PLACE)
+    return value
+
+
+def access_list_slot(profile: Profile) -> tuple[bytes, ...]:
+    """The slot as a profile writes it: empty before the fork that fills it, or not there at all."""
+    return (rlp.EMPTY_STRING,) if profile is Profile.BAL else ()

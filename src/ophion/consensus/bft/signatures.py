@@ -1,0 +1,48 @@
+"""Whose signature it is, strictly.
+
+Signatures in BFT messages have 65 bytes, v 0 or 1 and s in the lower half of the order: other clients refuse the
+rest, so a validator that let it through would count votes that they do not count (consensus.md 0.3, scenario I-27).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, Protocol
+
+from ophion.native.crypto import recover_address
+from ophion.native.exceptions import NativeError
+from ophion.primitives.types import SIGNATURE_LENGTH, Address, Hash32, Signature
+
+_KEPT: Final = 8192
+"""Certificates repeat what came before, and hostile ones the same thing hundreds of times."""
+_HALF_ORDER: Final = bytes.fromhex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0")
+
+
+class Signer(Protocol):
+    """A key that signs digests; `ophion.native.crypto.PrivateKey` is one."""
+
+    address: Address
+
+    def sign(self, digest: Hash32) -> Signature: ...
+
+
+def message_author(digest: Hash32, signature: Signature) -> Address | None:
+    """Who signed a message or a commit seal; None when the signature is not acceptable."""
+    if len(signature) != SIGNATURE_LENGTH or signature[64] > 1 or signature[32:64] > _HALF_ORDER:
+        return None
+    return _recovered(digest, signature)
+
+
+def seal_author(digest: Hash32, signature: Signature) -> Address | None:
+    """Who made a seal of a finished header. Here s may be high: the block is on the chain already."""
+    if len(signature) != SIGNATURE_LENGTH or signature[64] > 1:
+        return None
+    return _recovered(digest, signature)
+
+
+@lru_cache(maxsize=_KEPT)
+def _recovered(digest: Hash32, signature: Signature) -> Address | None:
+    try:
+        return recover_address(digest, signature)
+    except NativeError:
+        return None

@@ -1,0 +1,294 @@
+"""The BFT state machine: events in, effects out, nothing else.
+
+It never waits, reads no clock and does no I/O: `now` comes with each event. One driver per node feeds it, in one
+thread, and runs the effects; a simulator can do the same with thousands of machines and a clock of its own.
+
+    driver ── NewHead, Received, timers, ProposalBuilt, ProposalChecked, Connected ──▶ BftMachine.handle
+           ◀── SetTimer, Remember, Multicast, Relay, BuildProposal, CheckProposal, ImportBlock, CatchUp ──
+
+This file holds what outlives a height (head, filters, messages of later heights, who is there); `Height` holds the
+rest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from ophion.consensus.bft.durable_votes import DurableVotes
+from ophion.consensus.bft.events import (
+    BftEffect,
+    BftEvent,
+    BlockTimer,
+    CancelTimer,
+    CatchUp,
+    Connected,
+    Disconnected,
+    Head,
+    NewHead,
+    ProposalBuilt,
+    ProposalChecked,
+    Received,
+    Relay,
+    Remember,
+    RoundTimer,
+    SetTimer,
+    Suspended,
+    TaskFailed,
+    TimerKind,
+)
+from ophion.consensus.bft.height import NOT_STARTED, Height
+from ophion.consensus.bft.lost_state_recovery import LostStateRecovery
+from ophion.consensus.bft.message_buffer import FutureMessages, MessageCounts, MessageLimits, RecentlySeen
+from ophion.consensus.bft.messages import BftMessage
+from ophion.consensus.bft.proposer_liveness import ProposerLiveness
+from ophion.consensus.bft.protocol import MessageFactory, Rules
+from ophion.consensus.bft.validator_set import ValidatorSet
+from ophion.primitives.types import Address
+
+DEFAULT_LIMITS = MessageLimits()
+_MAX_RELAYS: Final = 64
+"""Messages of one validator at one height that are passed on: more than twenty rounds have."""
+
+
+class BftStateMachine:
+    """One validator (or a node that may become one)."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        scribe: MessageFactory,
+        limits: MessageLimits = DEFAULT_LIMITS,
+        follows_others: bool = True,
+        memory: DurableVotes | None = None,
+        passes_over: bool = True,
+        is_blank: bool = False,
+    ) -> None:
+        """`memory` is what the last `Remember` of an earlier run stored; `is_blank` says that there has never been one.
+
+        `follows_others`: move to a later round as soon as f + 1 validators have asked for it, instead of waiting for
+        the own time-out (consensus.md 3.5, early round change). `passes_over`: do not wait for proposers that are
+        gone (`ProposerLiveness`).
+        """
+        self.rules = rules
+        self.limits = limits
+        self.address = scribe.address
+        self.head: Head | None = None
+        self.committee: ValidatorSet | None = None
+        """Who decides the current height; known also where this node is not among them."""
+        self.height: Height | None = None
+        """The running height; None while suspended or not a validator."""
+        self.fork_note: str | None = None
+        """Set when a second block appeared at the height of the head, which honest quorums cannot produce."""
+        self.has_twin = False
+        """Whether a peer has sent messages signed with the key of this node, which do not come back by themselves."""
+        self.counts = MessageCounts()
+        self.presence = ProposerLiveness(passes_over)
+        self._scribe = scribe
+        self._follows_others = follows_others
+        self._memory = memory
+        self._waiting_out = LostStateRecovery() if is_blank else None
+        self._new_head: NewHead | None = None
+        self._is_running = False
+        self._seen = RecentlySeen(limits.duplicates)
+        self._relayed = RecentlySeen(limits.gossiped_history)
+        self._relays: Counter[Address] = Counter()
+        """Messages of each author that were passed on at this height."""
+        self._future = FutureMessages(limits.future_messages, limits.future_distance)
+        self._effects: list[BftEffect] = []
+
+    def handle(self, event: BftEvent, now: float) -> list[BftEffect]:
+        """Take one event; the effects are to be run in their order. `now` is wall time in seconds."""
+        if isinstance(event, Received):
+            self._on_received(event, now)
+        elif isinstance(event, NewHead):
+            self._on_new_head(event, now)
+        elif isinstance(event, Suspended):
+            self._stop()
+            self._is_running = False
+        elif isinstance(event, Connected):
+            self._on_connected(event.peer)
+        elif isinstance(event, Disconnected):
+            self._on_disconnected(event.peer, now)
+        else:
+            self._on_height_event(event, now)
+        effects = self._effects
+        if effects:
+            effects = effects.copy()
+            self._effects.clear()
+            return effects
+        return []
+
+    def is_duplicate(self, fingerprint: bytes) -> bool:
+        """Whether a message with this H(message data) would be dropped: worth asking before decoding it."""
+        return fingerprint in self._seen
+
+    @property
+    def is_waiting_out(self) -> bool:
+        """Whether this validator lets a height pass because it has lost its memory (`LostStateRecovery`)."""
+        is_member = self.committee is not None and self.address in self.committee.members
+        return self._waiting_out is not None and self.height is None and is_member
+
+    @property
+    def is_running(self) -> bool:
+        """Whether consensus takes part in events; false before the first head and while suspended."""
+        return self._is_running
+
+    def footprint(self) -> int:
+        """How many messages and fingerprints are held, for the bound that the simulator checks."""
+        held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.presence)
+        return held + (self.height.footprint() if self.height is not None else 0)
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def _on_new_head(self, event: NewHead, now: float) -> None:
+        known = self.head
+        if self._is_running and known is not None and event.head.number <= known.number:
+            if event.head.number == known.number and event.head.hash != known.hash:
+                # finality is immediate: this takes 2Q - n misbehaving or forgetful validators (consensus.md 2.10)
+                self.fork_note = (
+                    f"two blocks at height {known.number}: 0x{known.hash.hex()} and 0x{event.head.hash.hex()}"
+                )
+            return
+        self.head = event.head
+        self._new_head = event
+        self.has_twin = False
+        self._is_running = True
+        number = event.head.number + 1
+        self.committee = ValidatorSet.of(number, event.validators, event.head.builder)
+        self.presence.keep(self.committee.members)
+        has_voted = self.height is not None and self.height.has_voted_for(event.head.hash)
+        self._stop()
+        if self._waits_out(self.committee, event, has_voted, now):
+            self._look_again(now)
+        elif self.address in self.committee.members:
+            memory = self._memory
+            self._begin(self.committee, event, memory if memory is not None and memory.height == number else None, now)
+        for received in self._future.take(number):
+            self._deliver(received, now)
+
+    def _begin(self, committee: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
+        """Take part in the height of this committee."""
+        self._relays.clear()
+        self.height = Height(
+            self.rules,
+            self._scribe,
+            committee,
+            event.head,
+            event.timing,
+            self.presence,
+            self._follows_others,
+            memory,
+            self._effects.append,
+        )
+        self.height.start(now)
+
+    def _waits_out(self, committee: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
+        """Whether this height passes without our vote, since an earlier vote at it may have been forgotten."""
+        waiting = self._waiting_out
+        if waiting is None:
+            return False
+        if has_voted or waiting.enter(committee, event.head, now):
+            self._waiting_out = None
+            if not has_voted:
+                self._effects.append(Remember(DurableVotes(event.head.number)))
+            return False
+        return self.address in committee.members and waiting.holds(committee, event.head)
+
+    def _look_again(self, now: float) -> None:
+        """See whether the others get on without us; join them where they do not."""
+        event, committee, waiting = self._new_head, self.committee, self._waiting_out
+        if event is None or committee is None or waiting is None:
+            return
+        memory = waiting.joins(committee, event.timing, now)
+        if memory is None:
+            timer = RoundTimer(committee.height, NOT_STARTED)
+            self._effects.append(SetTimer(TimerKind.ROUND, waiting.next_look(event.timing, now), timer))
+        else:
+            self._waiting_out = None
+            self._begin(committee, event, memory, now)
+
+    def _on_connected(self, peer: Address) -> None:
+        self.presence.connected(peer)
+        if self.height is not None and peer in self.height.committee.members:
+            self.height.on_connected(peer)
+
+    def _on_disconnected(self, peer: Address, now: float) -> None:
+        self.presence.disconnected(peer)
+        if self.height is not None and peer in self.height.committee.members:
+            self.height.on_disconnected(now)
+
+    def _stop(self) -> None:
+        """Leave the height, keeping its promises: the same height may be entered again."""
+        if self.height is not None:
+            self._memory = self.height.memory
+            self.height = None
+            self._effects += (CancelTimer(TimerKind.BLOCK), CancelTimer(TimerKind.ROUND))
+
+    def _on_received(self, event: Received, now: float) -> None:
+        """The filters of consensus.md 2.8, in their order."""
+        if not self._is_running or self.head is None:
+            return
+        message, counts = event.message, self.counts
+        counts.received += 1
+        if not self._seen.add(message.fingerprint):
+            counts.duplicate += 1
+            return
+        current = self.head.number + 1
+        if message.height >= self.head.number and self.committee is not None:
+            self._note_presence(message, self.committee, now)
+        if message.height < current:
+            counts.stale += 1
+        elif message.height == current:
+            self._deliver(event, now)
+        else:
+            counts.early += 1
+            if not self._future.add(event, current):
+                counts.too_early += 1
+            self._effects.append(CatchUp(event.peer, message.height - 1))
+
+    def _note_presence(self, message: BftMessage, committee: ValidatorSet, now: float) -> None:
+        if message.author in committee.members and message.author != self.address:
+            self.presence.heard(message.author, now)
+            if self._waiting_out is not None:
+                self._waiting_out.heard(message.author, message.height, message.round)
+
+    def _deliver(self, event: Received, now: float) -> None:
+        height = self.height
+        message = event.message
+        author = message.author
+        if author == self.address:
+            self.has_twin = True
+            self.counts.own += 1
+            return
+        if height is None:
+            return
+        if author not in height.committee.members:
+            self.counts.foreign += 1
+            return
+        if self._relays[author] < _MAX_RELAYS and self._relayed.add(message.fingerprint):
+            self._relays[author] += 1
+            self._effects.append(Relay(message, (event.peer, author)))
+        height.on_message(message, now)
+
+    def _on_height_event(
+        self, event: BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed, now: float
+    ) -> None:
+        height = self.height
+        if height is None:
+            is_look = isinstance(event, RoundTimer) and event.round == NOT_STARTED
+            if is_look and self.committee is not None and event.height == self.committee.height:
+                self._look_again(now)
+            return
+        if event.height != height.committee.height:
+            return
+        if isinstance(event, RoundTimer):
+            height.on_round_timer(event, now)
+        elif isinstance(event, BlockTimer):
+            height.on_block_timer(now)
+        elif isinstance(event, ProposalChecked):
+            height.on_checked(event, now)
+        elif isinstance(event, ProposalBuilt):
+            height.on_built(event, now)
+        else:
+            height.notes.append(event.problem)

@@ -1,0 +1,397 @@
+"""`EmbeddedEnclave`: the enclave inside the node.
+
+    send      seal ─> commit, and push to the recipients ─> acknowledged, or in the outbox
+    take      what others push: opened, judged, committed; the acknowledgement comes after the commit
+    receive   a local lookup; no network is waited for
+
+Payloads stay sealed in the database and are opened when somebody asks. None of this ever logs one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final
+from weakref import WeakSet
+
+from msgspec import Struct
+
+from ophion.enclave.delivery import Delivery
+from ophion.enclave.encoding import base64_text
+from ophion.enclave.group_ids import SEED_SIZE, legacy_id
+from ophion.enclave.group_record import MAX_NAME_BYTES, GroupRecord
+from ophion.enclave.groups import GroupRegistry
+from ophion.enclave.interface import (
+    KEY_SIZE,
+    MAX_MEMBERS,
+    MAX_PAYLOAD_BYTES,
+    MAX_TEXT_BYTES,
+    DeliveryMode,
+    Group,
+    GroupType,
+    Received,
+)
+from ophion.enclave.outbox import Outbox
+from ophion.enclave.parcels import Kind, Label, Line, LineLost, Parcel
+from ophion.enclave.payload_intake import NO_ROOM, Intake
+from ophion.enclave.peer_directory import Directory
+from ophion.enclave.store_writer import ARRIVALS, CURSORS, PAYLOADS, StoreWriter, number_of, numbered
+from ophion.errors import EnclaveError
+from ophion.native.enclave import EnclaveKeyring, is_sound_enclave_key
+from ophion.native.exceptions import NativeError, translated
+from ophion.native.store import Store
+from ophion.runtime.clock import Entropy
+from ophion.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
+
+_RANDOMNESS: Final = 80
+_MAX_SHOWN: Final = 1000
+_FETCHED_AT_ONCE: Final = 128
+_MAX_REFUSED: Final = 1000
+"""Parcels of one line that turn out not to be for us: opening them takes time."""
+_OPENED_AT_ONCE: Final = 4
+"""So few payloads are opened on the loop."""
+LOOK_AGAIN_S: Final = 60.0
+"""How often everybody is asked for what was missed since."""
+_MAX_PAGES: Final = 10_000
+"""Pages of a list that are looked at in one go: some ten million payloads."""
+
+
+class EnclaveSettings(Struct, frozen=True):
+    """What the options say of an enclave inside."""
+
+    mode: DeliveryMode = DeliveryMode.ALL
+    always_send_to: tuple[bytes, ...] = ()
+    """Keys that get a copy of every payload from here."""
+
+
+class EmbeddedEnclave:
+    """Keys, payloads, groups and their delivery. All of it belongs to the event loop."""
+
+    name = "enclave"
+    tells_late = True
+
+    def __init__(
+        self,
+        store: Store,
+        keyring: EnclaveKeyring,
+        lanes: Lanes,
+        entropy: Entropy,
+        settings: EnclaveSettings | None = None,
+    ) -> None:
+        self.keyring = keyring
+        self.lanes = lanes
+        self.keys: tuple[bytes, ...] = tuple(keyring.public_keys)
+        self.on_late: Callable[[Sequence[bytes]], None] | None = None
+        self.directory = Directory()
+        self._store = store
+        self._entropy = entropy
+        self._settings = settings or EnclaveSettings()
+        self._own = frozenset(self.keys)
+        self._writer = StoreWriter(store, lanes)
+        self._groups = GroupRegistry(store, self.keys)
+        self._outbox = Outbox(store)
+        self._intake = Intake(store, keyring, lanes, self._groups, self._writer)
+        self._delivery = Delivery(
+            self._settings.mode, self.directory, self._outbox, self._writer, self.load, self._drain_soon
+        )
+        self._tasks: asyncio.TaskGroup | None = None
+        self._asked: WeakSet[Line] = WeakSet()
+        self._catching_up: set[Line] = set()
+        """Lines that have been asked what was missed here."""
+        self.directory.on_came = self._came
+
+    # --- Enclave ---------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        payload: bytes,
+        sender: bytes,
+        to: Sequence[bytes] | None = None,
+        group_id: bytes | None = None,
+        sealed: Callable[[bytes], None] | None = None,
+    ) -> bytes:
+        """Seal, store and deliver; see `Enclave.send`."""
+        return await self.send_text(b64encode(payload), sender, to, group_id, sealed)
+
+    async def send_text(
+        self,
+        text: bytes,
+        sender: bytes,
+        to: Sequence[bytes] | None = None,
+        group_id: bytes | None = None,
+        sealed: Callable[[bytes], None] | None = None,
+    ) -> bytes:
+        """As `send`, for the inner of the two layers of base64, which is what enclaves keep."""
+        if len(text) > MAX_TEXT_BYTES:
+            raise EnclaveError(f"a payload has at most {MAX_PAYLOAD_BYTES} bytes", "InvalidPayload")
+        self._check_sender(sender)
+        group = self._group_of(sender, to, group_id)
+        members = group.members
+        extras = tuple(key for key in self._settings.always_send_to if key not in members)
+        recipients, others = members + extras, [key for key in members + extras if key not in self._own]
+        self._delivery.check(others, Kind.PAYLOAD)
+        try:
+            key, record = self.keyring.seal(
+                text, sender, recipients, len(members), group.id, self._entropy.token(_RANDOMNESS)
+            )
+        except NativeError as error:
+            raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
+        parcel = Parcel(Label(Kind.PAYLOAD, key), record)
+        # both disks at the same time: until this returns there is no marker, and nobody misses what was lost
+        pushed = self._delivery.start(parcel, others)
+        if sealed is not None:
+            sealed(key)
+        await self._intake.keep(key, record, recipients, group)
+        await self._delivery.finish(parcel, pushed)
+        return key
+
+    async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
+        """Local lookups, in one snapshot. Whoever asks has seen markers that point at these keys."""
+        if len(keys) <= _OPENED_AT_ONCE:
+            opened = self.open_many(keys)
+        else:
+            opened = await self.lanes.private.run(lambda: self.open_many(keys))
+        self.settle(keys, opened)
+        return [one and _received(*one) for one in opened]
+
+    def settle(self, keys: Sequence[bytes], opened: Sequence[tuple[bytes, bytes, bytes] | None]) -> None:
+        """These payloads are wanted by somebody: they do not count against their senders any more."""
+        senders = {one[2] for one in opened if one is not None}
+        self._intake.settle((key for key, one in zip(keys, opened, strict=True) if one is not None), senders)
+
+    def open_many(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, bytes] | None]:
+        """(inner base64, group, sender) of payloads; None where there is none for us."""
+        with translated():
+            return self.keyring.open_stored(self._store, keys)
+
+    async def create_group(
+        self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
+    ) -> Group:
+        """Make a group of these members, of which the sender must be one."""
+        self._check_sender(sender)
+        keys = tuple(dict.fromkeys(members))
+        if sender not in keys:
+            raise EnclaveError("the sender must be a member", "CreatePrivacyGroupShouldIncludeSelf")
+        if len(keys) > MAX_MEMBERS or any(len(text.encode()) > MAX_NAME_BYTES for text in (name, description)):
+            raise EnclaveError("too many members, or too long a text", "EnclavePrivacyGroupIdCreation")
+        _check_keys(keys)
+        chosen = self._entropy.token(SEED_SIZE) if seed is None else seed
+        if len(chosen) != SEED_SIZE:
+            raise EnclaveError(f"a seed has {SEED_SIZE} bytes", "EnclavePrivacyGroupIdCreation")
+        record = GroupRecord(GroupType.PANTHEON, name, description, keys, chosen, sender)
+        if self._groups.get(record.id) is None:
+            await self._publish(record)
+        return record.group()
+
+    async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
+        """Deleted here and, as delivery says, at its members."""
+        self._check_sender(sender)
+        record = self._groups.get(group_id)
+        if record is None or not record.active or sender not in record.members:
+            raise EnclaveError("no such group", "PrivacyGroupNotFound")
+        await self._publish(record.deleted())
+        return group_id
+
+    async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
+        """Active groups of exactly these members."""
+        return [record.group() for record in self._groups.find(members)]
+
+    async def group(self, group_id: bytes) -> Group | None:
+        """A group, also a deleted one."""
+        record = self._groups.get(group_id)
+        return None if record is None else record.group()
+
+    def groups(self, kind: GroupType) -> list[Group]:
+        """Groups of a type, also deleted ones; the first of them where there are very many."""
+        return [record.group() for record in self._groups.all(_MAX_SHOWN) if record.type is kind]
+
+    async def fetch_missing(self, group_id: bytes | None = None) -> int:
+        """Ask everybody who is there for everything that was sealed for us."""
+        found = await asyncio.gather(*(self._fetch_all(line) for line in self._lines()))
+        fetched = list(dict.fromkeys(key for keys in found for key in keys))
+        if group_id is None:
+            return len(fetched)
+        return sum(one is not None and one[1] == group_id for one in self.open_many(fetched))
+
+    def status(self) -> dict[str, Any]:
+        """Keys, who can be reached, what waits."""
+        known = self.directory.known()
+        return {
+            "mode": "internal",
+            "delivery": self._settings.mode.value,
+            "keys": [base64_text(key) for key in self.keys],
+            "peers": {base64_text(key): [line.name for line in lines] for key, lines in known.items()},
+            "groups": self._groups.count,
+            "outbox": {base64_text(key): count for key, count in self._outbox.waiting.items()},
+        }
+
+    # --- what others ask and bring ---------------------------------------------------------------
+
+    async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes]) -> list[str | None]:
+        """Parcels that somebody with these keys pushes: None for each that is durable here, or why it is refused."""
+        return await self._take(parcels, proven, is_pushed=True)
+
+    def knows_group(self, group_id: bytes) -> bool:
+        """Whether a group is here, active or not."""
+        return self._groups.get(group_id) is not None
+
+    def load(self, label: Label) -> bytes | None:
+        """The body of a parcel that is here."""
+        if label.kind is Kind.PAYLOAD:
+            return self._store.row(PAYLOADS, label.id)
+        record = self._groups.get(label.id)
+        return None if record is None else record.encode()
+
+    def arrivals(self, key: bytes, after: int, limit: int) -> list[tuple[int, Label]]:
+        """What came for a key after a number, in order."""
+        rows = self._store.rows(ARRIVALS, key, numbered(key, after), limit)
+        return [(number_of(row), Label.decode(value)) for row, value in rows]
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Hand over and fetch for as long as the node runs."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            ready()
+            while True:
+                await asyncio.sleep(LOOK_AGAIN_S)
+                # what a sender kept from us on purpose, others have: members stay equal without anybody asking
+                for line in self._lines():
+                    self._catch_up_soon(line)
+
+    # --- pieces ----------------------------------------------------------------------------------
+
+    def _came(self, line: Line, key: bytes) -> None:
+        """A key can be reached: hand over what waits for it, and see what was missed here."""
+        self._drain_soon(key)
+        if line not in self._asked:
+            self._asked.add(line)
+            self._catch_up_soon(line)
+
+    def _catch_up_soon(self, line: Line) -> None:
+        """See what was missed here: no line waits for another, and none is asked twice at a time."""
+        if self._tasks is None or line in self._catching_up:
+            return
+        self._catching_up.add(line)
+        task = self._tasks.create_task(self._quietly(partial(self._catch_up_all, line)), name="enclave catch-up")
+        task.add_done_callback(lambda _: self._catching_up.discard(line))
+
+    def _drain_soon(self, key: bytes) -> None:
+        if self._tasks is not None and self._outbox.waiting[key]:
+            self._tasks.create_task(self._delivery.drain(key), name="enclave outbox")
+
+    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
+        """A line that goes away ends what was done over it, nothing else."""
+        try:
+            await work()
+        except LineLost:
+            log.debug("enclave line lost")
+
+    def _lines(self) -> list[Line]:
+        return list(dict.fromkeys(line for lines in self.directory.known().values() for line in lines))
+
+    async def _fetch_all(self, line: Line) -> list[bytes]:
+        fetched: list[bytes] = []
+        try:
+            for key in self.keys:
+                fetched += await self._catch_up(line, key, 0)
+        except LineLost:
+            log.info("enclave left while it was asked for payloads peer=%s", line.name)
+        return fetched
+
+    async def _catch_up_all(self, line: Line) -> None:
+        for key in self.keys:
+            row = self._store.row(CURSORS, line.identity + key)
+            await self._catch_up(line, key, 0 if row is None else int.from_bytes(row, "big"))
+
+    async def _catch_up(self, line: Line, key: bytes, after: int) -> list[bytes]:
+        """Fetch what a line has for a key of ours and we do not; the keys of payloads that came."""
+        fetched: list[bytes] = []
+        refused = 0
+        for _ in range(_MAX_PAGES):
+            listing = await line.listing(key, after)
+            missing = [label for label in listing.labels if label.kind is Kind.GROUP or not self._intake.has(label.id)]
+            # groups first: payloads are judged by them
+            missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
+            while missing:
+                parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
+                # an answer has room for some; whatever was asked for and is not there will not come
+                got = {parcel.label for parcel in parcels}
+                missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
+                refusals = await self._take(parcels, line.keys, is_pushed=False)
+                refused += sum(refusal is not None for refusal in refusals)
+                fetched += [
+                    parcel.label.id
+                    for parcel, refusal in zip(parcels, refusals, strict=True)
+                    if refusal is None and parcel.label.kind is Kind.PAYLOAD
+                ]
+                if refused > _MAX_REFUSED:
+                    log.warning("enclave offers what is not for us peer=%s", line.name)
+                    return fetched
+                if NO_ROOM in refusals:  # the cursor stays: they are asked for again when there is room
+                    log.warning("enclave has no room for what it missed peer=%s", line.name)
+                    return fetched
+            # somebody who has nothing of ours is not remembered: anybody can make up such a list
+            if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
+                await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])
+            if not listing.has_more or listing.last <= after:
+                break
+            after = listing.last
+        if fetched:
+            log.info("enclave caught up peer=%s payloads=%d", line.name, len(fetched))
+        return fetched
+
+    async def _take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_pushed: bool) -> list[str | None]:
+        return await self._intake.take(parcels, proven, is_pushed, self._arrived)
+
+    def _arrived(self, keys: Sequence[bytes]) -> None:
+        if self.on_late is not None:
+            self.on_late(keys)
+
+    def _check_sender(self, sender: bytes) -> None:
+        if sender not in self._own:
+            raise EnclaveError("the sender's key is not one of this enclave", "EnclaveNoMatchingPrivateKey")
+
+    def _group_of(self, sender: bytes, to: Sequence[bytes] | None, group_id: bytes | None) -> GroupRecord:
+        """Whom a payload goes to; a legacy group is made by the first one."""
+        if group_id is not None:
+            known = self._groups.get(group_id)
+            if known is None or not known.active or sender not in known.members:
+                raise EnclaveError("no such group", "PrivacyGroupNotFound")
+            return known
+        members = tuple(dict.fromkeys((*(key for key in to or () if key != sender), sender)))
+        known = self._groups.get(legacy_id(members)) if all(len(key) == KEY_SIZE for key in members) else None
+        if known is not None:
+            if not known.active:
+                raise EnclaveError("the group was deleted", "PrivacyGroupNotFound")
+            return known
+        if len(members) > MAX_MEMBERS:
+            raise EnclaveError(f"at most {MAX_MEMBERS} recipients", "EnclaveEncryptCombineKeys")
+        _check_keys(members)
+        return GroupRecord.legacy(members, sender)
+
+    async def _publish(self, record: GroupRecord) -> None:
+        others = [member for member in record.members if member not in self._own]
+        self._delivery.check(others, Kind.GROUP)
+        await self._intake.keep_group(record)
+        parcel = Parcel(Label(Kind.GROUP, record.id), record.encode())
+        await self._delivery.finish(parcel, self._delivery.start(parcel, others))
+
+
+def _check_keys(keys: Sequence[bytes]) -> None:
+    for key in keys:
+        if not is_sound_enclave_key(key):
+            raise EnclaveError("a key is not one of an enclave", "EnclaveDecodePublicKey")
+
+
+def _received(text: bytes, group_id: bytes, sender: bytes) -> Received:
+    try:
+        payload = b64decode(text, validate=True)
+    except Base64Error:
+        payload = text  # stored by another tool: no transaction, and nobody will take it for one
+    return Received(payload, group_id, sender)

@@ -1,0 +1,270 @@
+"""`Intake`: payloads and groups on their way into the database, own ones and those of others.
+
+Whatever comes from another enclave is judged first. A payload must open with a key of ours, its sender must be a member
+of its group, its recipients must be exactly that group, and a private transaction inside must name the same sender and
+group. The first record under a key stays: nobody replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.groups import GroupRegistry
+from ophion.enclave.interface import MAX_MEMBERS, MAX_TEXT_BYTES
+from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.enclave.quota import Quota
+from ophion.enclave.store_writer import ARRIVALS, PAYLOADS, Change, StoreWriter, number_of, numbered
+from ophion.errors import DecodeError
+from ophion.native.enclave import MAX_SEALED_BOXES, EnclaveKeyring, SealedRecord, is_sound_enclave_key, read_sealed
+from ophion.native.exceptions import NativeError
+from ophion.native.store import Store
+from ophion.runtime.lanes import Lanes
+
+MAX_RECORD_BYTES: Final = MAX_TEXT_BYTES + 256 + MAX_SEALED_BOXES * 80
+"""A sealed record: the payload in base64, and its head."""
+UNKNOWN_GROUP: Final = "its group is unknown"
+NO_ROOM: Final = "too many payloads of its sender wait for their markers"
+_JUDGED_AT_ONCE: Final = 8
+"""More than these are opened in a lane."""
+
+
+class Intake:
+    """Numbers what arrives, and writes it."""
+
+    def __init__(
+        self, store: Store, keyring: EnclaveKeyring, lanes: Lanes, groups: GroupRegistry, writer: StoreWriter
+    ) -> None:
+        self._store = store
+        self._keyring = keyring
+        self._lanes = lanes
+        self._groups = groups
+        self._writer = writer
+        self._own = frozenset(keyring.public_keys)
+        self._unwritten: dict[bytes, bytes] = {}
+        """Records by key that are on their way to disk."""
+        self._quota = Quota()
+        last = (store.last_row(ARRIVALS, key) for key in self._own)
+        self._number = max((number_of(row[0]) for row in last if row is not None), default=0)
+
+    def has(self, key: bytes) -> bool:
+        """Whether a payload is here."""
+        return key in self._unwritten or self._store.row(PAYLOADS, key) is not None
+
+    def settle(self, keys: Iterable[bytes], senders: Iterable[bytes]) -> None:
+        """Markers point at these payloads."""
+        self._quota.settle(keys, senders)
+
+    async def keep(self, key: bytes, record: bytes, recipients: Sequence[bytes], group: GroupRecord) -> None:
+        """Store a payload of our own, and its group where that is new."""
+        made = self._new_group(group)
+        changes = [*self._group_rows(made), *self._payload_rows(key, record, recipients)]
+        await self._write(changes, {key: record}, made)
+
+    async def keep_group(self, group: GroupRecord) -> None:
+        """Store a group of our own, new or changed."""
+        await self._write(self._group_rows([group]), {}, [group])
+
+    async def take(
+        self,
+        parcels: Sequence[Parcel],
+        proven: frozenset[bytes],
+        is_pushed: bool,
+        arrived: Callable[[Sequence[bytes]], None],
+    ) -> list[str | None]:
+        """Store what others bring, as far as it is sound; why each of the rest is refused.
+
+        `proven` are the keys of whoever brings it. A payload that was fetched (not `is_pushed`) may be of any sender.
+        `arrived` is told which payloads were new, once they are durable: also when whoever brought them is gone.
+        """
+        payloads = [one.body for one in parcels if one.label.kind is Kind.PAYLOAD]
+        judged = await self._judge(payloads, proven if is_pushed else None)
+        await self._look_at_keys(parcels, judged)
+        verdicts = iter(judged)
+        changes: list[Change] = []
+        records: dict[bytes, bytes] = {}
+        made: list[GroupRecord] = []
+        refusals: list[str | None] = []
+        for parcel in parcels:
+            if parcel.label.kind is Kind.GROUP:
+                refusals.append(self._take_group(parcel, proven, is_pushed, changes, made))
+            else:
+                refusals.append(
+                    self._take_payload(parcel, next(verdicts), proven if is_pushed else None, changes, made)
+                )
+                if refusals[-1] is None and not self.has(parcel.label.id):
+                    records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
+        # also with nothing to write: what is acknowledged as known may be on its way to disk
+        await self._write(changes, records, made, arrived)
+        return refusals
+
+    # --- judging ---------------------------------------------------------------------------------
+
+    async def _judge(self, records: list[bytes], proven: frozenset[bytes] | None) -> list[SealedRecord | None]:
+        if proven is not None:
+            # a shared secret is costly and kept: none is made for a sender that is not there to prove itself
+            records = [record if _sender(record) in proven else b"" for record in records]
+        if len(records) <= _JUDGED_AT_ONCE and sum(map(len, records)) <= 64 * 1024:
+            return self._keyring.judge(records)
+        return await self._lanes.peers.run(partial(self._keyring.judge, records))
+
+    async def _look_at_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
+        """Members of new groups are looked at here, in a lane where they are many: a stranger says how many."""
+        members: set[bytes] = set()
+        for sealed in judged:
+            if sealed is not None and sealed.opens and self._groups.get(sealed.group) is None:
+                members.update(sealed.recipients[: sealed.members])
+        for parcel in parcels:
+            if parcel.label.kind is Kind.GROUP and self._groups.get(parcel.label.id) is None:
+                with suppress(DecodeError):
+                    members.update(GroupRecord.decode(parcel.body).members)
+        strange = self._groups.strange(members)
+        look = partial(_sound_ones, strange)
+        self._groups.looked_at(look() if len(strange) <= _JUDGED_AT_ONCE else await self._lanes.peers.run(look))
+
+    def _take_payload(
+        self,
+        parcel: Parcel,
+        sealed: SealedRecord | None,
+        proven: frozenset[bytes] | None,
+        changes: list[Change],
+        made: list[GroupRecord],
+    ) -> str | None:
+        if len(parcel.body) > MAX_RECORD_BYTES:
+            return "it is too large"
+        if sealed is None:
+            return "its sender's key is not proven" if _sender(parcel.body) is not None else "it is no sealed payload"
+        if sealed.key != parcel.label.id:
+            return "it is not what its label says"
+        known = self._unwritten.get(sealed.key) or self._store.row(PAYLOADS, sealed.key)
+        if known is not None:
+            return None if known == parcel.body else "another record has its key"
+        if not sealed.opens:
+            return "it does not open"
+        if not sealed.agrees:
+            return "the transaction in it names another sender or group"
+        recipients = sealed.recipients
+        members = tuple(recipients[: sealed.members])
+        if sealed.sender not in members:
+            return "its sender is no member"
+        refusal = self._take_its_group(sealed, members, proven is not None, changes, made)
+        if refusal is None and not self._has_room(sealed, len(parcel.body), is_pushed=proven is not None):
+            return NO_ROOM
+        if refusal is None:
+            changes += self._payload_rows(sealed.key, parcel.body, recipients)
+        return refusal
+
+    def _has_room(self, sealed: SealedRecord, size: int, is_pushed: bool) -> bool:
+        if not is_pushed:
+            return self._quota.fetch(size)
+        if not self._quota.admits(sealed.sender, size):
+            return False
+        self._quota.add(sealed.key, sealed.sender, size)
+        return True
+
+    def _take_its_group(
+        self,
+        sealed: SealedRecord,
+        members: tuple[bytes, ...],
+        is_pushed: bool,
+        changes: list[Change],
+        made: list[GroupRecord],
+    ) -> str | None:
+        group = self._groups.get(sealed.group)
+        if group is not None:
+            if is_pushed and not group.active:
+                return "its group was deleted"
+            return None if set(group.members) == set(members) else "its recipients are not its group"
+        if not sealed.is_legacy:
+            return UNKNOWN_GROUP
+        if len(members) > MAX_MEMBERS:
+            return "its group is too large"
+        group = GroupRecord.legacy(members, sealed.sender)
+        # who is sent everything by the sender's choice is no member of the group, and needs none
+        refusal = self._groups.problem(group) if self._own.intersection(members) else None
+        if refusal is None and self._own.intersection(members):
+            made.append(group)
+            changes += self._group_rows([group])
+        return refusal
+
+    def _take_group(
+        self, parcel: Parcel, proven: frozenset[bytes], is_pushed: bool, changes: list[Change], made: list[GroupRecord]
+    ) -> str | None:
+        try:
+            record = GroupRecord.decode(parcel.body)
+        except DecodeError as error:
+            return str(error)
+        if record.id != parcel.label.id:
+            return "it is not what its label says"
+        known = self._groups.get(record.id)
+        if known is not None and (record.active or not known.active):
+            return None
+        if not proven.intersection(record.members):
+            return "it comes from no member"
+        if known is not None:
+            record = known.deleted()
+        else:
+            # whoever brings a group counts as its maker: nobody uses up what another may make
+            maker = record.maker if record.maker in proven else min(proven.intersection(record.members))
+            record = replace(record, maker=maker)
+            refusal = self._groups.problem(record)
+            if refusal is not None:
+                return refusal
+        made.append(record)
+        changes += self._group_rows([record])
+        return None
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def _new_group(self, group: GroupRecord) -> list[GroupRecord]:
+        return [group] if self._groups.get(group.id) is None else []
+
+    def _group_rows(self, groups: Iterable[GroupRecord]) -> list[Change]:
+        changes: list[Change] = []
+        for group in groups:
+            changes += self._groups.put(group)
+            changes += self._arrival_rows(Label(Kind.GROUP, group.id), group.members)
+        return changes
+
+    def _payload_rows(self, key: bytes, record: bytes, recipients: Sequence[bytes]) -> list[Change]:
+        return [(PAYLOADS, key, record), *self._arrival_rows(Label(Kind.PAYLOAD, key), recipients)]
+
+    def _arrival_rows(self, label: Label, keys: Sequence[bytes]) -> list[Change]:
+        self._number += 1
+        encoded = label.encode()
+        return [(ARRIVALS, numbered(key, self._number), encoded) for key in keys]
+
+    async def _write(
+        self,
+        changes: Sequence[Change],
+        records: dict[bytes, bytes],
+        groups: Sequence[GroupRecord],
+        arrived: Callable[[Sequence[bytes]], None] | None = None,
+    ) -> None:
+        def settled(is_written: bool) -> None:
+            for key in records:
+                self._unwritten.pop(key, None)
+            for group in groups:
+                self._groups.written(group)
+            if is_written and records and arrived is not None:
+                arrived(list(records))
+
+        self._unwritten.update(records)
+        await self._writer.write(changes, settled)
+
+
+def _sound_ones(keys: list[bytes]) -> list[bytes]:
+    return [key for key in keys if is_sound_enclave_key(key)]
+
+
+def _sender(record: bytes) -> bytes | None:
+    """Who a record says that it is from; None for what is no record."""
+    try:
+        return read_sealed(record).sender
+    except NativeError:
+        return None

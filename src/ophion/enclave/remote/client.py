@@ -1,0 +1,255 @@
+"""`RemoteEnclave`: an enclave in another process, asked over HTTP (privacy.md 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import orjson
+
+from ophion.enclave.encoding import base64_text, read_base64, read_key
+from ophion.enclave.interface import EnclaveAway, Group, GroupType, Received
+from ophion.enclave.remote.http import Answer, HttpClient
+from ophion.enclave.remote.refusals import refusal
+from ophion.errors import DecodeError, EnclaveError
+from ophion.primitives import rlp
+
+log = logging.getLogger(__name__)
+
+_JSON: Final = "application/json"
+_ORION: Final = "application/vnd.orion.v1+json"
+_NOT_OURS: Final = frozenset({"EnclavePayloadNotFound", "EnclaveKeysCannotDecryptPayload"})
+_AWAY: Final = frozenset({502, 503, 504})
+_LOOK_S: Final = 10.0
+_READ_AT_ONCE: Final = 6
+"""Payloads asked for at a time. Others ask too: a long list leaves them connections, and none waits past its limit."""
+_MISSING: Final = 404
+_PRIVATE_FROM: Final = 9
+"""Its place among the items of a private transaction."""
+
+
+class RemoteEnclave:
+    """The operations of an enclave as requests. What it keeps is out of our hands, and when it came there."""
+
+    name = "enclave outside"
+    tells_late = False
+
+    def __init__(self, client: HttpClient, key: bytes) -> None:
+        self.keys: tuple[bytes, ...] = (key,)
+        self.on_late: Callable[[Sequence[bytes]], None] | None = None
+        self.is_up: bool | None = None
+        """Whether it answered when it was last asked; None before."""
+        self._client = client
+        self._reads = asyncio.Semaphore(_READ_AT_ONCE)
+
+    async def send(
+        self,
+        payload: bytes,
+        sender: bytes,
+        to: Sequence[bytes] | None = None,
+        group_id: bytes | None = None,
+        sealed: Callable[[bytes], None] | None = None,
+    ) -> bytes:
+        """Its own delivery decides when this returns; it does not tell the key before."""
+        # base64 of base64: what the reference client sends, and what every other member expects to find
+        form: dict[str, Any] = {"payload": base64_text(b64encode(payload)), "from": base64_text(sender)}
+        if group_id is not None:
+            form["privacyGroupId"] = base64_text(group_id)
+        else:
+            form["to"] = [base64_text(key) for key in to or (sender,)]
+        answer = await self._asked("/send", form)
+        return _key(_member(answer, "key"))
+
+    async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
+        """As many requests as keys, some at a time."""
+        return await asyncio.gather(*(self._received(key) for key in keys))
+
+    async def create_group(
+        self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
+    ) -> Group:
+        """Made there, and told to its members from there."""
+        form = {
+            "addresses": [base64_text(member) for member in members],
+            "from": base64_text(sender),
+            "name": name,
+            "description": description,
+        }
+        if seed is not None:
+            form["seed"] = base64_text(seed)
+        return _group(await self._asked("/createPrivacyGroup", form))
+
+    async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
+        """Deleted there and at its members."""
+        answer = await self._asked(
+            "/deletePrivacyGroup", {"privacyGroupId": base64_text(group_id), "from": base64_text(sender)}
+        )
+        return _key(answer)
+
+    async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
+        """Active groups of exactly these members."""
+        answer = await self._asked("/findPrivacyGroup", {"addresses": [base64_text(member) for member in members]})
+        if not isinstance(answer, list):
+            raise _unreadable()
+        return [_group(one) for one in answer]
+
+    async def group(self, group_id: bytes) -> Group | None:
+        """None also for a deleted one: an enclave outside does not tell them apart."""
+        answer = await self._exchange("/retrievePrivacyGroup", {"privacyGroupId": base64_text(group_id)}, _JSON)
+        return None if answer.status == _MISSING else _group(_success(answer))
+
+    async def fetch_missing(self, group_id: bytes | None = None) -> int:
+        """Whatever it misses is for it to get."""
+        return 0
+
+    def status(self) -> dict[str, Any]:
+        """Where it is, and whether it answers."""
+        return {
+            "mode": "external",
+            "url": self._client.url,
+            "isUp": self.is_up,
+            "keys": [base64_text(key) for key in self.keys],
+        }
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Look now and then whether it is there, and say so once when that changes."""
+        ready()
+        try:
+            while True:
+                await self._look()
+                await asyncio.sleep(_LOOK_S)
+        finally:
+            self._client.close()
+
+    # --- pieces ----------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        was_up = self.is_up
+        try:
+            answer = await self._client.get("/upcheck")
+            self.is_up = answer.status == 200
+            problem = f"status {answer.status}"
+        except EnclaveAway as error:
+            self.is_up, problem = False, str(error)
+        if self.is_up == was_up:
+            return
+        if not self.is_up:
+            log.warning("enclave away url=%s: %s", self._client.url, problem)
+            return
+        log.info("enclave found url=%s", self._client.url)
+        if was_up is False and self.on_late is not None:
+            self.on_late(())
+        await self._look_for_key()
+
+    async def _look_for_key(self) -> None:
+        """Warn where the enclave says which keys it has, and ours is none of them."""
+        try:
+            answer = await self._client.get("/keys")
+            members = orjson.loads(answer.body)["keys"] if answer.status == 200 else None
+            known = None if members is None else {member["key"] for member in members}
+        except (EnclaveAway, ValueError, KeyError, TypeError):
+            return  # not all of them say
+        if known is not None and base64_text(self.keys[0]) not in known:
+            log.warning("the enclave does not hold the key %s", base64_text(self.keys[0]))
+
+    async def _received(self, key: bytes) -> Received | None:
+        """None where this node is no participant, which every other member must know as well.
+
+        Whatever cannot be understood is no such answer: it counts as no answer, and is asked again.
+        """
+        try:
+            return await self._opened(key)
+        except EnclaveError as error:
+            raise EnclaveAway(error.message) from None
+
+    async def _opened(self, key: bytes) -> Received | None:
+        form = {"key": base64_text(key), "to": base64_text(self.keys[0])}
+        async with self._reads:
+            answer = await self._exchange("/receive", form, _ORION)
+        if answer.status == _MISSING:
+            return None
+        if answer.status != 200:
+            error = refusal(answer.status, bytes(answer.body))
+            if error.code in _NOT_OURS:
+                return None
+            raise error
+        content = _content(answer)
+        text, sender = _member(content, "payload"), content.get("senderKey")
+        try:
+            payload = read_base64(read_base64(text).decode("ascii"))
+            group = read_key(content.get("privacyGroupId"))
+            return Received(payload, group, read_key(sender) if sender else _named_sender(payload))
+        except ValueError:
+            # no transaction of ours, for any member: nobody but another tool stores such a thing, or one of no group
+            return None
+
+    async def _asked(self, path: str, form: dict[str, Any]) -> Any:
+        return _success(await self._exchange(path, form, _JSON))
+
+    async def _exchange(self, path: str, form: dict[str, Any], content_type: str) -> Answer:
+        try:
+            answer = await self._client.post(path, orjson.dumps(form), content_type)
+        except EnclaveAway:
+            self.is_up = False
+            raise
+        if answer.status in _AWAY:
+            raise EnclaveAway(f"the enclave at {self._client.url} answers with status {answer.status}")
+        return answer
+
+
+def _success(answer: Answer) -> Any:
+    if answer.status != 200:
+        raise refusal(answer.status, bytes(answer.body))
+    return _content(answer)
+
+
+def _content(answer: Answer) -> Any:
+    try:
+        return orjson.loads(answer.body)
+    except orjson.JSONDecodeError:
+        raise _unreadable() from None
+
+
+def _member(content: Any, name: str) -> Any:
+    if not isinstance(content, dict) or name not in content:
+        raise _unreadable()
+    return content[name]
+
+
+def _key(text: object) -> bytes:
+    try:
+        return read_key(text)
+    except ValueError:
+        raise _unreadable() from None
+
+
+def _group(content: Any) -> Group:
+    members = _member(content, "members")
+    try:
+        kind = GroupType(_member(content, "type"))
+    except ValueError:
+        raise _unreadable() from None
+    if not isinstance(members, list):
+        raise _unreadable()
+    return Group(
+        _key(_member(content, "privacyGroupId")),
+        str(content.get("name") or ""),
+        str(content.get("description") or ""),
+        kind,
+        tuple(_key(member) for member in members),
+    )
+
+
+def _named_sender(payload: bytes) -> bytes:
+    """The privateFrom of a transaction: older enclaves do not say who sent it, and have checked it themselves."""
+    try:
+        sender = rlp.decode_list(payload)[_PRIVATE_FROM]
+    except (DecodeError, IndexError):
+        return b""
+    return sender if isinstance(sender, bytes) else b""
+
+
+def _unreadable() -> EnclaveError:
+    return EnclaveError("the enclave's answer cannot be read", None)

@@ -1,0 +1,142 @@
+"""`StoreWriter`: rows of the enclave on their way to disk, many in one commit.
+
+The database has one writer and every commit waits for the disk. Whoever writes while a commit is under way shares the
+next one, so a thousand payloads a second cost as many commits as the disk has time for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias
+
+from ophion.errors import StorageError
+from ophion.native.enclave import read_sealed
+from ophion.native.exceptions import NativeError, translated
+from ophion.native.store import Store
+from ophion.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
+
+Change: TypeAlias = tuple[str, bytes, bytes | None]
+"""Table, key, value; None deletes."""
+
+PAYLOADS = "payloads"
+ARRIVALS = "arrivals"
+GROUPS = "groups"
+LOOKUP = "lookup"
+OUTBOX = "outbox"
+CURSORS = "cursors"
+
+_CHECKED_AT_ONCE = 256
+
+
+class _Waiter(NamedTuple):
+    """Who waits for a commit."""
+
+    waiter: asyncio.Future[None]
+    settled: Callable[[bool], None] | None
+
+
+class StoreWriter:
+    """The one way of the enclave to the database's writer."""
+
+    def __init__(self, store: Store, lanes: Lanes) -> None:
+        self._store = store
+        self._lanes = lanes
+        self._changes: list[Change] = []
+        self._waiting: list[_Waiter] = []
+        self._is_busy = False
+        self._is_failing = False
+
+    async def write(self, changes: Iterable[Change], settled: Callable[[bool], None] | None = None) -> None:
+        """Returns when the changes, and all given before, are durable. `StorageError`.
+
+        `settled` is told whether they are as soon as that is known, also where nobody waits for it any more.
+        """
+        loop = asyncio.get_running_loop()
+        # each has a future of its own: nobody who gives up takes the commit from the others
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._changes.extend(changes)
+        self._waiting.append(_Waiter(waiter, settled))
+        if not self._is_busy:
+            self._is_busy = True
+            # not at once: whoever else comes in this turn of the loop goes along
+            loop.call_soon(self._commit)
+        await waiter
+
+    def _commit(self) -> None:
+        changes, waiting = self._changes, self._waiting
+        if not waiting:
+            self._is_busy = False
+            return
+        self._changes, self._waiting = [], []
+        try:
+            working = self._lanes.write.submit(lambda: self._write(changes))
+        except RuntimeError:  # the lanes are closed: the node stops
+            _tell(waiting, asyncio.CancelledError())
+            return
+        working.add_done_callback(lambda done: self._finished(done, waiting))
+
+    def _write(self, changes: list[Change]) -> None:
+        if changes:
+            with translated():
+                self._store.write_rows(changes)
+
+    def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is not None:
+            # whoever wrote since took it that this would be durable: none of that is acknowledged without it
+            waiting = [*waiting, *self._waiting]
+            self._changes, self._waiting = [], []
+        self._note(error)
+        self._commit()
+        _tell(waiting, error)
+
+    def _note(self, error: BaseException | None) -> None:
+        """Tell the operator when it begins: clients and peers only hear that it did not work."""
+        if isinstance(error, StorageError) and not self._is_failing:
+            log.error("private payloads cannot be written: %s", error)
+        self._is_failing = error is not None
+
+
+def _tell(waiting: Iterable[_Waiter], error: BaseException | None) -> None:
+    for waiter, settled in waiting:
+        if settled is not None:
+            settled(error is None)
+        if waiter.done():
+            continue
+        if error is None:
+            waiter.set_result(None)
+        elif isinstance(error, asyncio.CancelledError):
+            waiter.cancel()
+        else:
+            waiter.set_exception(error)
+
+
+def numbered(key: bytes, number: int) -> bytes:
+    """The row of a key in tables that are ordered by number."""
+    return key + number.to_bytes(8, "big")
+
+
+def number_of(row_key: bytes) -> int:
+    """The number in such a row."""
+    return int.from_bytes(row_key[-8:], "big")
+
+
+def damaged_payloads(store: Store, most: int) -> list[bytes]:
+    """Keys of payloads that are not what was stored under them, at most so many: a key is a hash of what is sealed."""
+    found: list[bytes] = []
+    after = b""
+    while len(found) < most and (rows := store.rows(PAYLOADS, b"", after, _CHECKED_AT_ONCE)):
+        found += [key for key, record in rows if not _is_sound(key, record)]
+        after = rows[-1][0]
+    return found[:most]
+
+
+def _is_sound(key: bytes, record: bytes) -> bool:
+    try:
+        return read_sealed(record).key == key
+    except NativeError:
+        return False

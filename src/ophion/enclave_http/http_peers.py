@@ -1,0 +1,219 @@
+"""Enclaves that are reached over HTTP: members whose nodes are no peers of this one (privacy.md 5.1, 15.2).
+
+Every URL of `--privacy-enclave-peers` is asked which keys it holds, and each key proves itself by the first answer in
+its box. From then on the URL is a `Line` as a session is one: payloads and groups are pushed over it, and what was
+missed is listed and fetched. Whoever does not answer is asked again, after half a second, then twice as long, up to a
+minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha512
+from itertools import groupby
+from typing import Final, TypeVar
+
+import orjson
+
+from ophion.enclave.embedded import EmbeddedEnclave
+from ophion.enclave.encoding import read_key
+from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.interface import MAX_KEYS, EnclaveAway
+from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.remote.http import HttpClient
+from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
+from ophion.errors import DecodeError
+from ophion.native.enclave import read_sealed
+from ophion.peers.priv import messages
+from ophion.peers.priv.messages import MAX_LABELS, ListRequest
+from ophion.peers.priv.pushes import Push, Pushes
+from ophion.runtime.clock import Clock, Entropy
+
+log = logging.getLogger(__name__)
+
+PARTYINFO: Final = "/partyinfo"
+PATHS: Final = {Kind.PAYLOAD: "/push", Kind.GROUP: "/pushPrivacyGroup"}
+FETCH: Final = "/getPayload"
+LIST: Final = "/list"
+
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 60.0
+_LOOK_S: Final = 30.0
+_TIMEOUT_S: Final = 20.0
+_JSON: Final = "application/json"
+_OK: Final = 200
+_ALL_SEEN: Final = 2**63 - 1
+"""As if everything there had been listed."""
+
+T = TypeVar("T")
+
+
+class HttpEnclaveLine:
+    """One URL, from its first answer to the first question that it does not answer."""
+
+    def __init__(
+        self,
+        client: HttpClient,
+        enclave: EmbeddedEnclave,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self.name = client.url
+        self.identity = sha512(client.url.encode()).digest()
+        self.keys: frozenset[bytes] = frozenset()
+        self.lost = asyncio.Event()
+        self._client = client
+        self._enclave = enclave
+        self._entropy = entropy
+        self._pushes = Pushes(self._push, clock.monotonic)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._request_id = 0
+
+    # --- Line ------------------------------------------------------------------------------------
+
+    def push(self, parcel: Parcel) -> Push:
+        """Hand a parcel over; many go in one request."""
+        return self._pushes.put(parcel)
+
+    async def listing(self, key: bytes, after: int) -> Listing:
+        """What came there for a key of ours."""
+        self._request_id += 1
+        request = messages.encode_list(ListRequest(self._request_id, key, after))
+        return (await self._ask(LIST, key, request, messages.read_listing))[1]
+
+    async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
+        """Parcels by label; what one of our keys may not see, another one may."""
+        wanted = dict.fromkeys(labels[:MAX_LABELS])
+        found: list[Parcel] = []
+        for key in self._enclave.keys:
+            if not wanted:
+                break
+            self._request_id += 1
+            request = messages.encode_request(self._request_id, list(wanted))
+            for parcel in (await self._ask(FETCH, key, request, messages.read_parcels))[1]:
+                if parcel.label in wanted:
+                    del wanted[parcel.label]
+                    found.append(parcel)
+        return found
+
+    # --- its life --------------------------------------------------------------------------------
+
+    async def introduce(self) -> None:
+        """Ask who is there, and have each key that is new prove itself; `LineLost`."""
+        try:
+            answer = await self._client.post(PARTYINFO, orjson.dumps({"keys": []}), _JSON)
+            claimed = [read_key(key) for key in orjson.loads(answer.body)["keys"]] if answer.status == _OK else []
+        except (EnclaveAway, ValueError, KeyError, TypeError) as error:
+            raise LineLost(str(error)) from None
+        own = self._enclave.keys
+        for key in claimed[:MAX_KEYS]:
+            if key not in self.keys and key not in own:
+                nothing_new = messages.encode_list(ListRequest(0, own[0], _ALL_SEEN))
+                await self._ask(LIST, own[0], nothing_new, messages.read_listing, key)
+                self.keys |= {key}
+                self._enclave.directory.came(self, key)
+        if not self.keys:
+            raise LineLost("no key of another enclave is there")
+
+    def close(self) -> None:
+        """Whoever waits for this enclave learns that it is gone."""
+        self.lost.set()
+        self._enclave.directory.left(self)
+        self._pushes.lose()
+        for task in self._tasks:
+            task.cancel()
+        self._client.close()
+
+    def _push(self, kind: Kind, parcels: list[Parcel]) -> bool:
+        if self.lost.is_set():
+            return False
+        task = asyncio.get_running_loop().create_task(self._deliver(kind, parcels))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def _deliver(self, kind: Kind, parcels: list[Parcel]) -> None:
+        with suppress(LineLost):
+            for sender, some in groupby(parcels, self._sender):
+                sent = list(some)
+                acks = await self._ask(PATHS[kind], sender, messages.encode_bodies(sent), messages.read_acks)
+                self._pushes.acknowledged(acks)
+                if not {ack.label for ack in acks} >= {parcel.label for parcel in sent}:
+                    self.lost.set()  # it says nothing of some: nobody need wait for that
+
+    def _sender(self, parcel: Parcel) -> bytes:
+        """The key of ours in whose name a parcel goes."""
+        own = self._enclave.keys
+        if parcel.label.kind is Kind.PAYLOAD:
+            sender = read_sealed(parcel.body).sender
+            return sender if sender in own else own[0]
+        members = GroupRecord.decode(parcel.body).members
+        return next((key for key in own if key in members), own[0])
+
+    async def _ask(
+        self, path: str, own: bytes, message: bytes, read: Callable[[bytes], T], other: bytes | None = None
+    ) -> T:
+        """What the enclave at the other end answers, by its own key; `LineLost` for everything else."""
+        keyring = self._enclave.keyring
+        recipient = min(self.keys) if other is None else other
+        try:
+            request = seal_request(keyring, self._entropy, own, recipient, path.encode(), message)
+            answer = await self._client.post(path, request.encode(), _JSON)
+            if answer.status != _OK:
+                raise DecodeError(f"status {answer.status}", "envelope")
+            text = open_answer(keyring, request, Envelope.decode(bytes(answer.body)))
+            if text is None:
+                raise DecodeError("its answer does not open", "envelope")
+            return read(text)
+        except (EnclaveAway, DecodeError) as error:
+            self.lost.set()
+            raise LineLost(str(error)) from None
+
+
+class HttpEnclavePeers:
+    """Keeps a line to every URL, as long as the node runs."""
+
+    name = "distant enclaves"
+
+    def __init__(self, urls: Sequence[str], enclave: EmbeddedEnclave, clock: Clock, entropy: Entropy) -> None:
+        self._urls = urls
+        self._enclave = enclave
+        self._clock = clock
+        self._entropy = entropy
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Look for everybody until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for url in self._urls:
+                tasks.create_task(self._keep(url), name=f"enclave {url}")
+            ready()
+
+    async def _keep(self, url: str) -> None:
+        pause, was_there = _FIRST_PAUSE_S, None
+        tls = ssl.create_default_context() if url.startswith("https:") else None
+        while True:
+            client = HttpClient(url, tls, timeout_s=_TIMEOUT_S)
+            line = HttpEnclaveLine(client, self._enclave, self._clock, self._entropy)
+            problem = "it does not answer any more"
+            try:
+                while not line.lost.is_set():
+                    await line.introduce()
+                    if was_there is not True:
+                        log.info("enclave found url=%s keys=%d", url, len(line.keys))
+                    pause, was_there = _FIRST_PAUSE_S, True
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_S):
+                            await line.lost.wait()
+            except LineLost as lost:
+                problem = str(lost)
+            finally:
+                line.close()
+            if was_there is not False:
+                log.warning("enclave away url=%s: %s", url, problem)
+                was_there = False
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)

@@ -1,0 +1,95 @@
+"""Bodies of the enclave's HTTP interface: read strictly, every mistake one `BadRequestBody` with a word for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from ophion.enclave.encoding import read_base64, read_key
+from ophion.enclave.interface import MAX_MEMBERS
+from ophion.native.messages import json_outline
+
+
+class BadRequestBody(Exception):
+    """A request that is not what it should be; `code` is the word that the client gets."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+INVALID: Final = "InvalidPayload"
+BAD_KEY: Final = "EnclaveDecodePublicKey"
+_MAX_VALUES: Final = 4 * MAX_MEMBERS
+
+
+class Form:
+    """The members of a JSON object."""
+
+    def __init__(self, body: bytes) -> None:
+        if not has_few_values(body, _MAX_VALUES):
+            raise BadRequestBody(INVALID)
+        try:
+            members = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            raise BadRequestBody(INVALID) from None
+        if not isinstance(members, dict):
+            raise BadRequestBody(INVALID)
+        self._members: Mapping[str, Any] = members
+
+    def has(self, name: str) -> bool:
+        """Whether a member is there and not null."""
+        return self._members.get(name) is not None
+
+    def key(self, name: str) -> bytes:
+        """32 bytes in base64."""
+        return _key(self._members.get(name))
+
+    def optional_key(self, name: str) -> bytes | None:
+        """32 bytes in base64, or nothing."""
+        return self.key(name) if self.has(name) else None
+
+    def keys(self, name: str) -> list[bytes]:
+        """A list of keys; empty where there is none."""
+        values = self._members.get(name) or []
+        if not isinstance(values, list) or len(values) > MAX_MEMBERS:
+            raise BadRequestBody(BAD_KEY)
+        return [_key(value) for value in values]
+
+    def data(self, name: str) -> bytes:
+        """Any bytes in base64."""
+        try:
+            return read_base64(self._members.get(name))
+        except ValueError:
+            raise BadRequestBody(INVALID) from None
+
+    def text(self, name: str) -> str:
+        """A text; empty where there is none."""
+        value = self._members.get(name) or ""
+        if not isinstance(value, str):
+            raise BadRequestBody(INVALID)
+        return value
+
+
+def has_few_values(body: bytes, most: int) -> bool:
+    """Whether a text is JSON with few values in it, keys included. Objects are made of no other: of a megabyte of empty
+    lists that takes far more than a megabyte, and holds the interpreter all the while."""
+    outline = json_outline(body, 0)
+    return outline is not None and outline.values <= most
+
+
+def header_keys(value: bytes | None) -> list[bytes]:
+    """Keys of a header, with commas between them."""
+    texts = [] if not value else value.decode("latin-1").split(",")
+    if len(texts) > MAX_MEMBERS:
+        raise BadRequestBody(BAD_KEY)
+    return [_key(text.strip()) for text in texts]
+
+
+def _key(value: object) -> bytes:
+    try:
+        return read_key(value)
+    except ValueError:
+        raise BadRequestBody(BAD_KEY) from None

@@ -1,0 +1,26 @@
+"""What a person sees at `/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ophion.gateway.routing import Page, PageAnswer
+    from ophion.web.service import PageFiles
+
+
+def page_files() -> Page:
+    """The files of the page, read when somebody asks for the first of them: most nodes are never looked at."""
+
+    @cache
+    def files() -> PageFiles:
+        from ophion.web.service import PageFiles
+
+        return PageFiles()
+
+    def answer(path: str, headers: Mapping[bytes, bytes]) -> PageAnswer | None:
+        return files().answer(path, headers)
+
+    return answer

@@ -1,0 +1,209 @@
+"""An answer on its way from a service to a client.
+
+A short one is put together and handed over whole. A long one is handed over with its first piece; from then on no more
+is read from the node than the client has taken, so that one who reads slowly, or not at all, costs little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import httptools
+
+from ophion.gateway.error_responses import AnswerLost
+from ophion.gateway.proxy_headers import answer_lines
+from ophion.rpc.transport.http.messages import Response
+from ophion.rpc.transport.streaming import StreamedAnswer
+
+WHOLE_BYTES: Final = 64 * 1024
+"""Up to here an answer is handed over in one piece."""
+_AHEAD_BYTES: Final = 64 * 1024
+"""What is read from a node before the client has taken what came earlier."""
+_WEIGHT: Final = 4 * _AHEAD_BYTES
+"""What a long answer may hold: its first piece, what is ahead, and what arrives at a time (`Upstream`) beyond each."""
+_MAX_HEAD_BYTES: Final = 64 * 1024
+_MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
+"""Most of an answer that is put together for a client of HTTP/1.0, which takes no pieces."""
+_BODILESS: Final = (204, 304)
+
+
+class Flow(Protocol):
+    """The connection that an answer is read from."""
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+class LongBody:
+    """The body of a long answer, as the transport takes it (ophion.rpc.transport.streaming.Body)."""
+
+    __slots__ = ("_abandon", "_error", "_flow", "_has_ended", "_held", "_is_paused", "_news", "_pieces", "first")
+
+    max_bytes = _MAX_WHOLE_BYTES
+
+    def __init__(self, first: bytes, flow: Flow, abandon: Callable[[], None]) -> None:
+        self.first = first
+        self._flow = flow
+        self._abandon = abandon
+        self._pieces: deque[bytes] = deque()
+        self._held = 0
+        self._is_paused = self._has_ended = False
+        self._error: AnswerLost | None = None
+        self._news = asyncio.Event()
+
+    @property
+    def weight(self) -> int:
+        """Bytes that are kept for this answer at most."""
+        return _WEIGHT
+
+    def add(self, piece: bytes) -> None:
+        """Some more has come."""
+        self._pieces.append(piece)
+        self._held += len(piece)
+        self._news.set()
+        if self._held > _AHEAD_BYTES and not self._is_paused:
+            self._is_paused = True
+            self._flow.pause_reading()
+
+    def end(self, error: AnswerLost | None = None) -> None:
+        """Nothing more comes."""
+        self._has_ended, self._error = True, error
+        self._news.set()
+        self._go_on()
+
+    async def next(self) -> bytes | None:
+        """The next piece; None after the last."""
+        while not self._pieces:
+            if self._error is not None:
+                raise self._error
+            if self._has_ended:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        piece = self._pieces.popleft()
+        self._held -= len(piece)
+        if self._held <= _AHEAD_BYTES // 2:
+            self._go_on()
+        return piece
+
+    def close(self) -> None:
+        """Nobody wants the rest."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._abandon()
+        self._pieces.clear()
+
+    def _go_on(self) -> None:
+        """Read on; also at the end, since the connection is used for other answers then."""
+        if self._is_paused:
+            self._is_paused = False
+            self._flow.resume_reading()
+
+
+class AnswerReader:
+    """Bytes of one answer to a `Response`, or to a `StreamedAnswer` once it is known to be long.
+
+    Its `on_...` methods are called by httptools.
+    """
+
+    def __init__(self, flow: Flow, deliver: Callable[[Response | StreamedAnswer], None], abandon: Callable[[], None]):
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self._flow = flow
+        self._deliver = deliver
+        self._abandon = abandon
+        self._head_bytes = 0
+        self._reason = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._body: LongBody | None = None
+        self._has_head = False
+        self.is_whole = False
+        """Nothing is missing."""
+        self.keeps_alive = False
+        """Whether the connection can be used again, once the answer is whole."""
+
+    def feed(self, data: bytes) -> bool:
+        """Take some bytes; False when they are no answer in HTTP."""
+        assert self._parser is not None
+        if not self._has_head:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError as error:
+            raise error.__context__ or error from None
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # nobody has asked for another protocol
+            return False
+        return self._has_head or self._head_bytes <= _MAX_HEAD_BYTES
+
+    def end(self) -> bool:
+        """The node has closed the connection; whether that was the end of the answer, as it is without a length."""
+        if self._parser is None or not self._has_head or self._is_measured:
+            return False
+        self._finish()
+        return True
+
+    def close(self, error: AnswerLost | None = None) -> None:
+        """Let go of the parser, which knows this object; a long answer that is not whole is lost."""
+        self._parser = None
+        if self._body is not None and not self.is_whole:
+            self._body.end(error)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the client has the beginning of the answer already."""
+        return self._body is not None
+
+    @property
+    def _is_measured(self) -> bool:
+        return any(name in (b"content-length", b"transfer-encoding") for name, _ in self._headers)
+
+    def on_message_begin(self) -> None:
+        self._headers.clear()
+        self._reason = b""
+
+    def on_status(self, status: bytes) -> None:
+        self._reason += status
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._has_head:
+            self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        assert self._parser is not None
+        self._has_head = self._parser.get_status_code() >= 200
+        self.keeps_alive = self._parser.should_keep_alive()
+
+    def on_body(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._body is not None:
+            self._body.add(chunk)
+            return
+        self._pieces.append(chunk)
+        if self._size > WHOLE_BYTES:
+            self._body = LongBody(b"".join(self._pieces), self._flow, self._abandon)
+            self._pieces.clear()
+            self._deliver(StreamedAnswer(b"null", b"", self._body, b"", self._response(())))
+
+    def on_message_complete(self) -> None:
+        if self._has_head and not self.is_whole:
+            self._finish()
+
+    def _finish(self) -> None:
+        self.is_whole = True
+        if self._body is not None:
+            self._body.end()
+        else:
+            self._deliver(self._response((b"".join(self._pieces),)))
+
+    def _response(self, body: tuple[bytes, ...]) -> Response:
+        assert self._parser is not None
+        content_type = next((value for name, value in self._headers if name == b"content-type"), None)
+        status = self._parser.get_status_code()
+        return Response(
+            status, () if status in _BODILESS else body, content_type, answer_lines(self._headers), self._reason or None
+        )

@@ -1,0 +1,101 @@
+"""What a GraphQL request needs of the node beside the database: calls, estimates, transactions to be sent.
+
+Everything here goes through the code that serves JSON-RPC, so gas caps, time limits, error codes and the pool's rules
+are the same by construction. `call` is the one exception in form: it answers what became of a call where `eth_call`
+answers an error (graphql.md 5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from ophion.chain.queries import BlockView
+from ophion.errors import MissingStateError, RpcError
+from ophion.native.executor import BlockEnv, CallOutcome, State, call
+from ophion.native.graphql import GraphqlAsk, GraphqlReply
+from ophion.rpc.errors import REVERTED_CODE, as_rpc_error, invalid_params
+from ophion.rpc.services.call_object import Call
+from ophion.rpc.services.calls import failure_of, gas_for, run_estimate
+from ophion.rpc.services.context import RpcContext
+
+_MAX_FEE_BITS = 128
+
+
+async def replies_to(ctx: RpcContext, asks: Sequence[GraphqlAsk]) -> list[GraphqlReply]:
+    """Do what is asked; transactions are sent one after another, in their order, and the rest at the same time."""
+    if any(ask.kind == "send" for ask in asks):
+        return [await _reply(ctx, ask) for ask in asks]
+    return list(await asyncio.gather(*(_reply(ctx, ask) for ask in asks)))
+
+
+async def _reply(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
+    try:
+        if ask.kind == "send":
+            return await _send(ctx, ask.data)
+        return await _call_or_estimate(ctx, ask)
+    except Exception as error:
+        known = as_rpc_error(error)
+        if known is None:
+            raise
+        return _failed(known)
+
+
+def _failed(error: RpcError) -> GraphqlReply:
+    """Code and text as JSON-RPC has them; of the data only what a revert returned."""
+    data = error.data if error.code == REVERTED_CODE and isinstance(error.data, str) else None
+    return GraphqlReply.failed(error.code, error.message, data)
+
+
+async def _send(ctx: RpcContext, raw: bytes) -> GraphqlReply:
+    return GraphqlReply.sent(await ctx.pool.send(raw))
+
+
+async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
+    wanted = _call_of(ask)
+    try:
+        place = _place(ctx, ask.block)
+    except MissingStateError:
+        return GraphqlReply.nothing()
+    if place is None:
+        return GraphqlReply.nothing()
+    state, env, gas_limit = place
+    if ask.kind == "estimate":
+        return GraphqlReply.gas(await run_estimate(ctx, state, env, gas_limit, wanted, None))
+    request = wanted.request(gas_for(ctx, wanted, gas_limit))
+    outcome = await ctx.lanes.read.run(lambda: call(state, env, request, (), ctx.limits.timeout_s))
+    return _called(outcome)
+
+
+def _called(outcome: CallOutcome) -> GraphqlReply:
+    """What became of a call. One that breaks a rule of transactions has failed too; one out of time is an error."""
+    if outcome.kind == "timeout":
+        return _failed(failure_of(outcome, outcome.reason))
+    return GraphqlReply.call(outcome.kind == "returned", outcome.gas_used, outcome.output)
+
+
+def _place(ctx: RpcContext, block: bytes | None) -> tuple[State, BlockEnv, int] | None:
+    """State and environment of a call: those of a block, or the head's state in the next block."""
+    queries = ctx.queries
+    if block is None:
+        following = queries.next_block()
+        return queries.head_state, following.env, following.header.gas_limit
+    view: BlockView | None = queries.view(block)
+    return None if view is None else (view.state, view.env, view.header.gas_limit)
+
+
+def _call_of(ask: GraphqlAsk) -> Call:
+    fees = (ask.gas_price, ask.max_fee_per_gas, ask.max_priority_fee_per_gas)
+    if any(fee is not None and fee.bit_length() > _MAX_FEE_BITS for fee in fees):
+        raise invalid_params("a fee has more than 128 bits")
+    gas_price, max_fee, max_priority_fee = fees
+    return Call(
+        sender=ask.sender,
+        to=ask.to,
+        gas=ask.gas,
+        value=ask.value or 0,
+        input=ask.data,
+        gas_price=gas_price,
+        max_fee_per_gas=max_fee,
+        max_priority_fee_per_gas=max_priority_fee,
+    )

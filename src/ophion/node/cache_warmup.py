@@ -1,0 +1,49 @@
+"""What the next clients will need, loaded while nobody waits.
+
+A node answers its first client as soon as it can: files that this answer does not need are loaded afterwards, one at a
+time and with pauses between them, so that whoever comes meanwhile waits for one of them at most. What few clients ask
+for (traces, permissions, private transactions, the page) is left until somebody does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ophion.node.listeners import PortService
+from ophion.rpc.methods import all_methods
+
+_PREPARED: Final = ("jsonrpc", "ws")
+_GROUPS: Final = ("eth", "net")
+_REST_S: Final = 0.2
+_PAUSE_S: Final = 0.02
+
+
+class CacheWarmup:
+    """A service that works for some tenths of a second and then rests."""
+
+    name = "warming"
+
+    def __init__(self, listening: Mapping[str, PortService]) -> None:
+        self._listening = listening
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Load, then wait to be cancelled."""
+        ready()
+        await asyncio.sleep(_REST_S)
+        await self.warm()
+        await asyncio.get_running_loop().create_future()
+
+    async def warm(self) -> None:
+        """Load, with pauses."""
+        for name in _PREPARED:
+            if name in self._listening:
+                self._listening[name].prepare()
+                await asyncio.sleep(_PAUSE_S)
+        if any(name in self._listening for name in _PREPARED):
+            for group in _GROUPS:
+                is_more = True
+                while is_more:
+                    is_more = all_methods().load_more(group)
+                    await asyncio.sleep(_PAUSE_S)

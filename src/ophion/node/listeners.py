@@ -1,0 +1,195 @@
+"""From options to each service with a port, and what it needs to ask for tokens and to speak TLS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ophion.node.config import NodeConfig
+from ophion.node.security_options import AuthConfig, TlsConfig
+from ophion.rpc.endpoints.health import Health
+from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.transport.http.policy import HttpLimits
+from ophion.rpc.transport.http.service import HttpService
+from ophion.rpc.transport.shared_resources import SharedResources
+from ophion.rpc.transport.tls.certificates import server_context
+from ophion.rpc.transport.websocket.policy import WebSocketLimits
+from ophion.rpc.transport.websocket.service import WebSocketService
+from ophion.runtime.clock import Clock, Entropy
+from ophion.runtime.supervisor import Service
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ophion.enclave.interface import Enclave
+    from ophion.gateway.service import GatewayService
+    from ophion.metrics.node_metrics import NodeMetrics
+    from ophion.metrics.push import PushService
+    from ophion.metrics.requests import RequestMetrics
+    from ophion.rpc.auth.auth_setup import AuthSetup
+
+PortService: TypeAlias = "HttpService | WebSocketService | GatewayService"
+
+PAGE_CLIENTS: Final = 1024
+"""Connections to the page of one node."""
+_MESSAGE_FRAMES: Final = 4
+"""A WebSocket message may be as long as this many frames."""
+
+
+def door_of(config: AuthConfig) -> AuthSetup | None:
+    """Where tokens are shown; None where none is asked for."""
+    settings = config.settings()
+    if settings is None:
+        return None
+    # what is behind it takes long to load: only nodes that ask for tokens wait for it
+    from ophion.rpc.auth.auth_setup import AuthSetup
+
+    return AuthSetup(settings)
+
+
+def _tls(config: TlsConfig) -> ssl.SSLContext | None:
+    settings = config.settings()
+    return None if settings is None else server_context(settings)
+
+
+def http_limits(config: NodeConfig, max_body_bytes: int) -> HttpLimits:
+    """What the clients of an HTTP port may do."""
+    limits = config.limits
+    return HttpLimits(
+        max_connections=config.http.max_connections,
+        max_body_bytes=max_body_bytes,
+        max_head_bytes=limits.max_header_bytes,
+        read_timeout_s=limits.read_timeout_s,
+        write_timeout_s=limits.write_timeout_s,
+        idle_timeout_s=limits.idle_timeout_s,
+    )
+
+
+def json_rpc_port(
+    config: NodeConfig,
+    context: RpcContext,
+    commons: SharedResources,
+    measured: RequestMetrics | None,
+    door: AuthSetup | None,
+) -> HttpService:
+    """JSON-RPC over HTTP."""
+    http, access, limits = config.http, config.access, config.limits
+    settings = HttpSettings(
+        host=http.host,
+        port=http.port,
+        groups=tuple(group.value for group in http.groups),
+        hosts=access.host_allow_list,
+        origins=http.cors_origins,
+        max_batch=http.max_batch_size,
+        timeout_s=limits.timeout_s,
+        errors_as_400=http.errors_as_400,
+        max_response_bytes=limits.max_response_bytes,
+        wording=access.error_wording,
+        limits=http_limits(config, max_body_bytes=http.max_content_length),
+        door=door,
+        tls=_tls(config.http_tls),
+        commons=commons,
+    )
+    table = None if context.peers is None else context.peers.peers
+    health = Health(context.sync_status, None if table is None else table.__len__)
+    return http_service(context, settings, health, measured)
+
+
+def graphql_port(
+    config: NodeConfig, context: RpcContext, commons: SharedResources, door: AuthSetup | None
+) -> HttpService:
+    """GraphQL."""
+    # loaded where it is used: a schema to be read and the files of a page
+    from ophion.graphql.service import GraphqlSettings, graphql_service
+
+    graphql, wanted, access, limits = config.graphql, config.graphql_limits, config.access, config.limits
+    settings = GraphqlSettings(
+        host=graphql.host,
+        port=graphql.port,
+        hosts=access.host_allow_list,
+        origins=graphql.cors_origins,
+        timeout_s=limits.timeout_s if wanted.timeout_s is None else wanted.timeout_s,
+        limits=wanted,
+        http=http_limits(config, max_body_bytes=wanted.max_body_bytes),
+        door=door,
+        tls=_tls(config.graphql_tls),
+        commons=commons,
+    )
+    return graphql_service(context, settings)
+
+
+def websocket_port(
+    config: NodeConfig, context: RpcContext, commons: SharedResources, measured: RequestMetrics | None
+) -> WebSocketService:
+    """JSON-RPC over WebSocket."""
+    websocket, access, limits = config.websocket, config.access, config.limits
+    frame = websocket.max_frame_size or config.http.max_content_length
+    settings = WebSocketSettings(
+        host=websocket.host,
+        port=websocket.port,
+        groups=tuple(group.value for group in websocket.groups),
+        hosts=access.host_allow_list,
+        max_batch=config.http.max_batch_size,
+        timeout_s=limits.timeout_s,
+        limits=WebSocketLimits(
+            max_connections=websocket.max_connections,
+            max_frame_bytes=frame,
+            max_message_bytes=max(frame, min(_MESSAGE_FRAMES * frame, config.http.max_content_length)),
+            max_unread_bytes=limits.max_unread_bytes,
+            write_timeout_s=limits.write_timeout_s,
+        ),
+        max_response_bytes=limits.max_response_bytes,
+        wording=access.error_wording,
+        door=door_of(config.websocket_auth),
+        tls=_tls(config.websocket_tls),
+        origins=websocket.cors_origins or config.http.cors_origins,
+        commons=commons,
+    )
+    return websocket_service(context, settings, measured)
+
+
+def metrics_port(config: NodeConfig, metrics: NodeMetrics, commons: SharedResources) -> HttpService:
+    """Metrics for whoever asks."""
+    from ophion.metrics.server import metrics_service
+
+    metrics.declare()
+    return metrics_service(
+        metrics.registry, config.metrics, config.access.host_allow_list, _tls(config.metrics_tls), commons
+    )
+
+
+def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
+    """A gateway is told instead."""
+    from ophion.metrics.push import PushService
+
+    metrics.declare()
+    return PushService(metrics.registry, config.metrics)
+
+
+def tools_port(config: NodeConfig, enclave: Enclave, port: int, commons: SharedResources) -> HttpService:
+    """The enclave inside, for tools and other nodes."""
+    from ophion.enclave.embedded import EmbeddedEnclave
+    from ophion.enclave_http.application import enclave_service
+
+    assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
+    return enclave_service(enclave, config.enclave.http_host, port, config.access.host_allow_list, commons)
+
+
+def enclaves_port(
+    config: NodeConfig, enclave: Enclave, port: int, clock: Clock, entropy: Entropy, commons: SharedResources
+) -> HttpService:
+    """The enclave inside, for enclaves of nodes that are no peers."""
+    from ophion.enclave.embedded import EmbeddedEnclave
+    from ophion.enclave_http.peer_application import peer_service
+
+    assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
+    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, commons)
+
+
+def distant_enclaves(config: NodeConfig, enclave: Enclave, clock: Clock, entropy: Entropy) -> Service:
+    """What looks for those enclaves."""
+    from ophion.enclave.embedded import EmbeddedEnclave
+    from ophion.enclave_http.http_peers import HttpEnclavePeers
+
+    assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
+    return HttpEnclavePeers(config.enclave.peer_urls, enclave, clock, entropy)

@@ -1,0 +1,71 @@
+"""The port of the page: a gateway in front of the other services of the same node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ophion.chainspec.consensus_parameters import EngineKind
+from ophion.chainspec.genesis import Genesis
+from ophion.gateway.landing_page import page_files
+from ophion.gateway.service import GatewayService
+from ophion.node.config import NodeConfig
+from ophion.node.listeners import PAGE_CLIENTS, PortService, http_limits
+from ophion.rpc.transport.shared_resources import SharedResources
+
+if TYPE_CHECKING:
+    from ophion.gateway.backends import Site
+    from ophion.peers.service import PeerService
+
+
+def page_port(
+    config: NodeConfig,
+    genesis: Genesis,
+    commons: SharedResources,
+    listening: Mapping[str, PortService],
+    peers: PeerService | None,
+) -> GatewayService:
+    """The page, in front of the other services of this node."""
+    spec = genesis.spec
+    is_authority = spec.engine is not EngineKind.ETHASH
+
+    def site() -> Site:
+        """What listens now; the others have their ports when somebody comes."""
+        from ophion.gateway.backends import Kind, Place, Site, SiteNode
+
+        kinds = {"jsonrpc": Kind.JSON_RPC, "ws": Kind.WEBSOCKET, "graphQL": Kind.GRAPHQL, "metrics": Kind.METRICS}
+        places = {kinds[name]: Place(_own(one.host), one.port) for name, one in listening.items() if name in kinds}
+        enode = None if peers is None or peers.local_enode is None else peers.local_enode.url
+        node = SiteNode("node", "validator" if is_authority else "rpc", places, enode)
+        consensus = "dev" if spec.is_dev else spec.engine.value
+        return Site(
+            config.network.name or "private",
+            consensus,
+            (node,),
+            needs_token=config.http_auth.enabled,
+            socket_needs_token=config.websocket_auth.enabled,
+            host_name=_permitted(config),
+        )
+
+    return GatewayService(
+        site,
+        page_files(),
+        config.page.host,
+        config.page.port,
+        config.access.host_allow_list,
+        replace(http_limits(config, config.http.max_content_length), max_connections=PAGE_CLIENTS),
+        commons,
+    )
+
+
+def _own(host: str) -> str:
+    """Where this machine reaches what listens on an address."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+
+
+def _permitted(config: NodeConfig) -> str | None:
+    """A name by which this node lets itself be addressed, wherever it listens; None where any will do, or none."""
+    names = config.access.host_allow_list
+    return names[0] if names and {"*", "all"}.isdisjoint(names) else None

@@ -1,0 +1,83 @@
+"""`PreHandshake`: an inbound socket before its first message: no session, no task and no key agreement exist yet."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Final, Protocol
+
+from ophion.native.wire import MAX_HANDSHAKE_SIZE
+from ophion.peers.disconnect_reasons import DisconnectReason
+
+_SIZE_BYTES: Final = 2
+
+
+class Host(Protocol):
+    """Who receives visitors."""
+
+    def introduced(self, visitor: PreHandshake, auth: bytes) -> None:
+        """It has said its first message, which comes with its size in front."""
+
+    def went(self, visitor: PreHandshake) -> None:
+        """It waits no longer."""
+
+
+class PreHandshake:
+    """A socket that was taken and is read for one message."""
+
+    __slots__ = ("_host", "_socket", "_timer", "ip", "said")
+
+    def __init__(self, host: Host, taken: socket.socket, ip: str) -> None:
+        self._host = host
+        self._socket: socket.socket | None = taken
+        self._timer: asyncio.TimerHandle | None = None
+        self.ip = ip
+        self.said = b""
+
+    def hear(self, seconds: float) -> None:
+        """Wait so long for its first message, which may be there already."""
+        self._read()
+        if self._socket is not None:
+            loop = asyncio.get_running_loop()
+            loop.add_reader(self._socket.fileno(), self._read)
+            self._timer = loop.call_later(seconds, self.leave)
+
+    def enter(self) -> socket.socket:
+        """The socket, for whoever goes on with it."""
+        taken = self._socket
+        assert taken is not None
+        self._unwatch(taken)
+        self._socket = None
+        return taken
+
+    def leave(self) -> None:
+        """Close without a word: there are no keys yet to say one with."""
+        if self._socket is not None:
+            self.enter().close()
+            self._host.went(self)
+
+    def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
+        """As `leave`: others need the place."""
+        self.leave()
+
+    def _unwatch(self, taken: socket.socket) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            asyncio.get_running_loop().remove_reader(taken.fileno())
+
+    def _read(self) -> None:
+        taken = self._socket
+        assert taken is not None
+        try:
+            data = taken.recv(_SIZE_BYTES + MAX_HANDSHAKE_SIZE - len(self.said))
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        said = self.said = self.said + data
+        size = _SIZE_BYTES + int.from_bytes(said[:_SIZE_BYTES], "big")
+        if not data or (len(said) >= _SIZE_BYTES and size > _SIZE_BYTES + MAX_HANDSHAKE_SIZE):
+            self.leave()
+        elif len(said) >= _SIZE_BYTES and len(said) >= size:
+            self._host.introduced(self, said[:size])

@@ -1,0 +1,56 @@
+"""Who has proven its address: a node that answered our ping from there, for twelve hours (networking.md 2.2)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, TypeAlias, TypeVar
+
+from ophion.primitives.enode import Enode
+
+T = TypeVar("T")
+_Table: TypeAlias = OrderedDict[tuple[bytes, str], tuple[float, T]]
+
+LASTS_S: Final = 12 * 3600.0
+_MOST: Final = 4096
+
+
+class EndpointProofs:
+    """Proofs by node id and address. Bounded: the oldest is forgotten first, and has to prove itself again."""
+
+    __slots__ = ("_heard", "_proven")
+
+    def __init__(self) -> None:
+        self._proven: _Table[Enode] = OrderedDict()
+        self._heard: _Table[None] = OrderedDict()
+
+    def prove(self, enode: Enode, now: float) -> bool:
+        """It answered our ping; whether that is news."""
+        key = (enode.node_id, enode.ip)
+        is_new = _fresh(self._proven, key, now) is None
+        _remember(self._proven, key, now, enode)
+        return is_new
+
+    def hear(self, node_id: bytes, ip: str, now: float) -> None:
+        """It pinged us and got its answer, so it believes us too."""
+        _remember(self._heard, (node_id, ip), now, None)
+
+    def proven(self, node_id: bytes, ip: str, now: float) -> Enode | None:
+        """The node that may be answered at length at this address; None where nothing is proven."""
+        found = _fresh(self._proven, (node_id, ip), now)
+        return None if found is None else found[1]
+
+    def believes_us(self, node_id: bytes, ip: str, now: float) -> bool:
+        """Whether it will answer our questions."""
+        return _fresh(self._heard, (node_id, ip), now) is not None
+
+
+def _remember(table: _Table[T], key: tuple[bytes, str], now: float, what: T) -> None:
+    table[key] = (now, what)
+    table.move_to_end(key)
+    while len(table) > _MOST:
+        table.popitem(last=False)
+
+
+def _fresh(table: _Table[T], key: tuple[bytes, str], now: float) -> tuple[float, T] | None:
+    found = table.get(key)
+    return found if found is not None and now - found[0] < LASTS_S else None

@@ -1,0 +1,140 @@
+"""What this node answers to requests: headers, bodies, receipts and pooled transactions (networking.md 3.8).
+
+Plain reads of the database, called in a lane. An answer holds a bounded number of items and stops after about 2 MiB;
+bodies and receipts stop at the first block that is missing, because the asker compares them with its list one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from ophion.chain.chain import Chain
+from ophion.native.wire import body_rlp
+from ophion.peers.eth.messages import MAX_MESSAGE, GetHeaders
+from ophion.peers.eth.response_validation import wrapped
+from ophion.pool.pool import TxPool
+from ophion.primitives import rlp
+from ophion.primitives.types import HASH_LENGTH, Hash32
+
+MAX_HEADERS: Final = 512
+MAX_BODIES: Final = 256
+MAX_RECEIPTS: Final = 256
+MAX_TRANSACTIONS: Final = 256
+SOFT_LIMIT: Final = 2 * 1024 * 1024
+_HARD_LIMIT: Final = MAX_MESSAGE - 64 * 1024
+"""Leaves room for what is put around the items."""
+
+
+class Answers:
+    """Answers from one chain and one pool."""
+
+    def __init__(self, chain: Chain, pool: TxPool) -> None:
+        self._store = chain.store
+        self._pool = pool
+
+    def headers(self, request: GetHeaders) -> bytes:
+        """The headers that a request names, as far as they are here."""
+        while True:
+            head = self._store.head()
+            found = _bounded(self._headers(request, 0 if head is None else head[1]), min(request.limit, MAX_HEADERS))
+            # blocks that were exchanged meanwhile would give headers that do not follow each other
+            if head is None or self._store.canonical_hash(head[1]) == head[0]:
+                return found
+
+    def bodies(self, hashes: list[Hash32]) -> bytes:
+        """The bodies of these blocks, up to the first that is missing."""
+        return _bounded(_until_missing(hashes, self._body), MAX_BODIES)
+
+    def receipts(self, hashes: list[Hash32], with_bloom: bool) -> bytes:
+        """The receipts of these blocks, up to the first that is missing."""
+        one = wrapped if with_bloom else _receipt_without_bloom
+
+        def of_block(block: Hash32) -> bytes | None:
+            found = self._store.raw_receipts(block)
+            return None if found is None else rlp.list_of([one(receipt) for receipt in found])
+
+        return _bounded(_until_missing(hashes, of_block), MAX_RECEIPTS)
+
+    def pooled(self, hashes: list[Hash32]) -> bytes:
+        """Those of these transactions that are in the pool, in their order. For the event loop, whose pool it is."""
+        items = (item for hash in hashes if (item := self._pool.get(hash)) is not None)
+        found = (raw for item in items if (raw := self._pool.travelling(item)) is not None)
+        return _bounded(map(wrapped, found), MAX_TRANSACTIONS)
+
+    def _headers(self, request: GetHeaders, head: int) -> Iterator[bytes]:
+        store, distance = self._store, request.skip + 1
+        if isinstance(request.start, bytes):
+            start = store.number_of(request.start)
+            if start is None:
+                return
+            if store.canonical_hash(start) != request.start:
+                yield from self._side_branch(request.start, start, request)
+                return
+        else:
+            start = request.start
+        step = -distance if request.reverse else distance
+        number = start
+        while 0 <= number <= head:
+            hash = store.canonical_hash(number)
+            header = None if hash is None else store.header(hash)
+            if header is None:
+                return
+            yield header
+            number += step
+
+    def _side_branch(self, hash: Hash32, number: int, request: GetHeaders) -> Iterator[bytes]:
+        """From a block off the canonical chain: itself, and its ancestors when the request goes back."""
+        store, distance, left = self._store, request.skip + 1, 0
+        while (header := store.header(hash)) is not None:
+            if left == 0:
+                yield header
+                if not request.reverse:
+                    return
+                left = distance
+            hash, number = _parent_hash(header), number - 1
+            left -= 1
+            if number < 0:
+                return
+            if store.canonical_hash(number) == hash:
+                rest = GetHeaders(number - left, MAX_HEADERS, request.skip, reverse=True)
+                yield from self._headers(rest, number)
+                return
+
+    def _body(self, block: Hash32) -> bytes | None:
+        found = self._store.block(block)
+        return None if found is None else body_rlp(found)
+
+
+def _until_missing(hashes: list[Hash32], read: Callable[[Hash32], bytes | None]) -> Iterator[bytes]:
+    for hash in hashes:
+        found = read(hash)
+        if found is None:
+            return
+        yield found
+
+
+def _bounded(items: Iterable[bytes], most: int) -> bytes:
+    """A list of the first items, as many as one message may hold."""
+    taken: list[bytes] = []
+    size = 0
+    if most > 0:
+        for item in items:
+            size += len(item)
+            if size > _HARD_LIMIT:
+                break
+            taken.append(item)
+            if len(taken) >= most or size >= SOFT_LIMIT:
+                break
+    return rlp.list_of(taken)
+
+
+def _parent_hash(header: bytes) -> Hash32:
+    start = rlp.head(header, 0)[1] + 1
+    return header[start : start + HASH_LENGTH]
+
+
+def _receipt_without_bloom(raw: bytes) -> bytes:
+    kind = 0 if raw[0] >= 0xC0 else raw[0]
+    outcome, gas, _, logs = rlp.split_list(raw if kind == 0 else raw[1:])
+    return rlp.list_of((rlp.encode_int(kind), outcome, gas, logs))

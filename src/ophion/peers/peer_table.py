@@ -1,0 +1,72 @@
+"""`Peers`: who is connected, for everyone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.peer import Peer
+from ophion.primitives.types import Address
+from ophion.runtime.topic import Topic
+
+
+class PeerConnected(Struct, frozen=True):
+    """A peer said Hello and was accepted; its sub-protocols are attached."""
+
+    peer: Peer
+
+
+class PeerGone(Struct, frozen=True):
+    """A peer's connection has ended."""
+
+    peer: Peer
+    reason: DisconnectReason
+    by_us: bool
+    """Whether this node ended it."""
+
+
+PeerEvent: TypeAlias = PeerConnected | PeerGone
+
+
+class Peers:
+    """The connected peers by identity, oldest first. At most one connection for each."""
+
+    __slots__ = ("_by_address", "_by_id", "events")
+
+    def __init__(self) -> None:
+        self._by_id: dict[bytes, Peer] = {}
+        self._by_address: dict[Address, Peer] = {}
+        self.events: Topic[PeerEvent] = Topic()
+
+    def __iter__(self) -> Iterator[Peer]:
+        """The peers of this moment: some may leave while they are walked through."""
+        return iter(tuple(self._by_id.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def by_id(self, node_id: bytes) -> Peer | None:
+        """The connection with this node, if there is one."""
+        return self._by_id.get(node_id)
+
+    def by_address(self, address: Address) -> Peer | None:
+        """The connection with the node whose key has this address."""
+        return self._by_address.get(address)
+
+    def add(self, peer: Peer) -> None:
+        """Enter a peer; whoever listens hears of it. For the service only."""
+        if peer.id in self._by_id:
+            raise ValueError(f"{peer!r} is connected already")
+        self._by_id[peer.id] = peer
+        self._by_address[peer.address] = peer
+        self.events.publish(PeerConnected(peer))
+
+    def remove(self, peer: Peer, reason: DisconnectReason, by_us: bool) -> None:
+        """Take a peer out again, if it is in. For the service only."""
+        if self._by_id.get(peer.id) is peer:
+            del self._by_id[peer.id]
+            del self._by_address[peer.address]
+            self.events.publish(PeerGone(peer, reason, by_us))

@@ -1,0 +1,69 @@
+"""The entries of a request to change a list, checked in the documented order (operations.md 10.3, json-rpc.md 5.11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from ophion.errors import DecodeError, RulesError
+from ophion.permissions.entry_codec import EntryCodec
+from ophion.primitives.enode import Enode
+from ophion.primitives.types import Address
+
+T = TypeVar("T")
+
+_ACCOUNT: Final = re.compile(r"0x[0-9a-fA-F]{40}")
+
+
+def read_account(text: str) -> Address:
+    """An account as lists write it: 0x and 40 hex digits."""
+    if not _ACCOUNT.fullmatch(text):
+        raise ValueError(f"Invalid account {text}")
+    return bytes.fromhex(text[2:])
+
+
+def read_node(text: str) -> Enode:
+    """An enode URL."""
+    try:
+        return Enode.parse(text)
+    except DecodeError as error:
+        raise ValueError(error.message) from None
+
+
+ACCOUNTS: Final = EntryCodec(
+    "account", read_account, lambda account: f"0x{account.hex()}", lambda text, error: f"Invalid account {text}"
+)
+NODES: Final = EntryCodec("node", read_node, lambda enode: enode.url, lambda text, error: f"{error} ({text})")
+
+
+def requested_accounts(texts: Sequence[str]) -> list[Address]:
+    """The accounts of a request: there are some, they are accounts, and no two are the same in another case."""
+    if not texts:
+        raise RulesError("Request contains an empty list of accounts")
+    accounts = _read(texts, ACCOUNTS)
+    if len(set(accounts)) < len(accounts):
+        raise RulesError("Request contains duplicate accounts")
+    return accounts
+
+
+def requested_nodes(texts: Sequence[str]) -> list[Enode]:
+    """The nodes of a request: there are some, no text stands there twice, and they are enode URLs."""
+    if not texts:
+        raise RulesError("Request contains an empty list of nodes")
+    if len(set(texts)) < len(texts):
+        raise RulesError("Request contains duplicate nodes")
+    nodes = _read(texts, NODES)
+    if len(set(nodes)) < len(nodes):
+        raise RulesError("Request contains duplicate nodes")
+    return nodes
+
+
+def _read(texts: Sequence[str], vocabulary: EntryCodec[T]) -> list[T]:
+    items: list[T] = []
+    for text in texts:
+        try:
+            items.append(vocabulary.read(text))
+        except ValueError as error:
+            raise RulesError(f"Request contains an invalid {vocabulary.one}", str(error)) from None
+    return items

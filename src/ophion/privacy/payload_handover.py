@@ -1,0 +1,172 @@
+"""What happened in a flexible group before a member was added: handed over by whoever adds it (privacy.md 4.5).
+
+The second key of the marker points at a payload for the new members alone: an index of further payloads, each of which
+holds transactions of the group with the keys that their markers name. Stored here, they are late payloads like others:
+the follower runs the group from its beginning. That they are what the other members have run is the word of whoever
+adds; roots can be compared. Nobody changes the past of a group in which this node takes part, and whoever was removed
+from one and is added again takes what came after the last transaction that it has run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ophion.enclave.interface import KEY_SIZE, MAX_PAYLOAD_BYTES, Enclave
+from ophion.errors import DecodeError
+from ophion.native.exceptions import NativeError, translated
+from ophion.native.privacy import PrivateLedger, decode_versioned
+from ophion.native.store import Store
+from ophion.primitives import rlp
+from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
+from ophion.privacy.payloads import HANDED, MarkerPlace, Payloads
+from ophion.runtime.lanes import Lanes
+
+_CHUNK_BYTES: Final = MAX_PAYLOAD_BYTES // 2
+_ALL_BLOCKS: Final = 1 << 62
+_READ_AT_ONCE: Final = 256
+_NOWHERE: Final = (-1, -1)
+"""Before all markers."""
+_INVALID: Final = 2
+"""`PrivateReceiptRecord.status` of what could not be run."""
+
+
+class PayloadHandover:
+    """Both sides of it."""
+
+    def __init__(self, store: Store, ledger: PrivateLedger, payloads: Payloads, lanes: Lanes) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._payloads = payloads
+        self._lanes = lanes
+
+    async def take(self, blocks: Iterable[Hash32]) -> bool:
+        """Store what markers of these blocks hand over to this node; whether anything was new.
+
+        Whatever has a marker that was passed is noted as late with the same write.
+        """
+        rows: list[tuple[str, bytes, bytes]] = []
+        for keys in [keys for block in dict.fromkeys(blocks) for keys in self._ledger.hand_overs_in(block)]:
+            adding, index = await self._payloads.read(keys)
+            if adding is None or index is None or adding.sender != index.sender or adding.version is None:
+                continue
+            after = self._last_run(adding.group)
+            if after != _NOWHERE and self._is_member(adding.group):
+                continue
+            for chunk in await self._payloads.read(keys_of(index.payload)):
+                if chunk is not None and chunk.sender == adding.sender:
+                    rows += await self._new_rows(adding.group, chunk.payload, after)
+        if rows:
+            await self._lanes.write.run(lambda: self._write(rows))
+        return bool(rows)
+
+    def places(self, markers: Sequence[MarkerPlace]) -> list[MarkerPlace]:
+        """What is handed over with these markers, at their places: it may come after they were passed."""
+        handed = {
+            (block, adding): index
+            for block in dict.fromkeys(place.block for place in markers)
+            for adding, index in self._ledger.hand_overs_in(block)
+        }
+        keys = [(place, handed.get((place.block, place.payload_key))) for place in markers]
+        return [replace(place, payload_key=key) for place, key in keys if key is not None]
+
+    def _last_run(self, group: bytes) -> tuple[int, int]:
+        """Block and index of the last marker of a group that has been run here; what could not be, for want of what is
+        handed over, is no part in a group."""
+        if self._ledger.root(group, _ALL_BLOCKS) == EMPTY_TRIE_ROOT:
+            return _NOWHERE
+        for number, block in reversed(self._ledger.blocks(group, 0, _ALL_BLOCKS)):
+            for marker, _ in reversed(self._ledger.roots(group, number, block)):
+                record = self._ledger.receipt(block, marker)
+                if record is not None and record.status != _INVALID:
+                    return number, record.index
+        return _NOWHERE
+
+    def _is_member(self, group: bytes) -> bool:
+        """Whether this node takes part, by the last state that it has."""
+        found = self._ledger.membership(group, _ALL_BLOCKS)
+        return found is None or not self._payloads.own_keys.isdisjoint(found[2])
+
+    async def _new_rows(self, group: bytes, chunk: bytes, after: tuple[int, int]) -> list[tuple[str, bytes, bytes]]:
+        """What a chunk holds of a group behind this place, as far as it is not here."""
+        items = [
+            (key, row)
+            for key, row, payload in items_of(chunk)
+            if _group_of(payload) == group
+            and all((number, index) > after for _, number, index, _, _ in self._ledger.markers_of(key))
+        ]
+        known = await self._payloads.read([key for key, _ in items])
+        return [(HANDED, key, row) for (key, row), one in zip(items, known, strict=True) if one is None]
+
+    def _write(self, rows: Sequence[tuple[str, bytes, bytes]]) -> None:
+        with translated():
+            self._store.write_rows(rows)
+
+    async def give(self, group: bytes, enclave: Enclave, sender: bytes, to: Sequence[bytes]) -> bytes:
+        """Send everything that a group has run to its new members; the key of the index."""
+        keys = [await enclave.send(chunk, sender, to) async for chunk in self._chunks(group)]
+        return await enclave.send(rlp.encode([keys]), sender, to)
+
+    async def _chunks(self, group: bytes) -> AsyncIterator[bytes]:
+        waiting: list[rlp.Item] = []
+        size = 0
+        keys = self._keys_of(group)
+        for start in range(0, len(keys), _READ_AT_ONCE):
+            page = keys[start : start + _READ_AT_ONCE]
+            for key, found in zip(page, await self._payloads.read(page), strict=True):
+                if found is None or found.version is None:
+                    continue
+                recipients = await self._payloads.recipients_of(found)
+                item: rlp.Item = [key, found.sender, list(recipients), found.payload]
+                length = len(found.payload) + KEY_SIZE * (2 + len(recipients)) + 64
+                if waiting and size + length > _CHUNK_BYTES:
+                    yield rlp.encode(waiting)
+                    waiting, size = [], 0
+                waiting.append(item)
+                size += length
+        if waiting:
+            yield rlp.encode(waiting)
+
+    def _keys_of(self, group: bytes) -> list[bytes]:
+        """Payloads of a group in the order of their markers, each once."""
+        found: dict[bytes, None] = {}
+        for number, block in self._ledger.blocks(group, 0, _ALL_BLOCKS):
+            for marker, _ in self._ledger.roots(group, number, block):
+                record = self._ledger.receipt(block, marker)
+                if record is not None:
+                    found[record.payload_key] = None
+        return list(found)
+
+
+def keys_of(index: bytes) -> list[bytes]:
+    """The payloads that an index names; none where it is no index."""
+    try:
+        (keys,) = rlp.decode_list(index)
+    except (DecodeError, ValueError):
+        return []
+    return [key for key in keys if isinstance(key, bytes) and len(key) == KEY_SIZE] if isinstance(keys, list) else []
+
+
+def _group_of(payload: bytes) -> bytes | None:
+    try:
+        return decode_versioned(payload)[2]
+    except NativeError:
+        return None
+
+
+def items_of(chunk: bytes) -> list[tuple[bytes, bytes, bytes]]:
+    """Keys, rows and payloads of what was handed over; nothing where it is something else."""
+    found: list[tuple[bytes, bytes, bytes]] = []
+    try:
+        items = rlp.decode_list(chunk)
+    except DecodeError:
+        return []
+    for item in items:
+        match item:
+            case [bytes() as key, bytes() as sender, list() as recipients, bytes() as payload] if len(key) == KEY_SIZE:
+                found.append((key, rlp.encode([sender, recipients, payload]), payload))
+            case _:
+                return []
+    return found

@@ -1,0 +1,387 @@
+"""The follower: private transactions executed behind the canonical chain.
+
+One task walks from the block it reached last to the head: it looks for markers, asks the enclave for their payloads,
+runs them (beside the loop, without the writer) and writes states, receipts and its own mark together. Nothing is undone
+in a reorganisation: everything is kept under the hash of its block, and the walk begins again at the common one.
+
+An enclave outside that is away stops this task, not the chain: it tries again until there is an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence, Set
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainEvent
+from ophion.chain.queries import BlockView
+from ophion.enclave.encoding import base64_text
+from ophion.enclave.interface import KEY_SIZE, Enclave
+from ophion.native.privacy import PrivateBatch, PrivateLedger
+from ophion.native.tracing import TraceStream
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address, Hash32
+from ophion.privacy.payload_handover import PayloadHandover
+from ophion.privacy.payloads import MarkerPlace, Payload, Payloads
+from ophion.privacy.retries import MAX_REMEMBERED, Retries
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.topic import Topic
+
+log = logging.getLogger(__name__)
+
+_BLOCKS_AT_ONCE: Final = 128
+_MARKERS_AT_ONCE: Final = 4096
+_LATE_AT_ONCE: Final = 1024
+_ALL_BLOCKS: Final = 1 << 62
+_MARKERS_KEY: Final = "private-markers"
+"""Under which the database keeps what has been taken for markers: address of the precompile, and 1 where those of
+flexible groups were too."""
+_KEYS_KEY: Final = "enclave-keys"
+"""Under which the database keeps the keys of the enclave that has read the markers so far, one behind the other."""
+
+
+class Executed(Struct, frozen=True):
+    """A private transaction that has been run (or undone), by its marker."""
+
+    group: bytes
+    place: MarkerPlace
+    is_removed: bool = False
+
+
+class Followed(Struct, frozen=True):
+    """The follower has come on: what this node takes part in, in the order of the chain."""
+
+    executed: tuple[Executed, ...]
+    head: Hash32
+
+
+class Counts(Struct):
+    """What the follower has done since the start."""
+
+    markers: int = 0
+    executed: int = 0
+    late: int = 0
+
+
+class PrivateExecutor:
+    """Follows the canonical chain with private states."""
+
+    name = "private transactions"
+
+    def __init__(
+        self,
+        chain: Chain,
+        enclave: Enclave,
+        lanes: Lanes,
+        precompile: Address,
+        always_increments: bool = False,
+        is_flexible: bool = False,
+    ) -> None:
+        self.ledger = PrivateLedger(chain.store)
+        self.events: Topic[Followed] = Topic()
+        self.counts = Counts()
+        self.payloads = Payloads(chain.store, enclave, is_flexible)
+        self.hand_overs = PayloadHandover(chain.store, self.ledger, self.payloads, lanes)
+        self._chain = chain
+        self._enclave = enclave
+        self._lanes = lanes
+        self._precompile = precompile
+        self._always_increments = always_increments
+        self._retries = Retries(self._look_for)
+        self._missed: list[bytes] = []
+        """Payloads that were not there in the step that is under way."""
+        self._wake = asyncio.Event()
+        self._moved: asyncio.Future[None] | None = None
+        """Done with the next step, where somebody waits for it."""
+        self._mark = self.ledger.followed() or (chain.genesis.hash, 0)
+        self._written = self._mark
+        chain.events.listen(self._on_chain_event)
+        enclave.on_late = self._on_late
+
+    # --- what others ask ------------------------------------------------------------------------
+
+    @property
+    def is_waiting_for_enclave(self) -> bool:
+        """Whether an enclave outside is away, and private states stay behind."""
+        return self.payloads.is_waiting
+
+    @property
+    def number(self) -> int:
+        """The block that has been reached."""
+        return self._mark[1]
+
+    @property
+    def is_at_head(self) -> bool:
+        """Whether everything of the canonical chain has been run."""
+        return self._mark[0] == self._chain.head.hash
+
+    async def reach_head(self, limit_s: float) -> bool:
+        """Wait until the head of this moment has been followed; False when it takes longer."""
+        wanted, loop = self._chain.head.number, asyncio.get_running_loop()
+        deadline = loop.time() + limit_s
+        while not self._has_reached(wanted):
+            left = deadline - loop.time()
+            if left <= 0:
+                return False
+            if self._moved is None:
+                self._moved = loop.create_future()
+            # requests begin outside of any task, where `asyncio.timeout` does not work
+            await asyncio.wait({self._moved}, timeout=left)
+        return True
+
+    def _has_reached(self, number: int) -> bool:
+        hash, reached = self._mark
+        return self.is_at_head or (reached >= number and self._chain.store.canonical_hash(reached) == hash)
+
+    # --- the walk -------------------------------------------------------------------------------
+
+    def _on_chain_event(self, event: ChainEvent) -> None:
+        self._wake.set()
+
+    def _on_late(self, keys: Sequence[bytes]) -> None:
+        self._wake.set()
+        if not self._enclave.tells_late:
+            self._retries.hurry()
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Follow until cancelled."""
+        ready()
+        await self._note_what_is_a_marker()
+        if self._enclave.tells_late:
+            await self._look_with_new_keys()
+            await self._follow()
+            return
+        # those of before this start are among what is asked for again
+        unread, _ = await self._lanes.private.run(partial(self.ledger.unread, b"", MAX_REMEMBERED))
+        self._retries.missed(unread)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._retries.run(), name="late payloads")
+            tasks.create_task(self._follow(), name="private transactions")
+
+    async def _note_what_is_a_marker(self) -> None:
+        """Tell an operator of markers that were passed unseen: nothing else would, and no payload brings them back."""
+        store, taken = self._chain.store, self._precompile + bytes([self.payloads.is_flexible])
+        known = store.meta(_MARKERS_KEY)
+        if known == taken:
+            return
+        if known is None or self.ledger.followed() is None:
+            await self._lanes.write.run(partial(store.put_meta, _MARKERS_KEY, taken))
+            return
+        log.warning(
+            "markers were looked for with other options so far (--privacy-precompiled-address,"
+            " --privacy-flexible-groups-enabled): what these would have found is not executed. `ophion privacy rebuild`"
+            " makes private states anew."
+        )
+
+    async def _look_with_new_keys(self) -> None:
+        """Markers that were passed while the enclave had other keys may be for those that it has now."""
+        store, keys = self._chain.store, self._enclave.keys
+        known = store.meta(_KEYS_KEY) or b""
+        before = {known[at : at + KEY_SIZE] for at in range(0, len(known), KEY_SIZE)}
+        if before == set(keys):
+            return
+        gone = [base64_text(key) for key in sorted(before.difference(keys))]
+        if gone:
+            log.warning(
+                "private transactions are not executed for keys that the enclave had before: %s", ", ".join(gone)
+            )
+        await self.look_again()
+        await self._lanes.write.run(partial(store.put_meta, _KEYS_KEY, b"".join(keys)))
+
+    async def _follow(self) -> None:
+        while True:
+            self._wake.clear()
+            while not self.is_at_head:
+                await self._step()
+            await self._settle_late()
+            if not self._wake.is_set():
+                await self._wake.wait()
+            await asyncio.sleep(0)  # whoever has imported a block goes on first
+
+    async def _step(self) -> None:
+        """From the mark to the head, or as far as one batch goes."""
+        removed = self._go_back()
+        blocks, markers = await self._lanes.private.run(self._scan)
+        if not blocks:
+            return
+        if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
+            # what happened before this member was added comes before it was
+            await self._settle_late()
+        executed: list[Executed] = []
+        if markers:
+            batch = self._batch()
+            handed = self.hand_overs.places(markers) if self.payloads.is_flexible else []
+            batch.note_markers([place.row() for place in (*markers, *handed)])
+            for block in blocks:
+                executed += await self._run_block(batch, block, [one for one in markers if one.block == block.hash])
+            last = blocks[-1]
+            await self._write(batch, (last.hash, last.number))
+            # not before: a payload that turns up is noted as late where its marker is known
+            self._retries.missed(self._missed)
+            self._missed.clear()
+            # what came between the look above and the write was not noted as late
+            await self.hand_overs.take(place.block for place in handed)
+        else:
+            self._mark = (blocks[-1].hash, blocks[-1].number)
+            if self._mark[1] >= self._written[1] + _BLOCKS_AT_ONCE:
+                await self._write(self._batch(), self._mark)
+        self.counts.markers += len(markers)
+        self.counts.executed += len(executed)
+        self._publish((*removed, *executed))
+
+    def _publish(self, executed: tuple[Executed, ...]) -> None:
+        if self._moved is not None:
+            self._moved.set_result(None)
+            self._moved = None
+        if self.events.has_listeners:
+            self.events.publish(Followed(executed, self._mark[0]))
+
+    def _go_back(self) -> list[Executed]:
+        """Back to the canonical chain, where it has left the block that was reached."""
+        undone: list[Executed] = []
+        hash, number = self._mark
+        while number > 0 and self._chain.store.canonical_hash(number) != hash:
+            if self.events.has_listeners:
+                undone += reversed(self._executed_in(hash, number))
+            header = self._chain.header(hash)
+            assert header is not None, "a block that was followed is in the database"
+            hash, number = header.header.parent_hash, number - 1
+        self._mark = (hash, number)
+        return undone
+
+    def _executed_in(self, block: Hash32, number: int) -> list[Executed]:
+        found = []
+        for place in self.markers_in(block, number):
+            receipt = self.ledger.receipt(block, place.hash)
+            if receipt is not None:
+                found.append(Executed(receipt.group, place, is_removed=True))
+        return found
+
+    def markers_in(self, block: Hash32, number: int) -> list[MarkerPlace]:
+        """Every marker of a block, whoever it is for."""
+        rows = self.ledger.markers_in(block, number, self._precompile, self.payloads.is_flexible)
+        return [MarkerPlace(*row) for row in rows]
+
+    def _scan(self) -> tuple[list[HashedHeader], list[MarkerPlace]]:
+        """The next blocks and their markers; in the lane."""
+        blocks: list[HashedHeader] = []
+        markers: list[MarkerPlace] = []
+        parent, head = self._mark[0], self._chain.head.number
+        for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
+            header = self._chain.canonical(number)
+            # a reorganisation is on its way, perhaps since the mark was looked at: the next step sees it
+            if header is None or header.header.parent_hash != parent:
+                break
+            parent = header.hash
+            blocks.append(header)
+            markers += self.markers_in(header.hash, number)
+            if len(markers) >= _MARKERS_AT_ONCE:
+                break
+        return blocks, markers
+
+    async def _run_block(
+        self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPlace], only: bytes | None = None
+    ) -> list[Executed]:
+        """Run what this node can read of a block; `only` of one group where one is named."""
+        payloads = await self._payloads(places, only)
+        if payloads:
+            view = BlockView(self._chain, block.header, block.hash)
+            await self._lanes.private.run(lambda: batch.run_block(view.state, view.env, block.hash, payloads))
+        by_hash = {place.hash: place for place in places}
+        return [Executed(payload[3], by_hash[payload[0]]) for payload in payloads]
+
+    def _batch(self) -> PrivateBatch:
+        chain = self._chain
+        return PrivateBatch(chain.store, chain_id=chain.spec.chain_id, always_increments=self._always_increments)
+
+    async def _payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
+        """What this node can read of these markers, as the extension takes it."""
+        read = await self.payloads.read([place.payload_key for place in places])
+        if only is None and not self._enclave.tells_late:
+            self._missed += [place.payload_key for place, one in zip(places, read, strict=True) if one is None]
+        wanted = [(place, one) for place, one in zip(places, read, strict=True) if one and only in (None, one.group)]
+        return [await self.payloads.prepared(place, one) for place, one in wanted]
+
+    async def trace(self, place: MarkerPlace, group: bytes, limit_s: float) -> Callable[[], TraceStream]:
+        """What starts a trace of a transaction that has been executed."""
+        places = [one for one in self.markers_in(place.block, place.number) if one.index <= place.index]
+        payloads = await self._payloads(places, group)
+        header = self._chain.header(place.block)
+        assert header is not None, "the block of a marker is in the database"
+        view = BlockView(self._chain, header.header, header.hash)
+        batch = self._batch()
+        return lambda: batch.trace(view.state, view.env, header.hash, payloads, limit_s)
+
+    async def _write(
+        self, batch: PrivateBatch, followed: tuple[Hash32, int] | None, settled: Sequence[bytes] = ()
+    ) -> None:
+        await self._lanes.write.run(lambda: batch.commit(self._chain.store, followed, list(settled)))
+        if followed is not None:
+            self._mark = self._written = followed
+
+    # --- what came late -------------------------------------------------------------------------
+
+    async def _settle_late(self) -> None:
+        """Execute payloads that arrived after their markers, and everything of their groups since."""
+        while keys := self.ledger.late(_LATE_AT_ONCE):
+            places = [MarkerPlace(*row) for key in keys for row in self.ledger.markers_of(key)]
+            places = [one for one in places if one.number <= self._mark[1]]
+            if self.payloads.is_flexible and await self.hand_overs.take(place.block for place in places):
+                continue  # with what happened before
+            places = [one for one in places if not self._has_receipt(one)]
+            read = await self.payloads.read([place.payload_key for place in places])
+            first: dict[bytes, int] = {}
+            for place, found in zip(places, read, strict=True):
+                if found is not None:
+                    first[found.group] = min(place.number, first.get(found.group, place.number))
+            late_blocks = {place.number for place in places}
+            batch = self._batch()
+            executed = []
+            for group, number in first.items():
+                executed += await self._run_again(batch, group, number, late_blocks)
+            await self._write(batch, None, keys)
+            late = {place.hash for place in places}
+            self.counts.late += len(late)
+            self._publish(tuple(one for one in executed if one.place.hash in late))
+
+    async def look_again(self) -> int:
+        """Ask the enclave for every payload that could not be read so far; how many can be now."""
+        found, start = 0, b""
+        while True:
+            keys, after = await self._lanes.private.run(partial(self.ledger.unread, start, _LATE_AT_ONCE))
+            # not with patience: a client waits
+            found += len(await self._look_for(keys))
+            if after is None:
+                return found
+            start = after
+
+    async def _look_for(self, keys: list[bytes]) -> list[bytes]:
+        """Ask for payloads whose markers were passed; those that are there now, which are executed soon."""
+        read = await self.payloads.read_now(keys)
+        turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]
+        if turned_up:
+            await self._lanes.write.run(partial(self.ledger.note_late, turned_up))
+            self._wake.set()
+        return turned_up
+
+    def _has_receipt(self, place: MarkerPlace) -> bool:
+        return self.ledger.receipt(place.block, place.hash) is not None
+
+    async def _run_again(
+        self, batch: PrivateBatch, group: bytes, first: int, also: Set[int] = frozenset()
+    ) -> list[Executed]:
+        """Run a group from a block on: wherever it had transactions, and in these blocks."""
+        batch.rewind(group, first)
+        known = {number for number, _ in self.ledger.blocks(group, first, _ALL_BLOCKS)}
+        executed = []
+        for number in sorted(known | {one for one in also if one >= first}):
+            header = self._chain.canonical(number)
+            if header is None or number > self._mark[1]:
+                break
+            executed += await self._run_block(batch, header, self.markers_in(header.hash, number), only=group)
+        return executed

@@ -1,0 +1,258 @@
+"""From the pool to a committed block: what every way of sealing has in common."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ophion.chain.builder import Builder, BuiltBlock
+from ophion.chain.chain import Chain
+from ophion.chain.gas_price import FeeFloor
+from ophion.chain.importer import Importer
+from ophion.chain.validation import MAX_BLOCK_SIZE
+from ophion.chainspec.consensus_parameters import HeaderForm
+from ophion.consensus.engine import BlockPreferences, Vote
+from ophion.errors import OphionError
+from ophion.native.exceptions import NativeError
+from ophion.native.executor import State
+from ophion.native.transactions import Transaction
+from ophion.permissions.permissions import Permissions
+from ophion.pool.events import DropReason
+from ophion.pool.pool import TxPool
+from ophion.pool.queue import PooledTransaction
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
+from ophion.producer.incremental_builder import HEADER_ROOM, Filled, IncrementalBuilder, Plan, permitted
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lane, Lanes
+
+log = logging.getLogger(__name__)
+
+_MIN_TRANSACTION_GAS = 21_000
+_SLACK_S = 1
+"""By so much may a block that was grown ahead be older than the clock when it is due."""
+_CLOCK_TOLERANCE_S = 10.0
+_LEAD_NOTED_S = 10
+
+
+class MinerSettings(Struct):
+    """What the producer of blocks may choose, and may change while the node runs."""
+
+    coinbase: Address | None = None
+    """Who is rewarded; None until somebody says so."""
+    extra_data: bytes = b""
+    target_gas_limit: int | None = None
+    """The gas limit moves towards this; None keeps the parent's."""
+    header_form: HeaderForm | None = None
+    """BFT: the form of the first header past Shanghai; None leaves it to the forks."""
+
+
+class Assembler:
+    """Builds on the head from the pool, and commits what has been sealed."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        importer: Importer,
+        builder: Builder,
+        pool: TxPool,
+        lanes: Lanes,
+        clock: Clock,
+        settings: MinerSettings,
+        floor: FeeFloor,
+        beneficiary: Callable[[Header], Address] | None = None,
+        permissions: Permissions | None = None,
+    ) -> None:
+        """`beneficiary` says who earns the fees of a draft, where that is not its coinbase."""
+        self.chain = chain
+        self.pool = pool
+        self.settings = settings
+        self.clock = clock
+        self._importer = importer
+        self._builder = builder
+        self._lanes = lanes
+        self._floor = floor
+        self._beneficiary = beneficiary
+        self._permissions = permissions or Permissions()
+        self._has_noted_lead = False
+        self._growing: IncrementalBuilder | None = None
+        self._unfinished: PooledTransaction | None = None
+
+    # --- ahead of its time ----------------------------------------------------------------------
+
+    def grow(
+        self, parent: HashedHeader, state: State | None, wishes: BlockPreferences, due: float, whole_s: float
+    ) -> None:
+        """Begin the block on `parent` now, to be assembled at `due` (monotonic time) with such wishes.
+
+        `state` is that after a parent which is still on its way to disk. Nothing happens where the block grows already,
+        or where its header cannot be known yet; assembling then takes longer, and is right all the same.
+        """
+        growing = self._growing
+        if growing is not None and growing.plan.parent.hash == parent.hash and not growing.is_closed:
+            return
+        self.stop_growing()
+        try:
+            draft = self._builder.draft(parent, wishes)
+            if state is None:
+                state = self.chain.store.state(parent.header.state_root)
+        except (OphionError, NativeError) as error:
+            log.debug("the next block is not begun ahead error=%s", error)
+            return
+        plan = Plan(parent, state, draft, self._earner(draft), due, whole_s)
+        self._growing = IncrementalBuilder(
+            plan,
+            self.chain,
+            self._builder,
+            self.pool,
+            self._permissions,
+            self._lanes,
+            self.clock,
+            self._unfinished,
+        )
+        self._unfinished = None
+
+    def stop_growing(self) -> None:
+        """Give up what has been begun."""
+        if self._growing is not None:
+            self._growing.close()
+            self._growing = None
+
+    async def _grown(self, parent: HashedHeader, wishes: BlockPreferences) -> Filled | None:
+        """The block that has grown on this parent, if there is one that is as it is wished now."""
+        growing, self._growing = self._growing, None
+        if growing is None:
+            return None
+        planned = growing.plan.draft.timestamp
+        if growing.plan.parent.hash != parent.hash or wishes.timestamp > planned + _SLACK_S:
+            growing.close()
+            return None
+        # the second in which it was due, even where the next has begun since
+        draft = self._builder.draft(parent, replace(wishes, timestamp=planned))
+        filled = await growing.finish(draft, self._earner(draft))
+        self._unfinished = growing.unfinished
+        return filled
+
+    def _earner(self, draft: Header) -> Address:
+        return draft.coinbase if self._beneficiary is None else self._beneficiary(draft)
+
+    # --- now ------------------------------------------------------------------------------------
+
+    async def assemble(self, deadline_s: float) -> BuiltBlock:
+        """A block on the head with the best transactions of the pool; what cannot be built leaves the pool."""
+        return await self.assemble_on(self.chain.head, self.wishes(), deadline_s)
+
+    async def assemble_on(self, parent: HashedHeader, wishes: BlockPreferences, deadline_s: float) -> BuiltBlock:
+        """As `assemble`, on a parent that may no longer be the head by the time the block is built."""
+        filled = await self._grown(parent, wishes)
+        if filled is None:
+            draft = self._builder.draft(parent, wishes)
+            state = self.chain.store.state(parent.header.state_root)
+            filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
+        # what does not fit a block on another parent may well fit one on the head
+        if self.chain.head.hash == parent.hash:
+            self._drop(filled.skipped, DropReason.INVALID)
+            self._drop(filled.refused, DropReason.NOT_PERMITTED)
+        return filled.built
+
+    def _drop(self, reasons: Mapping[Hash32, str], kind: DropReason) -> None:
+        for tx_hash, reason in reasons.items():
+            log.info("Transaction 0x%s leaves the pool: %s", tx_hash.hex(), reason)
+        if reasons:
+            self.pool.drop(tuple(reasons), kind, reasons)
+
+    async def preview(self, deadline_s: float) -> BuiltBlock:
+        """As `assemble`, for somebody who only looks: the pool stays as it is, and no block of ours waits for it."""
+        parent = self.chain.head
+        draft = self._builder.draft(parent, self.wishes())
+        state = self.chain.store.state(parent.header.state_root)
+        return (await self._fill(parent, draft, state, deadline_s, self._lanes.read)).built
+
+    async def commit(self, header: Header, built: BuiltBlock, started_at: float) -> HashedHeader:
+        """Hand a sealed block to the importer with the execution it left behind; returns once it is on disk."""
+        hashed = self.chain.engine.hashed(header)
+        importing = asyncio.ensure_future(self._importer.import_built(hashed, built.body, built.execution))
+        try:
+            await asyncio.shield(importing)
+        except asyncio.CancelledError:
+            # mining was stopped: a block that is on its way to disk is finished, or the chain would not know its head
+            await importing
+            raise
+        log.info(
+            "Produced and imported block #%d / %d tx / %d om / %d (%.1f%%) gas / (0x%s) in %.3fs",
+            header.number,
+            built.body.transaction_count,
+            len(built.body.ommers),
+            header.gas_used,
+            100 * header.gas_used / header.gas_limit,
+            hashed.hash.hex(),
+            self.clock.monotonic() - started_at,
+        )
+        self._note_lead(header)
+        return hashed
+
+    def _note_lead(self, header: Header) -> None:
+        """Say once that the time of the development network is not that of the clock any more."""
+        lead_s = header.timestamp - self.clock.now()
+        if lead_s > _LEAD_NOTED_S and self.chain.spec.is_dev and not self._has_noted_lead:
+            self._has_noted_lead = True
+            log.warning(
+                "Blocks come faster than one a second, so their timestamps run ahead of the clock: block %d by %.0f s. "
+                "--dev-equal-timestamps lets them be equal instead.",
+                header.number,
+                lead_s,
+            )
+
+    def check_clock(self, head: HashedHeader) -> None:
+        """Say so when the next block has to wait for the clock: nothing else would explain the silence."""
+        behind_s = head.timestamp - self.clock.now()
+        if behind_s > _CLOCK_TOLERANCE_S:
+            log.warning(
+                "The clock of this node is %.0f s behind block %d; no block is made until it has caught up",
+                behind_s,
+                head.number,
+            )
+
+    def wishes(self, timestamp: int | None = None, vote: Vote | None = None) -> BlockPreferences:
+        """What this node wants its next block to be; the timestamp is now unless given."""
+        settings = self.settings
+        return BlockPreferences(
+            timestamp=int(self.clock.now()) if timestamp is None else timestamp,
+            author=settings.coinbase or ZERO_ADDRESS,
+            extra_data=settings.extra_data,
+            vote=vote,
+            target_gas_limit=settings.target_gas_limit,
+            fixed_base_fee=self._floor.min_gas_price,
+            header_form=settings.header_form,
+        )
+
+    async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> Filled:
+        # no block holds more transactions than its gas pays for, so there is no point in offering more
+        most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
+        room = MAX_BLOCK_SIZE - HEADER_ROOM
+        candidates: list[Transaction] = []
+        hashes: list[Hash32] = []
+        for item in self.pool.best(draft.base_fee_per_gas or 0):
+            room -= item.size
+            if room < 0 or len(candidates) >= most:
+                break
+            candidates.append(item.transaction)
+            hashes.append(item.hash)
+        beneficiary = self._earner(draft)
+
+        def work() -> Filled:
+            refusals = self._permissions.refusals(parent, state, candidates)
+            chosen = permitted(candidates, refusals)
+            offered = [candidates[position] for position in chosen]
+            built = self._builder.fill(draft, state, offered, deadline_s, beneficiary)
+            return Filled(
+                built,
+                {hashes[chosen[position]]: reason for position, reason in built.skipped},
+                {hashes[position]: reason for position, reason in refusals.items()},
+            )
+
+        return await lane.run(work)

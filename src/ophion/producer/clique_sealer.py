@@ -1,0 +1,245 @@
+"""Clique: blocks of a signer, when it may make one and when its time has come (consensus.md 1.7).
+
+    head ─▶ may I sign on it? ─ no ─▶ wait for another head
+                  │ yes
+                  ▼
+        wait until parent + period, out of turn a random while longer ─▶ build, seal, commit
+                  └─ another head in between: begin again, unless it is a block out of turn where the turn is ours
+
+A block in turn grows while its signer waits (growth.py); when it is due it takes what has arrived until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from random import Random
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from ophion.chain.builder import BuiltBlock
+from ophion.chain.events import ChainEvent
+from ophion.chainspec.consensus_parameters import CliqueParameters
+from ophion.consensus.clique import CliqueEngine
+from ophion.consensus.clique_snapshot import Snapshot
+from ophion.consensus.engine import BlockPreferences, Vote
+from ophion.consensus.voting import LocalProposals
+from ophion.errors import InvalidBlock
+from ophion.native.executor import State
+from ophion.pool.events import Added, PoolEvent
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address, Hash32, Signature
+from ophion.producer.block_assembly import Assembler
+
+log = logging.getLogger(__name__)
+
+OUT_OF_TURN_DELAY_S: Final = 0.5
+"""Unit of the random delay of a signer whose turn it is not."""
+_EMPTY_RETRY_S: Final = 1.0
+"""How often a block that must not be empty is tried again when nothing new has come in."""
+_LONGEST_WAIT_S: Final = 1.0
+"""How long to wait before looking at the clock again, which may have been set forward."""
+_BUILD_SHARE: Final = 0.75
+"""Part of the period that may go into filling a block; the rest is for writing it."""
+_MIN_BUILD_S: Final = 0.75
+
+
+class Signer(Protocol):
+    """A key that signs digests; `ophion.native.crypto.PrivateKey` is one."""
+
+    address: Address
+
+    def sign(self, digest: Hash32) -> Signature: ...
+
+
+class _Turn(Struct, frozen=True):
+    """One chance to make a block."""
+
+    parent: HashedHeader
+    snapshot: Snapshot
+    is_in_turn: bool
+    period_s: int
+    may_be_empty: bool
+
+    @property
+    def number(self) -> int:
+        return self.parent.number + 1
+
+
+class CliqueSealer:
+    """Makes the blocks of one signer."""
+
+    hashrate = 0
+
+    def __init__(
+        self,
+        assembler: Assembler,
+        engine: CliqueEngine,
+        parameters: CliqueParameters,
+        signer: Signer,
+        proposals: LocalProposals,
+        randomness: Random,
+    ) -> None:
+        self._assembler = assembler
+        self._chain = assembler.chain
+        self._clock = assembler.clock
+        self._engine = engine
+        self._parameters = parameters
+        self._signer = signer
+        self._me = signer.address
+        self._proposals = proposals
+        self._randomness = randomness
+        self._woken = asyncio.Event()
+        self._wants_transactions = False
+        self._was_signer: bool | None = None
+
+    async def run(self) -> None:
+        """Make blocks until cancelled."""
+        ignore_chain = self._chain.events.listen(self._on_chain_event)
+        ignore_pool = self._assembler.pool.events.listen(self._on_pool_event)
+        try:
+            while True:
+                await self._extend(self._chain.head)
+        finally:
+            self._assembler.stop_growing()
+            ignore_pool()
+            ignore_chain()
+
+    def _on_chain_event(self, event: ChainEvent) -> None:
+        self._woken.set()
+
+    def _on_pool_event(self, event: PoolEvent) -> None:
+        if self._wants_transactions and isinstance(event, Added):
+            self._woken.set()
+
+    # --- one head -------------------------------------------------------------------------------
+
+    async def _extend(self, parent: HashedHeader) -> None:
+        """Make a block on `parent`, or return when there is another head to begin with."""
+        turn = self._turn(parent)
+        if turn is None:
+            while self._chain.head.hash == parent.hash:
+                await self._wake_up()
+            return
+        self._assembler.check_clock(parent)
+        due = max(float(parent.timestamp + turn.period_s), self._clock.now())
+        if turn.is_in_turn:
+            self._grow(turn, None, due)
+        else:
+            due += self._randomness.random() * turn.snapshot.limit * OUT_OF_TURN_DELAY_S
+        is_ours = await self._wait_until(due, turn)
+        while is_ours and not await self._make_block(turn):
+            is_ours = await self._wait_until(self._clock.now() + _EMPTY_RETRY_S, turn, or_transactions=True)
+
+    def _turn(self, parent: HashedHeader) -> _Turn | None:
+        """What this signer may do on a head; None when that is nothing."""
+        snapshot = self._engine.snapshot(parent, self._chain)
+        number = parent.number + 1
+        self._note_role(self._me in snapshot.signers, number)
+        if not snapshot.may_sign(self._me, number):
+            return None
+        period = self._parameters.period_at(number)
+        return _Turn(
+            parent,
+            snapshot,
+            snapshot.in_turn(number) == self._me,
+            period,
+            # with period 0 nothing but a transaction says when a block is due
+            period > 0 and self._parameters.creates_empty_blocks_at(number),
+        )
+
+    def _note_role(self, is_signer: bool, number: int) -> None:
+        if is_signer != self._was_signer:
+            self._was_signer = is_signer
+            log.info("%s from block %d on address=0x%s", _ROLES[is_signer], number, self._me.hex())
+
+    async def _make_block(self, turn: _Turn) -> bool:
+        """Build, seal and commit, or find out that there is nothing to put into the block (False)."""
+        pool = self._assembler.pool
+        if not turn.may_be_empty and not pool.has_executable:
+            return False
+        started_at = self._clock.monotonic()
+        built = await self._assembler.assemble_on(turn.parent, self._wishes(turn, self._clock.now()), _build_time(turn))
+        if not turn.may_be_empty and not built.body.transaction_count:
+            return False
+        if not self._is_overtaken(turn):
+            await self._commit(built, started_at)
+        return True
+
+    def _wishes(self, turn: _Turn, at: float) -> BlockPreferences:
+        """What a block made at some time is to be."""
+        return self._assembler.wishes(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
+
+    def _grow(self, turn: _Turn, state: State | None, due: float) -> None:
+        """Begin the block of this turn ahead; `state` is given where its parent is still on its way to disk."""
+        wait_s = due - self._clock.now()
+        if wait_s > 0:
+            wishes = self._wishes(turn, due)
+            self._assembler.grow(turn.parent, state, wishes, self._clock.monotonic() + wait_s, _build_time(turn))
+
+    async def _commit(self, built: BuiltBlock, started_at: float) -> None:
+        seal = self._signer.sign(self._engine.signing_hash(built.header))
+        header = self._engine.attach(built.header, [seal])
+        following = self._turn(self._engine.hashed(header))
+        if following is not None and following.is_in_turn:
+            self._grow(following, built.state, float(header.timestamp + following.period_s))
+        try:
+            await self._assembler.commit(header, built, started_at)
+        except InvalidBlock as error:
+            if not error.transient:
+                raise
+            # the clock was set back in between: the next try waits until it has come so far again
+            log.warning("block not imported number=%d error=%s", built.header.number, error)
+
+    def _vote(self, turn: _Turn) -> Vote | None:
+        """A proposal that would change the signers and does not stand already; none in an epoch block."""
+        if turn.number % self._parameters.epoch_length == 0:
+            return None
+        snapshot = turn.snapshot
+        standing = {vote.target for vote in snapshot.votes if vote.voter == self._me}
+        return self._proposals.next_vote(lambda vote: snapshot.is_meaningful(vote) and vote.target not in standing)
+
+    # --- waiting --------------------------------------------------------------------------------
+
+    def _is_overtaken(self, turn: _Turn) -> bool:
+        """Whether the block is no longer worth making.
+
+        A signer in turn finishes its block beside one that was made out of turn: its difficulty is the higher one.
+        """
+        head = self._chain.head
+        if head.hash == turn.parent.hash:
+            return False
+        is_rival = head.parent_hash == turn.parent.hash and self._engine.author(head) != self._me
+        return not (turn.is_in_turn and is_rival)
+
+    async def _wait_until(self, at: float, turn: _Turn, or_transactions: bool = False) -> bool:
+        """Wait for a wall time, or for something to put into the block; False as soon as the turn is over."""
+        self._wants_transactions = or_transactions
+        try:
+            while not self._is_overtaken(turn):
+                left = at - self._clock.now()
+                if left <= 0:
+                    return True
+                await self._wake_up(min(left, _LONGEST_WAIT_S))
+                if or_transactions and self._assembler.pool.has_executable:
+                    at = 0.0
+            return False
+        finally:
+            self._wants_transactions = False
+
+    async def _wake_up(self, limit_s: float | None = None) -> None:
+        """Wait for a new head (or a transaction, where one is wanted), for so long at most."""
+        self._woken.clear()
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+
+def _build_time(turn: _Turn) -> float:
+    return max(turn.period_s * _BUILD_SHARE, _MIN_BUILD_S)
+
+
+_ROLES: Final = {True: "This node signs blocks", False: "This node is no signer: it follows"}

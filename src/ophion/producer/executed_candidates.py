@@ -1,0 +1,63 @@
+"""`ExecutedCandidates`: blocks that wait for their seals, each with what its execution has left behind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from ophion.chain.builder import BuiltBlock
+from ophion.consensus.bft.messages import Candidate
+from ophion.native.executor import Execution
+from ophion.native.transactions import Body
+from ophion.primitives import rlp
+from ophion.primitives.types import Hash32
+
+_MOST: Final = 8
+"""Of a height. One that had to go is executed again when it is decided after all."""
+
+
+class ExecutedCandidate(Struct, frozen=True):
+    """A block that was built or checked here."""
+
+    height: int
+    body: Body
+    execution: Execution
+    built: BuiltBlock | None
+    """Where it was built here."""
+    started_at: float
+
+
+class ExecutedCandidates:
+    """The few that may still be decided."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Hash32, ExecutedCandidate] = {}
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def add(self, block_hash: Hash32, kept: ExecutedCandidate) -> None:
+        """A height that is not decided may go through any number of rounds, each with a block of its own."""
+        self._blocks[block_hash] = kept
+        if len(self._blocks) > _MOST:
+            del self._blocks[next(iter(self._blocks))]
+
+    def get(self, block_hash: Hash32) -> ExecutedCandidate | None:
+        return self._blocks.get(block_hash)
+
+    def __contains__(self, block: Candidate) -> bool:
+        """Whether this very block was built or checked already: a good block stays good in later rounds.
+
+        Its hash covers the header but for round and seals. The body is compared, because a liar may send another one
+        along, which would travel on in our own round changes.
+        """
+        kept = self._blocks.get(block.hash)
+        return kept is not None and kept.body.encode_block(rlp.split_list(block.encoded)[0]) == block.encoded
+
+    def forget_decided(self, height: int) -> None:
+        """This height is decided, and so are all below it."""
+        self._blocks = {hash: kept for hash, kept in self._blocks.items() if kept.height > height}
+
+    def clear(self) -> None:
+        self._blocks.clear()

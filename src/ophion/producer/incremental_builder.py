@@ -1,0 +1,416 @@
+"""The next block while its transactions arrive: run ahead, so that little is left to do when the block is due.
+
+    GrowingBlock(plan)   the parent is known, and when the next block is due; nothing happens while the pool is empty
+    every few            what has entered the pool since is run in the build lane; now and then the state is hashed
+    milliseconds
+    finish(draft)        the block is due: the last arrivals, then roots. None when it has to be built anew.
+
+The parent may still be on its way to disk: until the chain says that it is there, the block takes what arrives, and
+then also what the parent has left in the pool. A block that nobody finishes costs what it has run, nothing else: the
+pool hears of nothing before the end.
+
+Order and fairness (decision 91): transactions stand in the order of arrival while there is room for all of them. As
+soon as something is left out that pays more than something that is in, the block is begun anew with the best first, as
+blocks always were; so it is when a transaction in it is replaced in the pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ophion.chain.builder import TOO_LONG, Builder, BuiltBlock, DraftBlock
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainEvent
+from ophion.chain.validation import MAX_BLOCK_SIZE
+from ophion.native.executor import State, Taken
+from ophion.native.transactions import Transaction
+from ophion.permissions.permissions import Permissions
+from ophion.pool.events import Added, DropReason, PoolEvent
+from ophion.pool.pool import TxPool
+from ophion.pool.queue import PooledTransaction
+from ophion.primitives.block import HashedHeader, Header
+from ophion.primitives.types import Address, Hash32
+from ophion.runtime.clock import Clock
+from ophion.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
+
+HEADER_ROOM: Final = 16_384
+"""Bytes of a block that are not transactions: header, withdrawals, heads of lists."""
+_PACE_S: Final = 0.05
+"""Time between two looks at what has arrived."""
+_BATCH: Final = 1024
+"""Most transactions in one go: so long does the end of the block wait for those before it."""
+_SETTLED: Final = 1024
+"""After so many transactions the state is hashed. More often, and what many of them touch is hashed over and over."""
+_CLOSING_S: Final = 0.1
+"""So shortly before the block is due the state is hashed however little has come: then little is left to hash."""
+_LAST_LOOK_S: Final = 0.02
+"""The last look before the block is due: what comes later is run at the end, and is little."""
+_CLOSED_S: Final = 0.008
+"""Nothing is begun from here on, so that the end waits for nothing."""
+_LAST_S: Final = 0.05
+"""Time for what has arrived last, when the block is due; the rest waits for the next block."""
+_MAX_BEGINNINGS: Final = 3
+"""After so many the block is left to be built when it is due: who replaces without end shall not keep a core busy."""
+_REACH: Final = 256
+"""How many ancestors the BLOCKHASH instruction can name."""
+
+
+class Plan(Struct, frozen=True):
+    """What is known of a block before it is due."""
+
+    parent: HashedHeader
+    state: State
+    """After the parent."""
+    draft: Header
+    beneficiary: Address
+    """Who earns the fees."""
+    due: float
+    """When it is to be finished, in monotonic time."""
+    whole_s: float
+    """Time that a block may take to build: what runs longer is never in one."""
+
+
+class Filled(Struct, frozen=True):
+    """A block, and why transactions that were offered are not in it."""
+
+    built: BuiltBlock
+    skipped: Mapping[Hash32, str]
+    refused: Mapping[Hash32, str]
+
+
+class _Step(Struct, frozen=True):
+    """What became of some transactions."""
+
+    offered: Sequence[PooledTransaction]
+    taken: Taken
+    refused: Mapping[Hash32, str]
+
+
+def permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) -> Sequence[int]:
+    """Positions of what may be built: without what is refused, and without what its sender sent behind that."""
+    if not refusals:
+        return range(len(candidates))
+    stopped: set[Address] = set()
+    chosen = []
+    for position, transaction in enumerate(candidates):
+        if position in refusals:
+            stopped.add(transaction.sender)
+        elif transaction.sender not in stopped:
+            chosen.append(position)
+    return chosen
+
+
+class IncrementalBuilder:
+    """One block of the near future. Belongs to the event loop; make it there."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        chain: Chain,
+        builder: Builder,
+        pool: TxPool,
+        permissions: Permissions,
+        lanes: Lanes,
+        clock: Clock,
+        first: PooledTransaction | None = None,
+    ) -> None:
+        """`first` did not come to its end in the last block, and has all the time there is in this one."""
+        self.plan = plan
+        self.unfinished: PooledTransaction | None = None
+        """What was still running when the block was due."""
+        self._chain = chain
+        self._builder = builder
+        self._pool = pool
+        self._permissions = permissions
+        self._lane = lanes.build
+        self._haste = lanes.haste
+        self._clock = clock
+        self._first = first
+        self._base_fee = plan.draft.base_fee_per_gas or 0
+        self._is_published = chain.head.hash == plan.parent.hash
+        self.is_closed = False
+        """It will not be finished."""
+        self._is_due = False
+        self._is_spoiled = False
+        self._beginnings = 0
+        self._job: asyncio.Future[_Step] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._begin()
+        self._ignore = [pool.events.listen(self._on_pool_event), chain.events.listen(self._on_chain_event)]
+        self._schedule()
+
+    def _begin(self) -> None:
+        """Begin with an empty block: the first time, or once more."""
+        self._beginnings += 1
+        self._is_spoiled = False
+        self._block: DraftBlock | None = None
+        self._in: dict[Hash32, PooledTransaction] = {}
+        self._running: set[Hash32] = set()
+        # everything that needs no second look: what is in, what will never be, what is about to be run
+        self._known: set[Hash32] = set()
+        self._skipped: dict[Hash32, str] = {}
+        self._refused: dict[Hash32, str] = {}
+        self._room = MAX_BLOCK_SIZE - HEADER_ROOM
+        self._is_full = False
+        self._lowest: int | None = None
+        self._left_out = -1
+        self._unsettled = 0
+        self._arrived: list[PooledTransaction] = []
+        self._ready: deque[PooledTransaction] = deque()
+        # what is in the pool while the parent is not there yet may be in the parent
+        self._must_look = self._is_published
+
+    def close(self) -> None:
+        """Give the block up, or let go of it once it is finished."""
+        self.is_closed = True
+        while self._ignore:
+            self._ignore.pop()()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """A block that nobody will finish goes at once, and with it the state it reads, which keeps the database from
+        using pages again: whoever makes no blocks any more would hold it for ever."""
+        if self.is_closed and not self._is_due and self._job is None:
+            self._block = None
+
+    # --- what happens meanwhile -----------------------------------------------------------------
+
+    def _on_chain_event(self, event: ChainEvent) -> None:
+        if event.head.hash != self.plan.parent.hash:
+            self.close()
+            return
+        self._is_published = self._must_look = True
+        self._schedule()
+
+    def _on_pool_event(self, event: PoolEvent) -> None:
+        if isinstance(event, Added):
+            if not self._must_look:
+                self._arrived.extend(event.transactions)
+            self._schedule()
+        # what only had to make room in the pool is as good as before
+        elif event.reason is not DropReason.EVICTED and event.reason is not DropReason.EXPIRED:
+            changed = (item.hash for item in event.transactions)
+            self._is_spoiled |= any(hash in self._in or hash in self._running for hash in changed)
+
+    def _schedule(self) -> None:
+        if self._timer is None and self._job is None and not self.is_closed:
+            left_s = self.plan.due - _LAST_LOOK_S - self._clock.monotonic()
+            pace_s = min(_PACE_S, left_s) if left_s > 0 else _PACE_S
+            self._timer = asyncio.get_running_loop().call_later(pace_s, self._feed)
+
+    # --- growing --------------------------------------------------------------------------------
+
+    def _feed(self) -> None:
+        """Run what has arrived."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        left_s = self.plan.due - self._clock.monotonic()
+        if self.is_closed or self._is_due or self._job is not None or left_s <= _CLOSED_S:
+            return
+        batch = self._next(_BATCH)
+        if self._beginnings < _MAX_BEGINNINGS and (self._is_spoiled or self._is_outbid()):
+            self._begin()
+            batch = self._next(_BATCH)
+        if self._is_spoiled or not batch:
+            return
+        self._running = {item.hash for item in batch}
+        settled = _SETTLED if left_s > _CLOSING_S else 1
+        self._job = self._lane.submit(partial(self._run, batch, min(left_s, self.plan.whole_s), settled))
+        self._job.add_done_callback(partial(self._on_fed, left_s >= self.plan.whole_s))
+
+    def _next(self, most: int) -> list[PooledTransaction]:
+        """What is to be run next: all that waits when the block begins, best first; later what has arrived."""
+        self._line_up()
+        ready, pool = self._ready, self._pool
+        batch: list[PooledTransaction] = []
+        if self._is_full:
+            while ready:
+                self._leave_out(ready.popleft())
+        room = self._room
+        while ready and len(batch) < most:
+            item = ready.popleft()
+            if pool.get(item.hash) is None:
+                continue
+            if item.size > room:
+                self._leave_out(item)
+                continue
+            room -= item.size
+            batch.append(item)
+        return batch
+
+    def _line_up(self) -> None:
+        """Everything that may be run and is not known yet goes to the end of the line."""
+        pool, known, base_fee = self._pool, self._known, self._base_fee
+        arrived, self._arrived = self._arrived, []
+        if self._must_look:
+            self._must_look = False
+            found = pool.best(base_fee)
+            if self._first is not None and pool.get(self._first.hash) is not None:
+                self._stand(self._first)
+            self._first = None
+            for item in found:
+                self._stand(item)
+            return
+        for one in arrived:
+            if one.hash not in known:
+                # it may have closed a gap, so that others follow
+                for item in pool.run_from(one, base_fee):
+                    if item.hash in known:
+                        break
+                    self._stand(item)
+
+    def _stand(self, item: PooledTransaction) -> None:
+        if item.hash not in self._known:
+            self._known.add(item.hash)
+            self._ready.append(item)
+
+    def _leave_out(self, item: PooledTransaction) -> None:
+        """There is no room for it."""
+        self._left_out = max(self._left_out, item.tip(self._base_fee))
+
+    def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _Step:
+        """In the lane: everything that takes time. The state is hashed when so many transactions have changed it."""
+        plan = self.plan
+        if self._block is None:
+            hashes = None if self._is_published else _ancestors(self._chain, plan.parent)
+            self._block = self._builder.open(plan.draft, plan.state, plan.beneficiary, hashes)
+        transactions = [item.transaction for item in batch]
+        refusals = self._permissions.refusals(plan.parent, plan.state, transactions)
+        chosen = permitted(transactions, refusals)
+        taken = self._block.take([transactions[position] for position in chosen], deadline_s)
+        self._unsettled += len(taken.included)
+        if self._unsettled >= settled:
+            self._unsettled = 0
+            self._block.settle()
+        offered = batch if len(chosen) == len(batch) else [batch[position] for position in chosen]
+        return _Step(offered, taken, {batch[position].hash: reason for position, reason in refusals.items()})
+
+    def _on_fed(self, had_whole_time: bool, job: asyncio.Future[_Step]) -> None:
+        """Back from the lane."""
+        self._job = None
+        if self.is_closed:
+            self._let_go()
+            return
+        if job.cancelled() or job.exception() is not None:
+            # whatever it is, building the block in one go will say it to somebody who listens
+            log.debug("a block could not be grown ahead error=%s", None if job.cancelled() else job.exception())
+            self.close()
+            return
+        self._note(job.result(), had_whole_time)
+        if self._ready:
+            # more has come than one go takes: no time to lose
+            self._feed()
+        elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
+            self._schedule()
+
+    def _note(self, step: _Step, had_whole_time: bool) -> None:
+        offered, taken = step.offered, step.taken
+        self._running = set()
+        self._refused.update(step.refused)
+        included, base_fee = [offered[position] for position in taken.included], self._base_fee
+        if included:
+            self._in.update([(item.hash, item) for item in included])
+            self._room -= sum([item.size for item in included])
+            lowest = min([item.tip(base_fee) for item in included])
+            self._lowest = lowest if self._lowest is None else min(lowest, self._lowest)
+        for position, reason in taken.skipped:
+            self._skipped[offered[position].hash] = reason
+        for position in taken.early:
+            # not known any more: its turn comes with what it waits for
+            self._known.discard(offered[position].hash)
+        for position in taken.unfit:
+            self._leave_out(offered[position])
+        if taken.unfinished is not None:
+            item = offered[taken.unfinished]
+            if had_whole_time and taken.unfinished == 0:
+                self._skipped[item.hash] = TOO_LONG
+            else:
+                self.unfinished = item
+        self._is_full |= taken.is_full
+        self._ready.extendleft(reversed(offered[taken.seen :]))
+
+    @property
+    def _is_contested(self) -> bool:
+        """Whether something that was left out pays more than something that is in, at first sight."""
+        return self._lowest is not None and self._left_out > self._lowest
+
+    def _is_outbid(self) -> bool:
+        """As `_is_contested`, at a closer look: what stands behind a cheaper one of its sender does not count."""
+        if not self._is_contested:
+            return False
+        ahead = 0
+        for item in self._pool.best(self._base_fee):
+            if item.hash in self._in:
+                ahead += 1
+            elif item.hash not in self._skipped:
+                return ahead < len(self._in) and item.tip(self._base_fee) > (self._lowest or 0)
+        return False
+
+    # --- the end --------------------------------------------------------------------------------
+
+    async def finish(self, draft: Header, beneficiary: Address) -> Filled | None:
+        """The block with what has arrived by now; None when it has to be built anew.
+
+        `draft` is its header as it is wished now, which must be that of the plan for whoever runs in the block.
+        """
+        self._is_due = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            while self._job is not None:
+                await asyncio.wait({self._job})
+                await asyncio.sleep(0)
+            if self.is_closed or self._is_spoiled or not self._is_published:
+                return None
+            if beneficiary != self.plan.beneficiary or not _is_same(draft, self.plan.draft):
+                return None
+            if self._block is None:
+                return None
+            batch = self._next(len(self._pool))
+            if self._is_outbid():
+                return None
+        finally:
+            # from here on the block belongs to the lane
+            self.close()
+        built = await self._lane.run(partial(self._complete, batch, draft))
+        if built is None and not self._is_outbid():
+            built = await self._lane.run(partial(self._block.complete, draft))
+        return None if built is None else Filled(built, self._skipped, self._refused)
+
+    def _complete(self, batch: Sequence[PooledTransaction], draft: Header) -> BuiltBlock | None:
+        """In the lane: the last transactions, then the end, unless there is something to be thought about first."""
+        assert self._block is not None, "something has been run already"
+        if batch:
+            # the end hashes all there is
+            self._note(self._run(batch, _LAST_S, sys.maxsize), False)
+        built = None if self._is_contested else self._block.complete(draft)
+        self._haste.begin()
+        return built
+
+
+def _is_same(draft: Header, planned: Header) -> bool:
+    """Whether transactions see the same of both headers. Who earns the fees is compared beside this."""
+    return draft == replace(planned, extra_data=draft.extra_data, nonce=draft.nonce, coinbase=draft.coinbase)
+
+
+def _ancestors(chain: Chain, parent: HashedHeader) -> bytes:
+    """Hashes for BLOCKHASH, newest first, where the parent is not committed and its own parent is."""
+    numbers = range(parent.number - 1, max(parent.number - _REACH, -1), -1)
+    found: Iterable[Hash32 | None] = map(chain.store.canonical_hash, numbers)
+    return parent.hash + b"".join(hash for hash in found if hash is not None)

@@ -1,0 +1,153 @@
+"""A block as soon as there is something to put in it: the development network without `--block-period`.
+
+A transaction that reaches an idle node is built and committed at once. While one block is being built and written the
+pool goes on filling, and the next block takes all of it: blocks grow with the load instead of being one per
+transaction. After a block with many transactions the next one is not begun before some milliseconds have passed,
+because each block has a fixed cost that under load is better spent on more transactions.
+
+People who develop expect to see what a transaction did right after sending it, and test suites rely on it. So the
+answer to a sender waits for the block, unless the sender is in a hurry: it comes back at once after its last answer,
+or many do. Those are answered when their transactions are admitted, and whoever asks for a receipt in the moment
+between admission and block waits then (`mined`): some libraries that hear "not yet" ask again only after a further
+block, which an idle chain never has.
+
+Seals are empty; only the development network accepts that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+
+from ophion.pool.events import Added, PoolEvent
+from ophion.pool.queue import PooledTransaction
+from ophion.primitives.types import Address, Hash32
+from ophion.producer.block_assembly import Assembler
+
+_BUILD_DEADLINE_S = 1.0
+_PACES = ((64, 0.05), (8, 0.025))
+"""From so many transactions in a block on, blocks begin at least so many seconds apart."""
+_PATIENCE_S = 0.5
+"""How long somebody is kept waiting for a block."""
+_HURRY_S = 0.002
+"""A sender that comes back sooner than this after its last answer has not looked at what its transaction did."""
+_CROWD = 4
+_CROWD_S = 0.01
+"""As many answers within this time mean that there are too many senders to make them wait."""
+_KEPT_SENDERS = 1024
+
+
+class InstantSealer:
+    """Seals whatever the pool holds."""
+
+    hashrate = 0
+
+    def __init__(self, assembler: Assembler, patience_s: float = _PATIENCE_S) -> None:
+        self._assembler = assembler
+        self._patience_s = patience_s
+        self._clock = assembler.clock
+        self._wake = asyncio.Event()
+        self._is_busy = False
+        self._progress: asyncio.Future[None] | None = None
+        self._held: list[tuple[PooledTransaction, asyncio.Future[None]]] = []
+        self._answers: deque[float] = deque(maxlen=_CROWD)
+        self._answered_at: OrderedDict[Address, float] = OrderedDict()
+
+    async def run(self) -> None:
+        """Make blocks until cancelled."""
+        pool = self._assembler.pool
+        ignore_pool = pool.events.listen(self._on_pool_event)
+        pool.hold_answer = self._hold_answer
+        try:
+            self._wake.set()
+            while True:
+                await self._wake.wait()
+                self._is_busy = True
+                self._wake.clear()
+                while pool.has_executable and await self._seal():
+                    self._tell_progress()
+                self._is_busy = False
+                self._tell_progress()
+        finally:
+            pool.hold_answer = None
+            ignore_pool()
+            self._is_busy = False
+            self._wake.clear()
+            self._tell_progress()
+
+    def _on_pool_event(self, event: PoolEvent) -> None:
+        if isinstance(event, Added):
+            self._wake.set()
+
+    async def _seal(self) -> bool:
+        """Make one block; False when nothing in the pool can be put into one as things stand."""
+        started_at = self._clock.monotonic()
+        built = await self._assembler.assemble(_BUILD_DEADLINE_S)
+        if not built.body.transaction_count:
+            return False
+        await self._assembler.commit(built.header, built, started_at)
+        pace_s = next((pace_s for many, pace_s in _PACES if built.body.transaction_count >= many), 0.0)
+        if pace_s:
+            self._tell_progress()
+            await asyncio.sleep(started_at + pace_s - self._clock.monotonic())
+        return True
+
+    # --- those who wait for a block -------------------------------------------------------------
+
+    async def mined(self, hash: Hash32) -> None:
+        """Return once a pooled transaction is in a block, or when it will not be in one of the next."""
+        deadline = self._clock.monotonic() + self._patience_s
+        while self._is_imminent(hash):
+            if self._progress is None:
+                self._progress = asyncio.get_running_loop().create_future()
+            left = deadline - self._clock.monotonic()
+            await asyncio.wait({self._progress}, timeout=left)
+            if left <= 0:
+                return
+
+    def _is_imminent(self, hash: Hash32) -> bool:
+        """Whether a transaction waits and blocks are being made."""
+        return (self._is_busy or self._wake.is_set()) and self._assembler.pool.get(hash) is not None
+
+    def _hold_answer(self, item: PooledTransaction) -> asyncio.Future[None] | None:
+        """Asked by the pool for a sender whose transaction has just entered."""
+        now = self._clock.monotonic()
+        answers = self._answers
+        is_crowded = len(answers) == _CROWD and now - answers[0] < _CROWD_S
+        if is_crowded or now - self._answered_at.get(item.sender, -1.0) < _HURRY_S:
+            self._note_answer(item.sender, now)
+            return None
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[None] = loop.create_future()
+        self._held.append((item, answer))
+        loop.call_later(self._patience_s, _finish, answer)
+        return answer
+
+    def _note_answer(self, sender: Address, now: float) -> None:
+        self._answers.append(now)
+        self._answered_at.pop(sender, None)
+        self._answered_at[sender] = now
+        if len(self._answered_at) > _KEPT_SENDERS:
+            self._answered_at.popitem(last=False)
+
+    def _tell_progress(self) -> None:
+        """A block has been made, or none will be: answer those whose transactions are not about to be mined."""
+        if self._progress is not None:
+            _finish(self._progress)
+            self._progress = None
+        if not self._held:
+            return
+        now = self._clock.monotonic()
+        still = []
+        for item, answer in self._held:
+            if self._is_imminent(item.hash) and not answer.done():
+                still.append((item, answer))
+                continue
+            self._note_answer(item.sender, now)
+            _finish(answer)
+        self._held = still
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,45 @@
+"""A block every so many seconds, empty or not: the development network with `--block-period`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ophion.native.executor import State
+from ophion.primitives.block import HashedHeader
+from ophion.producer.block_assembly import Assembler
+
+_BUILD_SHARE = 0.75
+"""Part of the period that may go into filling a block; the rest is for writing it."""
+
+
+class IntervalSealer:
+    """Seals on a fixed schedule."""
+
+    hashrate = 0
+
+    def __init__(self, assembler: Assembler, period_s: float) -> None:
+        self._assembler = assembler
+        self._period_s = period_s
+
+    async def run(self) -> None:
+        """Make blocks until cancelled."""
+        assembler, clock = self._assembler, self._assembler.clock
+        due = clock.monotonic() + self._period_s
+        try:
+            while True:
+                self._grow(assembler.chain.head, None, due)
+                await asyncio.sleep(due - clock.monotonic())
+                started_at = clock.monotonic()
+                built = await assembler.assemble(self._period_s * _BUILD_SHARE)
+                # the next block grows while this one is written
+                self._grow(assembler.chain.engine.hashed(built.header), built.state, due + self._period_s)
+                await assembler.commit(built.header, built, started_at)
+                # a block that took longer than the period delays the schedule instead of making blocks pile up
+                due = max(due + self._period_s, clock.monotonic())
+        finally:
+            assembler.stop_growing()
+
+    def _grow(self, parent: HashedHeader, state: State | None, due: float) -> None:
+        assembler, clock = self._assembler, self._assembler.clock
+        wishes = assembler.wishes(int(clock.now() + due - clock.monotonic()))
+        assembler.grow(parent, state, wishes, due, self._period_s * _BUILD_SHARE)

@@ -1,0 +1,32 @@
+"""Asking nodes how far they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from ophion.errors import CommandError
+from ophion.quickstart.ports import HOST
+from ophion.runtime.json_rpc_client import Endpoint
+
+_ANSWER_S: Final = 2.0
+
+
+async def height(place: int | str) -> int | None:
+    """The number of the head of the node at this port, with a path behind it or not; None when it does not say."""
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            connection = await Endpoint(f"http://{HOST}:{place}").connect()
+            try:
+                return int(await connection.ask("eth_blockNumber"), 16)
+            finally:
+                await connection.close()
+    except (CommandError, TimeoutError, ValueError, TypeError):
+        return None
+
+
+async def heights(places: Mapping[str, int | str]) -> dict[str, int | None]:
+    """Of several nodes, by name."""
+    found = await asyncio.gather(*(height(place) for place in places.values()))
+    return dict(zip(places, found, strict=True))

@@ -1,0 +1,85 @@
+"""Gates and login, made from the settings of authentication when the node starts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from ophion.errors import ConfigError
+from ophion.rpc.auth.authenticator import Gate
+from ophion.rpc.auth.credentials import read_users
+from ophion.rpc.auth.login import Login
+from ophion.rpc.auth.revocation import Roll
+from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
+from ophion.rpc.auth.tokens import TokenIssuer, TokenReader, reader_from_file
+from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.schema.registry import MethodTable
+from ophion.rpc.transport.http.messages import TEXT, Request, Response
+from ophion.rpc.transport.http.policy import Result
+
+_NO_LOGIN: Final = Response(400, reason=b"Authentication not enabled")
+_NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP requests",), TEXT)
+
+
+class AuthSetup:
+    """Where the tokens of a service come from; JSON-RPC over HTTP and GraphQL share one."""
+
+    def __init__(self, settings: AuthSettings) -> None:
+        self._settings = settings
+        self._login: Login | None = None
+        self._reader: TokenReader
+        if settings.public_key_file is not None:
+            self._reader = reader_from_file(settings.public_key_file, settings.algorithm)
+        elif settings.credentials_file is not None:
+            self._reader = issuer = TokenIssuer(Roll())
+            self._login = Login(settings.credentials_file, issuer, settings.clock)
+        else:
+            raise ConfigError("Authentication needs a credentials file or the public key of an issuer.")
+
+    def gate(
+        self, table: MethodTable | None, loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
+    ) -> Gate:
+        """Who looks at the tokens of those who want to use these methods; None: something that is no method."""
+        settings = self._settings
+        if self._login is not None:
+            self._login.watch(loop)
+        methods = MethodTable.of({}) if table is None else table
+        return Gate(self._reader, methods, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods)
+
+    def login(self, request: Request) -> Result:
+        """The answer to `POST /login`; where tokens come from elsewhere, nobody logs in here."""
+        return _NO_LOGIN if self._login is None else self._login.respond(request.body, request.address)
+
+    def close(self) -> None:
+        """Give the thread of logins back; every service that used the door does so."""
+        if self._login is not None:
+            self._login.close()
+
+
+class LoginApplication:
+    """What the port of the WebSocket service answers over plain HTTP: logins and nothing else."""
+
+    plain: Callable[..., Result] | None = None
+
+    def __init__(self, door: AuthSetup) -> None:
+        self._door = door
+
+    def respond(self, request: Request) -> Result:
+        """`POST /login`, or the answer that this is no place for HTTP."""
+        if request.method == b"POST" and request.path == b"/login":
+            return self._door.login(request)
+        return _NOT_HTTP
+
+    def close(self) -> None:
+        """The service closes the door itself."""
+
+
+def check(settings: AuthSettings) -> None:
+    """Look at the files before anything starts; `OphionError` says in one line what is wrong with them."""
+    if settings.public_key_file is not None:
+        reader_from_file(settings.public_key_file, settings.algorithm)
+    elif settings.credentials_file is not None:
+        read_users(settings.credentials_file)
+    if settings.public_key_file is None and settings.algorithm is not JwtAlgorithm.RS256:
+        raise ConfigError("A JWT algorithm can be chosen for external public keys only; this node signs with RS256.")

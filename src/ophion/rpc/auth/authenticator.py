@@ -1,0 +1,161 @@
+"""From an `Authorization` header to a session: what the transports ask, and GraphQL too.
+
+A session holds the dispatcher of its permissions and the heads of requests that were seen to belong to it, so the
+connection recognises the next request by its bytes (`PlainHeads`) and comes straight to the dispatcher. Tokens that
+were found valid are remembered, since checking a signature costs more than most requests; whether they still are is
+asked of their session (session.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+from ophion.rpc.auth.permissions import allows, permitted_table, refusing_table
+from ophion.rpc.auth.session import Bearer, Session, Stranger
+from ophion.rpc.auth.tokens import Claims, TokenReader
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.errors import UNAUTHORIZED, failure
+from ophion.rpc.schema.registry import Caller, MethodTable
+from ophion.rpc.transport.replies import Answer, Reply
+from ophion.runtime.clock import Clock
+from ophion.runtime.principal import SUBJECT, TENANT
+
+_MAX_SESSIONS: Final = 256
+_MAX_TABLES: Final = 64
+_BEARER: Final = b"bearer "
+_NO_TOKEN: Final = Answer(401, (failure(b"null", UNAUTHORIZED()),))
+
+
+class Gate:
+    """The door of one service."""
+
+    refusal: Final = _NO_TOKEN
+
+    def __init__(
+        self,
+        reader: TokenReader,
+        table: MethodTable,
+        loop: asyncio.AbstractEventLoop,
+        limits: DispatchLimits,
+        clock: Clock,
+        exempt: tuple[str, ...] = (),
+    ) -> None:
+        self._reader = reader
+        self._table = table
+        self._loop = loop
+        self._limits = limits
+        self._now = clock.now
+        self._exempt = exempt
+        self._dispatchers: dict[frozenset[str], Dispatcher] = {}
+        self._sessions: dict[bytes, Session] = {}
+        self._live: weakref.WeakSet[Session] = weakref.WeakSet()
+        self._refusing = Dispatcher(refusing_table(table, exempt), loop, limits)
+        self._stranger = Stranger(self._refusing.handle if exempt else _refuse_all, bool(exempt))
+        self._forger = Stranger(self._refusing.handle, bool(exempt))
+        reader.changed.append(self._look)
+
+    def session(self, authorization: bytes | None) -> Bearer:
+        """What a request with this header may do; one without a token is told so whatever it asks."""
+        if authorization is None or not _has_token(authorization):
+            return self._stranger
+        known = self._sessions.get(authorization)
+        if known is not None:
+            if known.look():
+                return known
+            del self._sessions[authorization]
+        claims = self._reader.read(authorization[len(_BEARER) :].strip(), self._now())
+        if claims is None:
+            return self._forger
+        handle = named(claims.username, self._dispatcher(claims.permissions).handle, claims.tenant)
+        session = Session(claims, self._left_s, handle, self._refusing.handle, self._loop)
+        if not session.is_trusted:
+            return self._forger  # it ended while its signature was looked at
+        if len(self._sessions) >= _MAX_SESSIONS:
+            self._forget()
+        self._sessions[authorization] = session
+        self._live.add(session)
+        return session
+
+    def connection_session(self, authorization: bytes | None) -> Bearer:
+        """The session of a WebSocket, by its handshake; a socket without a good token is refused request by request."""
+        session = self.session(authorization)
+        return self._forger if session is self._stranger else session
+
+    def may(self, authorization: bytes | None, method: str) -> bool:
+        """Whether a request with this header may use a method: the check for interfaces that are not JSON-RPC."""
+        return method in self._exempt or allows(self.session(authorization).permissions, method)
+
+    def close(self) -> None:
+        """Give up what is still waiting."""
+        self._reader.changed.remove(self._look)
+        for dispatcher in (self._refusing, *self._dispatchers.values()):
+            dispatcher.close()
+
+    def _dispatcher(self, permissions: frozenset[str]) -> Dispatcher:
+        known = self._dispatchers.get(permissions)
+        if known is None:
+            if len(self._dispatchers) >= _MAX_TABLES:
+                # its sessions keep it as long as they need it
+                del self._dispatchers[next(iter(self._dispatchers))]
+            table = permitted_table(self._table, permissions, self._exempt)
+            known = self._dispatchers[permissions] = Dispatcher(table, self._loop, self._limits)
+        return known
+
+    def _left_s(self, claims: Claims) -> float:
+        """For how long a token is good, as far as one can say now."""
+        return claims.expires_at - self._now() if self._reader.admits(claims) else 0.0
+
+    def _look(self) -> None:
+        """Somebody may have lost his token before its time."""
+        for session in tuple(self._live):
+            session.look()
+
+    def _forget(self) -> None:
+        """Make room: sessions that have ended, or else the oldest; those who use it may go on."""
+        for header in [header for header, session in self._sessions.items() if not session.look()]:
+            del self._sessions[header]
+        if len(self._sessions) >= _MAX_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+
+
+def named(username: str, handle: Callable[..., Reply], tenant: str | None = None) -> Callable[..., Reply]:
+    """A dispatcher whose requests are made in somebody's name (runtime/principal.py)."""
+    user = _Named(username, handle, tenant)
+    return user.handle if tenant is None else user.handle_of_tenant
+
+
+class _Named:
+    """A class, since the interpreter calls a method of an object in half the time of a function with a closure."""
+
+    __slots__ = ("_answer", "_tenant", "_username")
+
+    def __init__(self, username: str, answer: Callable[..., Reply], tenant: str | None) -> None:
+        self._username = username
+        self._answer = answer
+        self._tenant = tenant
+
+    def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
+        before = SUBJECT.set(self._username)
+        try:
+            return self._answer(body, caller)
+        finally:
+            SUBJECT.reset(before)
+
+    def handle_of_tenant(self, body: bytes, caller: Caller | None = None) -> Reply:
+        before = TENANT.set(self._tenant)
+        try:
+            return self.handle(body, caller)
+        finally:
+            TENANT.reset(before)
+
+
+def _has_token(authorization: bytes) -> bool:
+    return authorization[: len(_BEARER)].lower() == _BEARER
+
+
+def _refuse_all(body: bytes, caller: Caller | None = None) -> Reply:
+    return _NO_TOKEN

@@ -1,0 +1,180 @@
+"""The registry as an OpenRPC document (`rpc.discover`) and as the pages of docs/rpc.
+
+Nothing is written down twice: names, parameters, schemas, descriptions and examples come from the `MethodSpec`s. The
+pages in the repository are generated; a test fails when they differ from what the registry says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from ophion.rpc.schema.registry import REQUIRED, WEBSOCKET, Example, MethodSpec, Parameter, Registry, group_names
+from ophion.rpc.schema.wire_types import Wire
+
+_SPECIFICATION: Final = "1.3.2"
+_GROUPS: Final[Mapping[str, str]] = {
+    "admin": "the operator's methods",
+    "clique": "signers and votes on networks with Clique",
+    "debug": "traces, raw data and what lies beneath",
+    "eea": "private transactions",
+    "eth": "chain, state, transactions, logs",
+    "ibft": "validators and votes on networks with IBFT 2.0",
+    "miner": "block production",
+    "net": "the network",
+    "perm": "local permissions",
+    "priv": "privacy groups",
+    "privx": "groups whose members a contract keeps",
+    "personal": "what wallets call, on nodes that sign",
+    "qbft": "validators and votes on networks with QBFT",
+    "rpc": "the interface itself",
+    "trace": "traces of calls",
+    "txpool": "pending transactions",
+    "web3": "the client",
+}
+
+
+def document(specs: Iterable[MethodSpec], version: str) -> bytes:
+    """An OpenRPC document of these methods."""
+    return orjson.dumps(
+        {
+            "openrpc": _SPECIFICATION,
+            "info": {"title": "Ophion JSON-RPC", "version": version, "license": {"name": "Apache-2.0"}},
+            "methods": [_method(spec) for spec in specs],
+        }
+    )
+
+
+def _method(spec: MethodSpec) -> dict[str, Any]:
+    signature = spec.signature
+    result = signature.result
+    schema = {"anyOf": [result.schema, {"type": "null"}]} if signature.nullable else result.schema
+    described: dict[str, Any] = {
+        "name": spec.name,
+        "summary": spec.summary,
+        "tags": [{"name": spec.group}],
+        "paramStructure": "by-position",
+        "params": [_content(parameter) for parameter in signature.parameters],
+        "result": {"name": result.name, "description": result.description, "schema": schema},
+    }
+    if spec.description:
+        described["description"] = spec.description
+    if spec.aliases:
+        described["x-aliases"] = list(spec.aliases)
+    if spec.examples:
+        described["examples"] = [_pairing(spec, number, one) for number, one in enumerate(spec.examples, 1)]
+    return described
+
+
+def _content(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "description": parameter.wire.description,
+        "required": parameter.default is REQUIRED,
+        "schema": parameter.wire.schema,
+    }
+
+
+def _pairing(spec: MethodSpec, number: int, example: Example) -> dict[str, Any]:
+    named = zip(spec.signature.parameters, example.params, strict=False)
+    return {
+        "name": f"{spec.name} {number}",
+        "params": [{"name": parameter.name, "value": value} for parameter, value in named],
+        "result": {"name": spec.signature.result.name, "value": example.result},
+    }
+
+
+# --- pages ---------------------------------------------------------------------------------------
+
+
+def pages(registry: Registry) -> dict[str, str]:
+    """Markdown by file name: an index of all methods, and one page for each group."""
+    groups = group_names(registry.specs)
+    written = {"README.md": _index(groups)}
+    for group, specs in groups.items():
+        written[f"{group}.md"] = _page(group, specs)
+    return written
+
+
+def _index(groups: Mapping[str, Sequence[MethodSpec]]) -> str:
+    lines = [
+        "# JSON-RPC methods",
+        "",
+        "Generated from the source; `make docs` writes these pages. Every method is described in one place, its",
+        "decorator in `src/ophion/rpc/methods`; `rpc.discover` gives the same as an OpenRPC document. Groups other",
+        "than eth, net and web3 are off until they are named in `--rpc-http-api` or `--rpc-ws-api`.",
+    ]
+    for group, specs in groups.items():
+        lines += ["", f"## {group}: {_GROUPS[group]}", "", "| Method | |", "| --- | --- |"]
+        lines += [f"| [`{spec.name}`]({group}.md#{_anchor(spec.name)}) | {spec.summary} |" for spec in specs]
+    return "\n".join(lines) + "\n"
+
+
+def table(registry: Registry, folder: str) -> str:
+    """One row for each group: its page in `folder`, how many methods it has, what they are for."""
+    rows = ["| Group | Methods | |", "| --- | --- | --- |"]
+    for group, specs in group_names(registry.specs).items():
+        rows.append(f"| [{group}]({folder}/{group}.md) | {len(specs)} | {_GROUPS[group]} |")
+    return "\n".join(rows) + "\n"
+
+
+def _page(group: str, specs: Sequence[MethodSpec]) -> str:
+    lines = [f"# {group}: {_GROUPS[group]}", "", "[All methods](README.md)"]
+    for spec in specs:
+        lines += ["", f"## {spec.name}", "", spec.summary]
+        if spec.description:
+            lines += ["", spec.description]
+        if spec.aliases:
+            lines += ["", "Also answers to " + ", ".join(f"`{alias}`" for alias in spec.aliases) + "."]
+        if spec.transports == {WEBSOCKET}:
+            lines += ["", "Over WebSocket only, whichever groups are on."]
+        if "clique" in spec.needs:
+            lines += ["", "On networks with Clique only."]
+        lines += [
+            "",
+            *_parameters(spec.signature.parameters),
+            "",
+            f"Result: {_result(spec.signature.result, spec.signature.nullable)}",
+        ]
+        for example in spec.examples:
+            lines += ["", "```json", *_exchange(spec.name, example), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _parameters(parameters: Sequence[Parameter]) -> list[str]:
+    if not parameters:
+        return ["No parameters."]
+    lines = ["| Parameter | | |", "| --- | --- | --- |"]
+    for parameter in parameters:
+        if parameter.is_repeated:
+            need = "any number of them"
+        else:
+            need = "required" if parameter.default is REQUIRED else _default(parameter.default)
+        lines.append(f"| `{parameter.name}` | {parameter.wire.description} | {need} |")
+    return lines
+
+
+def _default(value: Any) -> str:
+    shown = getattr(value, "value", value)
+    if shown is None:
+        return "optional"
+    return f"default `{json.dumps(shown)}`" if isinstance(shown, bool) else f"default `{shown}`"
+
+
+def _result(wire: Wire, nullable: bool) -> str:
+    names = list(wire.schema.get("properties", {}))
+    text = f"{wire.description}{' or null' if nullable else ''}"
+    return f"{text} (`{'`, `'.join(names)}`)" if names else text
+
+
+def _exchange(name: str, example: Example) -> list[str]:
+    request = {"jsonrpc": "2.0", "id": 1, "method": name, "params": list(example.params)}
+    answer = {"jsonrpc": "2.0", "id": 1, "result": example.result}
+    return [json.dumps(request), json.dumps(answer)]
+
+
+def _anchor(name: str) -> str:
+    return name.lower().replace(".", "")

@@ -1,0 +1,304 @@
+"""The scalar types of the wire: each carries its decoder, its encoder, its JSON schema and one line of description.
+
+A handler names them in its signature (`address: AddressParam`, `-> Quantity`) and receives plain Python values; the
+registry reads the `Wire` out of the annotation. What is accepted and what is refused follows json-rpc.md 3.1 and 3.2:
+the decoders forgive what the original forgave (missing `0x`, short addresses, decimal block numbers) and nothing
+else. A decoder raises the -32602 error itself, with the reason in `data`.
+"""
+
+from __future__ import annotations
+
+from binascii import unhexlify
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, TypeAlias
+
+import orjson
+from msgspec import Struct
+
+from ophion.primitives.hexcodec import HexError, parse_number
+from ophion.primitives.types import Address, BlockTag, Hash32
+from ophion.rpc.errors import invalid_params
+
+Schema: TypeAlias = Mapping[str, Any]
+
+_INDEX_BITS: Final = 31
+_MAX_DIGITS: Final = 11
+_BLOCK_NUMBER_BITS: Final = 63
+_QUANTITY_BITS: Final = 256
+_NULL: Final = b"null"
+
+
+class Wire(Struct, frozen=True, eq=False):
+    """One wire type, as the registry, the OpenRPC document and the pages in docs/rpc see it."""
+
+    name: str
+    description: str
+    schema: Schema
+    decode: Callable[[Any], Any] | None = None
+    encode: Callable[[Any], bytes] | None = None
+
+
+class CanonicalHash(Struct, frozen=True):
+    """A block hash that must lie on the canonical chain (EIP-1898, `requireCanonical`)."""
+
+    hash: Hash32
+
+
+BlockId: TypeAlias = BlockTag | int | Hash32 | CanonicalHash
+"""What a decoded block parameter can be; a negative number names no block."""
+
+_TAGS: Final[Mapping[str, BlockTag]] = {tag.value: tag for tag in BlockTag}
+
+
+# --- decoders ------------------------------------------------------------------------------------
+
+
+def _digits(value: object, what: str) -> str:
+    """The hex digits of a string, without the optional prefix; only the lower-case prefix counts (json-rpc.md 3.1)."""
+    if type(value) is not str:
+        raise invalid_params(f"{what}: a string is expected")
+    return value[2:] if value[:2] == "0x" else value
+
+
+def _bytes_of(digits: str, what: str) -> bytes:
+    try:
+        return unhexlify(digits)
+    except ValueError:
+        raise invalid_params(f"{what}: not hexadecimal, or half a byte") from None
+
+
+def decode_address(value: object) -> Address:
+    """20 bytes; shorter input is padded on the left, the checksum of mixed case is not verified."""
+    if type(value) is str and len(value) == 42 and value[:2] == "0x":  # what every client sends
+        return _bytes_of(value[2:], "address")
+    digits = _digits(value, "address")
+    if len(digits) > 40:
+        raise invalid_params("address: more than 20 bytes")
+    return _bytes_of(digits.rjust(40, "0"), "address")
+
+
+def decode_hash(value: object) -> Hash32:
+    """Exactly 32 bytes."""
+    digits = _digits(value, "hash")
+    if len(digits) != 64:
+        raise invalid_params("hash: exactly 32 bytes are expected")
+    return _bytes_of(digits, "hash")
+
+
+def decode_slot(value: object) -> Hash32:
+    """A storage position: at most 32 bytes, padded on the left."""
+    digits = _digits(value, "storage position")
+    if len(digits) > 64:
+        raise invalid_params("storage position: more than 32 bytes")
+    return _bytes_of(digits.rjust(64, "0"), "storage position")
+
+
+def decode_data(value: object) -> bytes:
+    """Any number of whole bytes."""
+    return _bytes_of(_digits(value, "data"), "data")
+
+
+def decode_quantity(value: object) -> int:
+    """A number as `0x` text or JSON integer, at most 256 bits, not negative."""
+    if type(value) is str and value[:2] == "0x":
+        return _number(value, _QUANTITY_BITS, "quantity")
+    if type(value) is int and value >= 0:
+        return value
+    raise invalid_params("quantity: a hexadecimal number with 0x is expected")
+
+
+def decode_gas(value: object) -> int:
+    """Gas is also accepted as decimal text."""
+    if type(value) is str and value[:2] != "0x":
+        return _number(value, _QUANTITY_BITS, "gas")
+    return decode_quantity(value)
+
+
+def decode_index(value: object) -> int:
+    """Position in a block, 0 to 2**31 - 1: hex, decimal or octal text, or a JSON integer."""
+    if type(value) is str:
+        return _number(value, _INDEX_BITS, "index")
+    if type(value) is int and 0 <= value < 1 << _INDEX_BITS:
+        return value
+    raise invalid_params("index: a number from 0 to 2147483647 is expected")
+
+
+def decode_integer(value: object) -> int:
+    """A small JSON integer; the same in decimal or hexadecimal text is taken too."""
+    if type(value) is int:
+        return value
+    if type(value) is str:
+        return _number(value, _BLOCK_NUMBER_BITS, "integer")
+    raise invalid_params("integer: a number is expected")
+
+
+def decode_decimal(value: object) -> int:
+    """A small JSON integer, or the same in decimal text; no hexadecimal (json-rpc.md 3.1)."""
+    if type(value) is int:
+        return value
+    if type(value) is str and len(value) <= _MAX_DIGITS and value.isascii() and value.removeprefix("-").isdecimal():
+        return int(value)
+    raise invalid_params("integer: a decimal number is expected")
+
+
+def decode_boolean(value: object) -> bool:
+    """`true` and `false`, also as text."""
+    if value is True or value == "true":
+        return True
+    if value is False or value == "false":
+        return False
+    raise invalid_params("boolean: true or false is expected")
+
+
+def decode_text(value: object) -> str:
+    """Any string."""
+    if type(value) is str:
+        return value
+    raise invalid_params("a string is expected")
+
+
+def decode_block_number(value: object) -> BlockTag | int:
+    """A tag or a number in any of the original's forms; no hash."""
+    if type(value) is str:
+        tag = _TAGS.get(value) or _TAGS.get(value.lower())
+        return tag if tag is not None else _signed_number(value)
+    if type(value) is int and value.bit_length() <= _BLOCK_NUMBER_BITS:
+        return value
+    raise invalid_params("block: a tag or a number is expected")
+
+
+def decode_block(value: object) -> BlockId:
+    """A tag, a number, a 32-byte hash, or the object of EIP-1898."""
+    if type(value) is str:
+        tag = _TAGS.get(value)
+        if tag is not None:
+            return tag
+        if len(value) == (66 if value[:2] == "0x" else 64):
+            return decode_hash(value)
+    elif type(value) is dict:
+        return _block_object(value)
+    return decode_block_number(value)
+
+
+def _block_object(value: dict[str, object]) -> BlockId:
+    number, block_hash = value.get("blockNumber"), value.get("blockHash")
+    if (number is None) == (block_hash is None):
+        raise invalid_params("block: either blockHash or blockNumber is expected")
+    if block_hash is None:
+        return decode_block_number(number)
+    decoded = decode_hash(block_hash)
+    required = value.get("requireCanonical")
+    return CanonicalHash(decoded) if required is not None and decode_boolean(required) else decoded
+
+
+def _signed_number(text: str) -> int:
+    if text[:1] == "-":
+        return -_number(text[1:], _BLOCK_NUMBER_BITS, "block")
+    return _number(text[1:] if text[:1] == "+" else text, _BLOCK_NUMBER_BITS, "block")
+
+
+def _number(text: str, bits: int, what: str) -> int:
+    try:
+        return parse_number(text, bits)
+    except HexError as error:
+        raise invalid_params(f"{what}: {error.problem}") from None
+
+
+# --- encoders ------------------------------------------------------------------------------------
+
+
+def encode_quantity(value: int) -> bytes:
+    """No leading zeros; zero is `0x0`."""
+    return b'"%#x"' % value
+
+
+def encode_data(value: bytes) -> bytes:
+    """All bytes, empty is `0x`."""
+    return f'"0x{value.hex()}"'.encode()
+
+
+def encode_spliced(value: bytes) -> bytes:
+    """JSON text that the extension has rendered already."""
+    return value
+
+
+def encode_json(value: object) -> bytes:
+    """Everything else; fragments of rendered JSON inside are spliced in."""
+    return orjson.dumps(value)
+
+
+def optional(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """The same encoder with None as `null`."""
+
+    def encode_optional(value: Any) -> bytes:
+        return _NULL if value is None else encode(value)
+
+    return encode_optional
+
+
+# --- the types -----------------------------------------------------------------------------------
+
+_HEX: Final = "^0x[0-9a-f]*$"
+_QUANTITY_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^0x(0|[1-9a-f][0-9a-f]*)$"}
+_TAG_SCHEMA: Final[Schema] = {"enum": list(_TAGS)}
+_HASH_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^0x[0-9a-f]{64}$"}
+_ADDRESS_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^0x[0-9a-fA-F]{40}$"}
+_BLOCK_NUMBER_SCHEMA: Final[Schema] = {"anyOf": [_TAG_SCHEMA, _QUANTITY_SCHEMA]}
+_BLOCK_SCHEMA: Final[Schema] = {
+    "anyOf": [
+        _TAG_SCHEMA,
+        _QUANTITY_SCHEMA,
+        _HASH_SCHEMA,
+        {
+            "type": "object",
+            "properties": {
+                "blockHash": _HASH_SCHEMA,
+                "blockNumber": _QUANTITY_SCHEMA,
+                "requireCanonical": {"type": "boolean"},
+            },
+        },
+    ]
+}
+
+AddressParam = Annotated[Address, Wire("address", "20-byte address", _ADDRESS_SCHEMA, decode_address)]
+HashParam = Annotated[Hash32, Wire("hash", "32-byte hash", _HASH_SCHEMA, decode_hash)]
+SlotParam = Annotated[
+    Hash32, Wire("slot", "storage position of at most 32 bytes", {"type": "string", "pattern": _HEX}, decode_slot)
+]
+DataParam = Annotated[bytes, Wire("data", "bytes in hexadecimal", {"type": "string", "pattern": _HEX}, decode_data)]
+QuantityParam = Annotated[int, Wire("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, decode_quantity)]
+IndexParam = Annotated[int, Wire("index", "position, counted from 0", _QUANTITY_SCHEMA, decode_index)]
+DecimalParam = Annotated[
+    int,
+    Wire("decimal integer", "number", {"anyOf": [{"type": "integer"}, {"type": "string"}]}, decode_decimal),
+]
+IntegerParam = Annotated[
+    int, Wire("integer", "number", {"anyOf": [{"type": "integer"}, _QUANTITY_SCHEMA]}, decode_integer)
+]
+BooleanParam = Annotated[bool, Wire("boolean", "true or false", {"type": "boolean"}, decode_boolean)]
+TextParam = Annotated[str, Wire("string", "text", {"type": "string"}, decode_text)]
+BlockNumberParam = Annotated[
+    BlockTag | int,
+    Wire("block number", "block number (hex or decimal) or tag", _BLOCK_NUMBER_SCHEMA, decode_block_number),
+]
+BlockParam = Annotated[
+    BlockId,
+    Wire("block", "block number (hex or decimal), tag, hash, or EIP-1898 object", _BLOCK_SCHEMA, decode_block),
+]
+
+Quantity = Annotated[int, Wire("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, encode=encode_quantity)]
+Data = Annotated[bytes, Wire("data", "bytes in hexadecimal", {"type": "string", "pattern": _HEX}, encode=encode_data)]
+HashResult = Annotated[Hash32, Wire("hash", "32-byte hash", _HASH_SCHEMA, encode=encode_data)]
+AddressResult = Annotated[Address, Wire("address", "20-byte address", _ADDRESS_SCHEMA, encode=encode_data)]
+Boolean = Annotated[bool, Wire("boolean", "true or false", {"type": "boolean"}, encode=encode_json)]
+Text = Annotated[str, Wire("string", "text", {"type": "string"}, encode=encode_json)]
+
+
+def object_result(name: str, description: str, schema: Schema) -> Wire:
+    """A result built in Python as a JSON value."""
+    return Wire(name, description, schema, encode=encode_json)
+
+
+def spliced_result(name: str, description: str, schema: Schema) -> Wire:
+    """A result that arrives as JSON text."""
+    return Wire(name, description, schema, encode=encode_spliced)

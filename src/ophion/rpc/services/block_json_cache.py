@@ -1,0 +1,54 @@
+"""Large blocks as JSON text, kept for the next who asks.
+
+A block of some thousand transactions takes a millisecond or two to render and is asked for by every explorer and
+indexer at about the same time. A block never changes, so its text can be kept by hash; total size bounds the memory.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Final
+
+from ophion.native.store import Store
+from ophion.primitives.types import Hash32
+
+_WORTH_KEEPING: Final = 64 * 1024
+_MAX_BYTES: Final = 16 * 1024 * 1024
+
+
+class BlockJsonCache:
+    """Block objects by hash; for the loop and for lanes."""
+
+    def __init__(self, store: Store, with_total_difficulty: bool, max_bytes: int = _MAX_BYTES) -> None:
+        self._store = store
+        self._with_total_difficulty = with_total_difficulty
+        self._texts: OrderedDict[tuple[Hash32, bool], bytes] = OrderedDict()
+        self._bytes = 0
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+
+    def kept(self, block_hash: Hash32, in_full: bool) -> bytes | None:
+        """A block object that somebody has asked for before."""
+        with self._lock:
+            text = self._texts.get((block_hash, in_full))
+            if text is not None:
+                self._texts.move_to_end((block_hash, in_full))
+            return text
+
+    def block(self, block_hash: Hash32, in_full: bool) -> bytes | None:
+        """A block object; None when the block is not known."""
+        text = self.kept(block_hash, in_full)
+        if text is None:
+            text = self._store.block_json(block_hash, in_full, self._with_total_difficulty)
+            if text is not None and _WORTH_KEEPING <= len(text) <= self._max_bytes // 2:
+                self._keep((block_hash, in_full), text)
+        return text
+
+    def _keep(self, key: tuple[Hash32, bool], text: bytes) -> None:
+        with self._lock:
+            if key not in self._texts:  # two may have rendered it at the same time
+                self._bytes += len(text)
+            self._texts[key] = text
+            while self._bytes > self._max_bytes:
+                self._bytes -= len(self._texts.popitem(last=False)[1])

@@ -1,0 +1,205 @@
+"""Running call objects: on the event loop when they are known to be small, in the read lane otherwise.
+
+The usual call takes a few microseconds, and handing it to a thread would cost more than running it. Which calls are
+small is learned (`CallCosts`): the first of its kind runs in the lane. One that was small and is not any more is
+stopped by a very short deadline where the extension can do so, and run again in the lane with the deadline of the
+request. Gas and state are the same in both places, so the result cannot depend on where a call ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from ophion.chain.queries import BlockView
+from ophion.chainspec.forks import Milestone
+from ophion.errors import RpcError
+from ophion.native.executor import (
+    AccountOverride,
+    BlockEnv,
+    CallOutcome,
+    CallRequest,
+    State,
+    call,
+    create_access_list,
+    estimate_gas,
+)
+from ophion.pool.admission import TRANSACTION_GAS_CAP
+from ophion.primitives.hexcodec import quantity
+from ophion.rpc.errors import (
+    BASE_FEE_TOO_LOW,
+    INCORRECT_NONCE,
+    INTRINSIC_GAS,
+    NONCE_TOO_LOW,
+    SERVER_ERROR_CODE,
+    TIMEOUT_EXPIRED,
+    TIP_ABOVE_FEE,
+    UPFRONT_COST,
+    WRONG_CHAIN_ID,
+    invalid_params,
+    reverted,
+)
+from ophion.rpc.schema import render
+from ophion.rpc.services.call_object import Call
+from ophion.rpc.services.context import RpcContext
+
+INLINE_S: Final = 0.002
+"""How long a call may hold the loop."""
+
+_MIN_GAS: Final = 21_000
+_OUT_OF_GAS: Final = "out of gas"
+
+Overrides = Sequence[AccountOverride]
+T = TypeVar("T")
+
+
+def gas_for(ctx: RpcContext, wanted: Call, block_gas_limit: int) -> int:
+    """Gas a call runs with: what it asks for or the block's limit, below the cap of this node."""
+    gas = wanted.gas
+    cap = ctx.limits.gas_cap or block_gas_limit
+    if gas is None:
+        gas = block_gas_limit
+    return gas if gas < cap else cap
+
+
+def check_chain(ctx: RpcContext, wanted: Call) -> None:
+    """Refuse a call that is meant for another chain."""
+    if wanted.chain_id is not None and wanted.chain_id != ctx.queries.spec.chain_id:
+        raise WRONG_CHAIN_ID()
+
+
+def checked(ctx: RpcContext, wanted: Call) -> Call:
+    """A call that is meant for this chain; with blobs and no price for them, at the price of the next block."""
+    check_chain(ctx, wanted)
+    if wanted.blob_hashes and wanted.max_fee_per_blob_gas is None:
+        return wanted.paying_for_blobs(ctx.queries.next_blob_base_fee() or 1)
+    return wanted
+
+
+def run_call(
+    ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
+) -> bytes | Awaitable[bytes]:
+    """The output of a call; `RpcError` when it reverts, halts or may not be made."""
+    wanted = checked(ctx, wanted)
+    request = wanted.request(gas_for(ctx, wanted, gas_limit))
+    accounts = overrides or ()
+    if ctx.light_calls.knows(wanted.to, wanted.input):
+        outcome = call(state, env, request, accounts, INLINE_S)
+        kind = outcome.kind
+        if kind == "returned":
+            return outcome.output
+        if kind != "timeout":
+            return output_of(outcome)
+        assert wanted.to is not None, "a creation is not known to be light"
+        ctx.light_calls.tried.wasted(wanted.to, wanted.input, INLINE_S)
+    return _call_in_lane(ctx, state, env, request, wanted, accounts)
+
+
+async def _call_in_lane(
+    ctx: RpcContext, state: State, env: BlockEnv, request: CallRequest, wanted: Call, overrides: Overrides
+) -> bytes:
+    outcome = await ctx.lanes.read.run(lambda: call(state, env, request, overrides, ctx.limits.timeout_s))
+    ctx.light_calls.note(wanted.to, wanted.input, outcome.gas_used)
+    return output_of(outcome)
+
+
+def output_of(outcome: CallOutcome) -> bytes:
+    """What a call returned, or the error that says why it returned nothing."""
+    if outcome.kind == "returned":
+        return outcome.output
+    raise failure_of(outcome, outcome.reason)
+
+
+async def run_estimate(
+    ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
+) -> int:
+    """Gas with which a call succeeds.
+
+    The search ends where a transaction would end: at the gas it names, at the limit of the block, and from Osaka on at
+    the cap of EIP-7825. A given gas that is not enough for any transaction bounds nothing, as with the original.
+    """
+    wanted = checked(ctx, wanted)
+    cap, bound = _max_gas(ctx, env, gas_limit, wanted)
+    request = wanted.request(cap)
+    gas, outcome = await _repeated(
+        ctx, wanted, lambda limit_s: estimate_gas(state, env, request, overrides or (), cap, limit_s)
+    )
+    if gas:
+        return gas
+    text = "Transaction processing could not be completed due to an exception"
+    if outcome.kind == "halted" and outcome.reason == _OUT_OF_GAS:
+        text = f"{text}: {cap} gas do not suffice, which is {bound}"
+    raise failure_of(outcome, f"{text} ({outcome.reason})" if outcome.reason else text)
+
+
+async def _repeated(
+    ctx: RpcContext, wanted: Call, run: Callable[[float], tuple[T, CallOutcome]]
+) -> tuple[T, CallOutcome]:
+    """What runs a call several times with a deadline for all of them: on the loop where that is soon done."""
+    to, input, repeated = wanted.to, wanted.input, ctx.light_calls.repeated
+    if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):
+        found = run(INLINE_S)
+        is_late = found[1].kind == "timeout"
+        repeated.note(to, input, is_late)
+        if not is_late:
+            return found
+        repeated.wasted(to, input, INLINE_S)
+    return await ctx.lanes.read.run(lambda: run(ctx.limits.timeout_s))
+
+
+def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, wanted: Call) -> tuple[int, str]:
+    """The most gas an estimate may find, and what that is."""
+    bounds = [(gas_limit, "the gas limit of the block")]
+    if ctx.limits.gas_cap:
+        bounds.append((ctx.limits.gas_cap, "what this node lets a call use (--rpc-gas-cap)"))
+    if ctx.queries.spec.fork_of(ctx.queries.next_block().header).has(Milestone.OSAKA):
+        bounds.append((TRANSACTION_GAS_CAP, "the most a transaction may have (EIP-7825)"))
+    if wanted.gas is not None and wanted.gas >= _MIN_GAS:
+        bounds.append((wanted.gas, "what was asked for"))
+    return min(bounds)
+
+
+async def list_access(ctx: RpcContext, view: BlockView, wanted: Call, overrides: Overrides | None) -> dict[str, Any]:
+    """The access list of a call; a call that fails has one too."""
+    wanted = checked(ctx, wanted)
+    state, env = view.state, view.env
+    request = wanted.request(gas_for(ctx, wanted, view.header.gas_limit))
+    entries, outcome = await _repeated(
+        ctx, wanted, lambda limit_s: create_access_list(state, env, request, overrides or (), limit_s)
+    )
+    if outcome.kind in ("invalid", "timeout"):
+        raise failure_of(outcome, outcome.reason)
+    result: dict[str, Any] = {"accessList": render.access_list(entries), "gasUsed": quantity(outcome.gas_used)}
+    if outcome.kind != "returned":
+        result["error"] = failure_of(outcome, outcome.reason).message
+    return result
+
+
+def failure_of(outcome: CallOutcome, halted: str) -> RpcError:
+    """The error of a call that did not return; `halted` is the text for one that stopped in the middle."""
+    if outcome.kind == "reverted":
+        return reverted(outcome.output)
+    if outcome.kind == "timeout":
+        return TIMEOUT_EXPIRED()
+    if outcome.kind == "invalid":
+        return refused(outcome.reason)
+    return RpcError(SERVER_ERROR_CODE, halted)
+
+
+_INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
+    "intrinsic-gas": lambda reason: INTRINSIC_GAS(),
+    "balance": lambda reason: UPFRONT_COST(),
+    "tip-above-fee": lambda reason: TIP_ABOVE_FEE(),
+    "fee-below-base": lambda reason: BASE_FEE_TOO_LOW(),
+    "nonce-low": lambda reason: NONCE_TOO_LOW(),
+    "nonce-gap": lambda reason: INCORRECT_NONCE(),
+    "chain-id": lambda reason: WRONG_CHAIN_ID(),
+    "other": invalid_params,
+}
+
+
+def refused(reason: str) -> RpcError:
+    """A call that breaks a rule of transactions: `code: reason` from the extension."""
+    code, _, text = reason.partition(": ")
+    answer = _INVALID.get(code)
+    return RpcError(SERVER_ERROR_CODE, text) if answer is None else answer(text)

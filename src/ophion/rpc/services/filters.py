@@ -1,0 +1,270 @@
+"""Polling filters: installed by a client, asked for changes, forgotten after ten idle minutes (json-rpc.md 5.6).
+
+Filters do not collect anything. Chain and pool each leave one journal of what happened, a filter remembers how far it
+has read, and what it has missed is worked out when somebody asks. So a thousand filters cost a block no more than one,
+and a journal without readers is not kept. Journals are bounded: a filter that is asked too rarely loses the oldest
+entries. What could not be delivered, because a search failed, is there for the next question.
+
+Filters belong to the node, not to a connection, and live in the event loop; expiry is decided by the injected clock.
+Each counts for the client that installed it, which may have a share of all places and of all bytes (allowances.py).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from ophion.chain.events import ChainEvent, Reorged
+from ophion.pool.events import Added, PoolEvent
+from ophion.primitives.types import Hash32
+from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND, TOO_MANY_FILTERS
+from ophion.rpc.services.client_quotas import MEBIBYTE, ClientQuotas
+from ophion.rpc.services.log_query import LogQuery
+from ophion.runtime.clock import Clock, Entropy
+
+IDLE_TIMEOUT_S: Final = 600.0
+MAX_FILTERS: Final = 10_000
+_IN_USE_S: Final = 60.0
+"""A filter that was asked in this time does not make room for another."""
+_ID_BYTES: Final = 16
+_CHAIN_ENTRIES: Final = 65_536
+_POOL_ENTRIES: Final = 262_144
+_WORTH_TRIMMING: Final = 1024
+_SHARE: Final = 4
+"""One client may have one in so many of all places, and of all bytes."""
+_MAX_BYTES: Final = 16 * MEBIBYTE
+
+T = TypeVar("T")
+
+
+class FilterKind(Enum):
+    """What a filter yields."""
+
+    BLOCKS = "blocks"
+    PENDING = "pending"
+    LOGS = "logs"
+
+
+class ChainChange(Struct, frozen=True):
+    """A block that joined or left the canonical chain."""
+
+    hash: Hash32
+    number: int
+    is_removed: bool
+
+
+class LogChanges(Struct, frozen=True):
+    """Blocks whose logs a log filter has not delivered yet, in order; `Filters.delivered` when they have been."""
+
+    filter_id: str
+    query: LogQuery
+    blocks: tuple[ChainChange, ...]
+    """Also those that the query does not want."""
+    start: int
+    """Position of the first of them."""
+
+    def wanted(self, most: int | None = None) -> tuple[ChainChange, ...]:
+        """Those of the first ones that the query wants."""
+        return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))
+
+
+class Journal(Generic[T]):
+    """A bounded record with positions that never repeat."""
+
+    def __init__(self, limit: int) -> None:
+        self._entries: deque[T] = deque(maxlen=limit)
+        self.end = 0
+        """Position after the newest entry."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def append(self, entry: T) -> None:
+        """Add the newest entry; the oldest one goes when the journal is full."""
+        self._entries.append(entry)
+        self.end += 1
+
+    def since(self, position: int) -> list[T]:
+        """Entries from a position on, as far as they are still here."""
+        count = min(self.end - position, len(self._entries))
+        return [self._entries[index] for index in range(len(self._entries) - count, len(self._entries))]
+
+    def clear(self) -> None:
+        """Drop everything: nobody reads it."""
+        self._entries.clear()
+
+    def forget_before(self, position: int) -> None:
+        """Drop what nobody will read again."""
+        while self._entries and self.end - len(self._entries) < position:
+            self._entries.popleft()
+
+
+class _Filter(Struct):
+    kind: FilterKind
+    query: LogQuery
+    position: int
+    """Where the next question begins."""
+    used_at: float
+    client: str
+    kept_from: int
+    """What lies before it has been delivered."""
+    deliveries: int = 0
+    """Searches that are under way."""
+
+
+class Filters:
+    """All installed filters."""
+
+    def __init__(self, clock: Clock, entropy: Entropy, most: int = MAX_FILTERS) -> None:
+        self._clock = clock
+        self._entropy = entropy
+        self._allowances = ClientQuotas(most, max(1, most // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
+        self._filters: dict[str, _Filter] = {}
+        self._pending = 0
+        """Those of them for pending transactions, which come by the thousand: none may look through all filters."""
+        self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
+        self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    def on_chain_event(self, event: ChainEvent) -> None:
+        """Listener of the chain."""
+        self._expire()  # whoever has left his filters behind asks for nothing any more
+        if not self._filters:
+            return
+        removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
+        for blocks, is_removed in ((removed, True), (added, False)):
+            for block in blocks:
+                self._chain.append(ChainChange(block.header.hash, block.header.header.number, is_removed))
+
+    def note(self, change: ChainChange) -> None:
+        """A block that joined or left, from somebody who is not the chain."""
+        self._expire()
+        if self._filters:
+            self._chain.append(change)
+
+    def on_pool_event(self, event: PoolEvent) -> None:
+        """Listener of the pool."""
+        if self._pending and isinstance(event, Added):
+            for item in event.transactions:
+                self._pool.append(item.hash)
+
+    # --- what clients ask ------------------------------------------------------------------------
+
+    def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
+        """A new filter that knows nothing of the past.
+
+        When there are too many, or too many of one client, the one idle longest goes, of that client; when all are in
+        use, there is no new one (`RpcError`).
+        """
+        self._expire()
+        wanted = query or LogQuery()
+        while not self._allowances.has_room_for(client, wanted.weight):
+            self._make_room(name for name, one in self._filters.items() if one.client == client)
+        while not self._allowances.has_room(wanted.weight):
+            self._make_room(self._filters)
+        filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
+        journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
+        self._filters[filter_id] = _Filter(kind, wanted, journal.end, self._clock.monotonic(), client, journal.end)
+        self._pending += kind is FilterKind.PENDING
+        self._allowances.keep(client, wanted.weight)
+        return filter_id
+
+    def uninstall(self, filter_id: str) -> bool:
+        """Whether there was such a filter; ids are compared as text."""
+        self._expire()
+        return self._remove(filter_id)
+
+    def changes(self, filter_id: str) -> list[Hash32] | LogChanges:
+        """Hashes of new blocks or transactions, or the blocks a log filter must look at, since the last call."""
+        found = self._use(filter_id)
+        if found is None:
+            raise FILTER_NOT_FOUND()
+        if found.kind is FilterKind.PENDING:
+            hashes = self._pool.since(found.position)
+            found.position = found.kept_from = self._pool.end
+            self._trim()
+            return hashes
+        entries, found.position = tuple(self._chain.since(found.position)), self._chain.end
+        if found.kind is FilterKind.LOGS:
+            found.deliveries += 1
+            return LogChanges(filter_id, found.query, entries, found.position - len(entries))
+        found.kept_from = found.position
+        self._trim()
+        return [entry.hash for entry in entries if not entry.is_removed]
+
+    def delivered(self, changes: LogChanges, count: int) -> None:
+        """The logs of the first `count` of these blocks were found; those of the others are asked for again."""
+        found = self._filters.get(changes.filter_id)
+        if found is None:
+            return
+        found.deliveries -= 1
+        found.position = min(found.position, changes.start + count)
+        if not found.deliveries:
+            found.kept_from = found.position
+        self._trim()
+
+    def find(self, filter_id: str) -> LogQuery | None:
+        """What a filter looks for; None where there is no such filter. Asking keeps it alive."""
+        found = self._use(filter_id)
+        return None if found is None else found.query
+
+    def log_query(self, filter_id: str) -> LogQuery:
+        """What a log filter looks for; asking keeps it alive."""
+        found = self._use(filter_id)
+        if found is None or found.kind is not FilterKind.LOGS:
+            raise LOGS_FILTER_NOT_FOUND()
+        return found.query
+
+    # --- upkeep ----------------------------------------------------------------------------------
+
+    def _use(self, filter_id: str) -> _Filter | None:
+        self._expire()
+        found = self._filters.get(filter_id)
+        if found is not None:
+            found.used_at = self._clock.monotonic()
+            # in order of use, oldest first, so that expiry looks at the front only
+            self._filters[filter_id] = self._filters.pop(filter_id)
+        return found
+
+    def _expire(self) -> None:
+        oldest = self._clock.monotonic() - IDLE_TIMEOUT_S
+        while self._filters:
+            filter_id, first = next(iter(self._filters.items()))
+            if first.used_at > oldest:
+                return
+            self._remove(filter_id)
+
+    def _remove(self, filter_id: str) -> bool:
+        found = self._filters.pop(filter_id, None)
+        if found is None:
+            return False
+        self._pending -= found.kind is FilterKind.PENDING
+        self._allowances.drop(found.client, found.query.weight)
+        if not self._pending:
+            self._pool.clear()
+        if len(self._filters) == self._pending:
+            self._chain.clear()
+        return True
+
+    def _make_room(self, candidates: Iterable[str]) -> None:
+        """The first of these goes, unless it is in use."""
+        idlest = next(iter(candidates), None)
+        if idlest is None or self._filters[idlest].used_at > self._clock.monotonic() - _IN_USE_S:
+            raise TOO_MANY_FILTERS()
+        self._remove(idlest)
+
+    def _trim(self) -> None:
+        """Drop what every filter has read, once it is worth the look at all of them."""
+        for journal, is_pool in ((self._chain, False), (self._pool, True)):
+            if len(journal) < _WORTH_TRIMMING:
+                continue
+            kept = [one.kept_from for one in self._filters.values() if (one.kind is FilterKind.PENDING) is is_pool]
+            journal.forget_before(min(kept, default=journal.end))

@@ -1,0 +1,125 @@
+"""Log searches: the limits of a query, and where it runs.
+
+A few blocks are searched at once, unless much has happened in them; others go to the read lane with the deadline of the
+request. The result is JSON text from the extension and is spliced into the answer as it is.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+from ophion.chain.queries import SHORT_GAS
+from ophion.errors import StorageError
+from ophion.native.exceptions import translated
+from ophion.primitives.block import HashedHeader
+from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE, is_limit
+from ophion.rpc.services.block_reference import block_range, is_long
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.filters import ChainChange, LogChanges
+from ophion.rpc.services.log_query import LogQuery
+
+NOTHING = b"[]"
+_FEW_BLOCKS: Final = 16
+
+
+async def search(ctx: RpcContext, query: LogQuery) -> bytes:
+    """Logs of a range, as far as the chain has come, or of one block (json-rpc.md 5.6)."""
+    if query.block_hash is not None:
+        return await _in_block(ctx, query)
+    blocks = block_range(ctx, query.from_block, query.to_block)
+    if not blocks:
+        return NOTHING
+    most = ctx.limits.max_logs_range
+    if most and len(blocks) > most + 1:
+        raise RANGE_TOO_LARGE()
+    return await _range(ctx, query, blocks[0], blocks[-1])
+
+
+async def _in_block(ctx: RpcContext, query: LogQuery) -> bytes:
+    assert query.block_hash is not None
+    header = ctx.queries.header(query.block_hash)
+    if header is None:
+        raise BLOCK_NOT_FOUND()
+    return await _of_block(ctx, query, header, is_removed=not ctx.queries.is_canonical(header))
+
+
+async def _of_block(ctx: RpcContext, query: LogQuery, header: HashedHeader, is_removed: bool) -> bytes:
+    def read() -> bytes:
+        found = ctx.queries.store.block_logs_json(header.hash, query.addresses, query.topics, is_removed)
+        return found or NOTHING
+
+    return await ctx.lanes.read.run(read) if is_long(header.header) else read()
+
+
+async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> bytes:
+    limits = ctx.limits
+
+    def read() -> bytes:
+        with translated():
+            return ctx.queries.store.logs_json(
+                first,
+                last,
+                query.addresses,
+                query.topics,
+                limits.max_logs,
+                limits.max_response_bytes,
+                limits.timeout_s,
+            )
+
+    return read() if _is_short(ctx, first, last) else await ctx.lanes.read.run(read)
+
+
+def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
+    """Whether a range is searched sooner than a thread could begin with it."""
+    if last - first >= _FEW_BLOCKS:
+        return False
+    headers = [ctx.queries.header(number) for number in range(first, last + 1)]
+    return sum(0 if header is None else header.header.gas_used for header in headers) <= SHORT_GAS
+
+
+async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
+    """What a filter has found, and in how many of the blocks: in fewer than all where that would be too much for one
+    answer."""
+    count = len(changes.blocks)
+    while True:
+        try:
+            text = await changed(ctx, changes.query, changes.wanted(count))
+        except StorageError as error:
+            if count <= 1 or not is_limit(error):
+                raise
+        else:
+            if count <= 1 or len(text) <= ctx.limits.max_response_bytes:
+                return text, count
+        count //= 2
+
+
+async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
+    """Logs of blocks that joined or left the chain, in that order.
+
+    Runs of canonical blocks, which is nearly always all of them, are searched as one range.
+    """
+    parts = []
+    for run in _runs(blocks):
+        newest = run[-1]
+        header = ctx.queries.header(newest.number) if len(run) > 1 else None
+        if not newest.is_removed and header is not None and header.hash == newest.hash:
+            parts.append(await _range(ctx, query, run[0].number, newest.number))
+        else:
+            headers = [(ctx.queries.header(one.hash), one.is_removed) for one in run]
+            parts += [await _of_block(ctx, query, header, gone) for header, gone in headers if header is not None]
+    inner = [part[1:-1] for part in parts if part != NOTHING]
+    return b"[" + b",".join(inner) + b"]"
+
+
+def _runs(blocks: tuple[ChainChange, ...]) -> list[list[ChainChange]]:
+    """Blocks that follow each other on one branch, together."""
+    if not blocks:
+        return []
+    runs = [[blocks[0]]]
+    for before, after in pairwise(blocks):
+        if not before.is_removed and not after.is_removed and after.number == before.number + 1:
+            runs[-1].append(after)
+        else:
+            runs.append([after])
+    return runs

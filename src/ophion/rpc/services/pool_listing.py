@@ -1,0 +1,91 @@
+"""All transactions of the pool as one JSON array, however large the pool is.
+
+A few are rendered at once. Many are rendered piece by piece in a lane, as the client takes them
+(transport/streaming.py). Between two pieces only their hashes are kept, and what has left the pool meanwhile is left
+out: a client that reads slowly, or not at all, keeps no transaction alive.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
+
+from ophion.pool.pool import TxPool
+from ophion.pool.queue import PooledTransaction
+from ophion.primitives.types import Hash32
+from ophion.rpc.errors import RESPONSE_TOO_LARGE
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.transport.streaming import Streamed, opened
+
+_FEW: Final = 64
+_LITTLE: Final = 64 * 1024
+"""So many, and so many bytes of them, take about a millisecond."""
+_PIECE: Final = 256 * 1024
+
+T = TypeVar("T")
+
+
+class PoolListing:
+    """A source of pieces (`streaming.Source`)."""
+
+    def __init__(self, pool: TxPool, hashes: Iterable[Hash32]) -> None:
+        self._pool = pool
+        self._hashes = deque(hashes)
+        self._separator = b"["
+        self._left = memoryview(b"")
+        """What is rendered and not handed out: a transaction may be longer than a piece."""
+        self._has_ended = False
+
+    def next(self) -> bytes | None:
+        """The next part of the array; None after its end."""
+        if not self._left:
+            if self._has_ended:
+                return None
+            self._left = memoryview(self._rendered())
+        piece, self._left = bytes(self._left[:_PIECE]), self._left[_PIECE:]
+        return piece
+
+    def _rendered(self) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while self._hashes and size < _PIECE:
+            item = self._pool.get(self._hashes.popleft())
+            if item is not None:
+                text = item.transaction.json()
+                parts += (self._separator, text)
+                size += len(text)
+                self._separator = b","
+        if not self._hashes:
+            self._has_ended = True
+            parts.append(b"[]" if self._separator == b"[" else b"]")
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Nobody wants the rest."""
+        self._hashes.clear()
+        self._left, self._has_ended = memoryview(b""), True
+
+
+async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes | Streamed:
+    """The array of these transactions."""
+    source = PoolListing(ctx.pool, [item.hash for item in items])
+    if _is_little(items):
+        text = source.next()
+        assert text is not None, "so few are one piece"
+        return text
+    return await opened(ctx.lanes.read, ctx.streams, lambda: source)
+
+
+async def rendered(ctx: RpcContext, items: Sequence[PooledTransaction], render: Callable[[], T]) -> T:
+    """What is made of these transactions in another form; `RpcError` when it would be too long for one piece."""
+    if _is_little(items):
+        return render()
+    # as text in hexadecimal, and some members beside
+    if sum(2 * item.size for item in items) > ctx.streams.max_bytes:
+        raise RESPONSE_TOO_LARGE()
+    return await ctx.lanes.read.run(render)
+
+
+def _is_little(items: Sequence[PooledTransaction]) -> bool:
+    return len(items) <= _FEW and sum(item.size for item in items) <= _LITTLE

@@ -1,0 +1,138 @@
+"""Private logs that are pushed over WebSocket: `priv_subscribe(group, "logs", filter)` (privacy.md 9).
+
+As `Subscriptions`, behind the follower: what is told has been executed. A connection that does not read is cut off by
+itself; should this service fall behind its queue, subscribers are disconnected rather than left with a gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ophion.enclave.encoding import base64_text
+from ophion.errors import RpcError
+from ophion.native.privacy import PrivateLedger
+from ophion.privacy.results import log_objects
+from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
+from ophion.rpc.schema.registry import Caller
+from ophion.rpc.services.client_quotas import MEBIBYTE, ClientQuotas
+from ophion.rpc.services.log_query import query_of
+from ophion.rpc.services.private_logs import PrivateQuery, of_group
+from ophion.rpc.services.subscriptions import Subscriber, follow
+from ophion.runtime.lanes import Lane
+from ophion.runtime.topic import Topic
+
+if TYPE_CHECKING:
+    from ophion.privacy.private_executor import Followed  # a node without private transactions does not load it
+
+_MOST: Final = 16_384
+_MAX_BYTES: Final = 8 * MEBIBYTE
+_SHARE: Final = 4
+_LOGS: Final = "logs"
+_AT_A_TIME: Final = 64
+"""Logs that are sent before others get their turn on the loop."""
+
+
+class _Subscription(Struct, frozen=True, eq=False):
+    id: int
+    caller: Subscriber
+    query: PrivateQuery
+    client: str
+
+    def send(self, log: bytes) -> None:
+        self.caller.notify(
+            b'{"jsonrpc":"2.0","method":"priv_subscription","params":{"subscription":"%#x","privacyGroupId":"%b",'
+            b'"result":%b}}' % (self.id, base64_text(self.query.group).encode(), log)
+        )
+
+
+class PrivateSubscriptions:
+    """All subscriptions to private logs."""
+
+    name = "private subscriptions"
+
+    def __init__(self, ledger: PrivateLedger, events: Topic[Followed], lane: Lane) -> None:
+        """`lane`: one of the node's own, since nobody may miss anything."""
+        self._ledger = ledger
+        self._lane = lane
+        self._events = events
+        self._by_id: dict[int, _Subscription] = {}
+        self._of_caller: dict[Subscriber, dict[int, _Subscription]] = {}
+        self._last_id = 0
+        self._allowances = ClientQuotas(_MOST, _MOST // _SHARE, _MAX_BYTES, _MAX_BYTES // _SHARE)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def subscribe(self, caller: Subscriber, group: bytes, kind: object, options: object) -> int:
+        """A new subscription of this connection; its id."""
+        if kind != _LOGS:
+            raise INVALID_REQUEST("kind: logs is expected")
+        try:
+            query = of_group(query_of(options), group)
+        except RpcError as error:
+            raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
+        client = caller.client
+        if not (self._allowances.has_room(query.weight) and self._allowances.has_room_for(client, query.weight)):
+            raise TOO_MANY_SUBSCRIPTIONS()
+        self._allowances.keep(client, query.weight)
+        self._last_id += 1
+        one = self._by_id[self._last_id] = _Subscription(self._last_id, caller, query, client)
+        self._of_caller.setdefault(caller, {})[one.id] = one
+        return self._last_id
+
+    def unsubscribe(self, caller: Caller, group: bytes, subscription_id: int) -> bool:
+        """End a subscription; one of another connection or group is as unknown as none."""
+        found = self._by_id.get(subscription_id)
+        if found is None or found.caller is not caller or found.query.group != group:
+            raise SUBSCRIPTION_NOT_FOUND()
+        self._remove(found)
+        return True
+
+    def callers(self) -> set[Subscriber]:
+        """Who has subscriptions."""
+        return set(self._of_caller)
+
+    def drop(self, caller: Caller) -> None:
+        """The connection is gone."""
+        for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]  # or it has none
+            self._remove(found)
+
+    def _remove(self, found: _Subscription) -> None:
+        del self._by_id[found.id]
+        del self._of_caller[found.caller][found.id]
+        if not self._of_caller[found.caller]:
+            del self._of_caller[found.caller]
+        self._allowances.drop(found.client, found.query.weight)
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Follow the follower until cancelled."""
+        ready()
+        await follow(self._events, self, self._send)
+
+    async def _send(self, event: Followed) -> None:
+        for executed in event.executed:
+            subscribers = [one for one in self._by_id.values() if one.query.group == executed.group]
+            if not subscribers:
+                continue
+            place = executed.place
+            record = await self._lane.run(partial(self._ledger.receipt, place.block, place.hash))
+            if record is None or not record.log_count:
+                continue
+            place = replace(place, index=record.index)
+            for one in subscribers:
+                start = 0
+                while one.id in self._by_id:
+                    found = record.matching(one.query.addresses, one.query.topics, start, _AT_A_TIME)
+                    for log in log_objects(found, place, executed.is_removed):
+                        one.send(orjson.dumps(log))
+                    await asyncio.sleep(0)
+                    if len(found) < _AT_A_TIME:
+                        break
+                    start = found[-1][0] + 1

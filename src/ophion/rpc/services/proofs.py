@@ -1,0 +1,64 @@
+"""Merkle proofs of an account and of some of its storage (EIP-1186), as JSON text.
+
+Proofs of thousands of slots come in portions, each of which is JSON before the next is asked for: as objects they would
+take several times the memory of the answer, and there may be many who ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import orjson
+
+from ophion.chain.queries import BlockView
+from ophion.errors import MissingStateError
+from ophion.native.executor import State
+from ophion.primitives.hexcodec import data, quantity
+from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, Hash32
+from ophion.rpc.errors import RESPONSE_TOO_LARGE, STATE_UNAVAILABLE
+
+FEW: Final = 16
+"""So many slots are looked up at once; more of them in a lane."""
+_PORTION: Final = 256
+
+NamedSlots: TypeAlias = Sequence[tuple[str, Hash32]]
+"""Slots with the form in which their names go back."""
+
+
+def proof(view: BlockView, address: Address, slots: NamedSlots, max_bytes: int) -> bytes:
+    """A proof at a block; of an account that is not there, a proof of its absence, and no storage."""
+    try:
+        state = view.state
+    except MissingStateError:
+        raise STATE_UNAVAILABLE() from None
+    account = state.account(address)
+    if account is None:
+        slots = ()
+    nonce, balance, code_hash, storage_root = account or (0, 0, EMPTY_CODE_HASH, EMPTY_TRIE_ROOT)
+    account_proof, _ = state.proof(address, [])
+    head = {
+        "address": data(address),
+        "accountProof": [data(node) for node in account_proof],
+        "balance": quantity(balance),
+        "codeHash": data(code_hash),
+        "nonce": quantity(nonce),
+        "storageHash": data(storage_root),
+    }
+    portions, size = [], 0
+    for start in range(0, len(slots), _PORTION):
+        portions.append(_portion(state, address, slots[start : start + _PORTION]))
+        size += len(portions[-1])
+        if size > max_bytes:
+            raise RESPONSE_TOO_LARGE()
+    return b'%b,"storageProof":[%b]}' % (orjson.dumps(head)[:-1], b",".join(portions))
+
+
+def _portion(state: State, address: Address, slots: NamedSlots) -> bytes:
+    """Entries of the list of storage proofs, in the order of the request."""
+    _, proofs = state.proof(address, [slot for _, slot in slots])
+    entries = [
+        {"key": name, "value": quantity(int.from_bytes(value, "big")), "proof": [data(node) for node in nodes]}
+        for (name, _), (value, nodes) in zip(slots, proofs, strict=True)
+    ]
+    return orjson.dumps(entries)[1:-1]

@@ -1,0 +1,49 @@
+"""Receipts of the transactions that subscribers have named.
+
+Thousands may have named the same one, and its receipt may be megabytes: so it is known who wants the same, and what
+they are told is put together when it is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Generic, TypeVar
+
+from ophion.primitives.types import Hash32
+from ophion.rpc.errors import invalid_params
+from ophion.rpc.schema.wire_types import decode_hash
+
+_MAX_HASHES: Final = 200
+"""Transactions that one subscription may name."""
+
+T = TypeVar("T")
+
+
+def named_hashes(options: object) -> frozenset[Hash32] | None:
+    """`{"transactionHashes": [...]}`, or nothing for all transactions."""
+    hashes = options.get("transactionHashes") if isinstance(options, Mapping) else options
+    if hashes is None or hashes == []:
+        return None
+    if not isinstance(hashes, list) or len(hashes) > _MAX_HASHES:
+        raise invalid_params(f"transactionHashes: an array of at most {_MAX_HASHES} hashes is expected")
+    return frozenset(map(decode_hash, hashes))
+
+
+class ReceiptSubscriptions(Generic[T]):
+    """What of the receipts of a block somebody has named."""
+
+    def __init__(
+        self, hashes: Iterable[Hash32], named: Iterable[tuple[T, frozenset[Hash32]]], read: Callable[[int], bytes]
+    ) -> None:
+        """`hashes`: the transactions of a block; `named`: who has named which; `read`: the receipt at a place."""
+        places = {hash: place for place, hash in enumerate(hashes)}
+        self.wanted: dict[tuple[int, ...], list[T]] = {}
+        """Who wants the same ones, by their places in the block."""
+        for one, names in named:
+            if chosen := sorted(places[name] for name in names if name in places):
+                self.wanted.setdefault(tuple(chosen), []).append(one)
+        self._texts = {place: read(place) for place in {place for chosen in self.wanted for place in chosen}}
+
+    def text(self, places: Sequence[int]) -> bytes:
+        """Some of them, a list in JSON."""
+        return b"[%b]" % b",".join([self._texts[place] for place in places])

@@ -1,0 +1,66 @@
+"""The receipt of a transaction: of one that is mined, and of one that has just been sent (EIP-7966)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Final
+
+from ophion.errors import RpcError
+from ophion.native.exceptions import StorageError, as_ophion_error
+from ophion.primitives.hexcodec import data, quantity
+from ophion.primitives.types import Hash32
+from ophion.rpc.errors import is_limit
+from ophion.rpc.services.context import RpcContext
+from ophion.runtime.eager_coroutine import awaited
+
+TIMEOUT_CODE: Final = 4
+NONCE_GAP_CODE: Final = 6
+
+_DEFAULT_S: Final = 2.0
+_SHARE_OF_REQUEST: Final = 0.9
+"""The answer must be there before the request itself runs out of time."""
+_SHORT_BYTES: Final = 64 * 1024
+"""A receipt that takes no more in the database is rendered in a millisecond or two."""
+
+
+def mined_receipt(ctx: RpcContext, hash: Hash32) -> bytes | Awaitable[bytes | None] | None:
+    """The receipt of a mined transaction; from a lane where it is long, as that of a transaction that does nothing but
+    write logs."""
+    queries, with_reason = ctx.queries, ctx.limits.shows_revert_reason
+    try:
+        return queries.receipt_json(hash, with_reason, _SHORT_BYTES)
+    except StorageError as error:
+        if not is_limit(as_ophion_error(error)):
+            raise
+    return ctx.lanes.read.run(lambda: queries.receipt_json(hash, with_reason))
+
+
+async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> bytes:
+    """The receipt once the transaction is in a block; errors 4 and 6 where it will not be."""
+    receipt = await awaited(mined_receipt(ctx, hash))
+    if receipt is not None:
+        return receipt
+    item = ctx.pool.get(hash)
+    if item is not None:
+        expected = ctx.pool.next_nonce(item.sender)
+        if expected is None or item.nonce >= expected:
+            missing = ctx.queries.head_state.nonce(item.sender) if expected is None else expected
+            raise RpcError(
+                NONCE_GAP_CODE,
+                f"The transaction {data(hash)} waits in the pool for an earlier one with nonce {missing}.",
+                quantity(missing),
+            )
+    timeout_s = min(_DEFAULT_S if not timeout_ms or timeout_ms < 0 else timeout_ms / 1000, _most_s(ctx))
+    await ctx.receipt_waits.wait(hash, timeout_s)
+    receipt = await awaited(mined_receipt(ctx, hash))
+    if receipt is None:
+        raise RpcError(
+            TIMEOUT_CODE,
+            f"The transaction was added to the transaction pool but was not in a block after {timeout_s:g} s.",
+            data(hash),
+        )
+    return receipt
+
+
+def _most_s(ctx: RpcContext) -> float:
+    return ctx.limits.timeout_s * _SHARE_OF_REQUEST

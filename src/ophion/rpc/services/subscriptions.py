@@ -1,0 +1,395 @@
+"""Push notifications over WebSocket: `eth_subscribe` (json-rpc.md 1.10).
+
+`Subscriptions` is a service. It reads chain and pool events from bounded queues, renders each thing once however many
+clients want it, and hands the bytes to the connections. Nothing here waits for a client: a connection that does not
+read is cut off by itself (`Caller.notify`). Should the node fall so far behind its own chain that a queue overflows,
+clients would miss something without knowing; they are disconnected instead, and connect again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from functools import partial
+from typing import Annotated, Any, Final, Protocol, TypeVar
+
+from msgspec import Struct
+
+from ophion.chain.events import ChainBlock, ChainEvent, Reorged
+from ophion.errors import RpcError
+from ophion.native.exceptions import NativeError
+from ophion.native.store import Store
+from ophion.pool.events import Added, PoolEvent
+from ophion.primitives.hexcodec import HexError, parse_number
+from ophion.primitives.types import EMPTY_BLOOM, Hash32
+from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
+from ophion.rpc.schema.registry import Caller, Listener
+from ophion.rpc.schema.wire_types import Wire, decode_boolean, encode_data
+from ophion.rpc.services.client_quotas import MEBIBYTE, ClientQuotas
+from ophion.rpc.services.log_batches import MAX_QUERIES, logs_of, portion
+from ophion.rpc.services.log_query import LogQuery, ReadAhead, query_of, read_ahead
+from ophion.rpc.services.receipt_subscriptions import ReceiptSubscriptions, named_hashes
+from ophion.runtime.lanes import LaneFull, Lanes
+from ophion.runtime.topic import SubscriptionLagged, Topic, WhenFull
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_QUEUE: Final = 4096
+_MAX_IN_ALL: Final = 65_536
+_SHARE: Final = 4
+"""One client may have one in so many of all subscriptions, and of all bytes."""
+_MAX_BYTES: Final = 16 * MEBIBYTE
+_BYTES_OF_A_HASH: Final = 160
+_AT_A_TIME: Final = 256
+_SHORT_BYTES: Final = 4096
+"""Messages that are sent before others get their turn on the loop; a long one counts as many of so many bytes."""
+_FEW: Final = 64
+"""So many subscriptions are looked through at once."""
+
+
+class Kind(Enum):
+    """What can be subscribed to, by its wire name."""
+
+    NEW_HEADS = "newHeads"
+    LOGS = "logs"
+    NEW_PENDING = "newPendingTransactions"
+    DROPPED_PENDING = "droppedPendingTransactions"
+    RECEIPTS = "transactionReceipts"
+    SYNCING = "syncing"
+
+
+class Subscriber(Listener, Protocol):
+    """A connection that can be ended."""
+
+    def close(self) -> None: ...
+
+
+class _Subscription(Struct, frozen=True, eq=False):
+    id: int
+    kind: Kind
+    caller: Subscriber
+    in_full: bool
+    query: LogQuery
+    hashes: frozenset[Hash32] | None
+    """Transactions whose receipts are wanted; None for those of all."""
+    client: str
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it takes to keep this."""
+        return self.query.weight + _BYTES_OF_A_HASH * len(self.hashes or ())
+
+    def send(self, result: bytes) -> None:
+        self.caller.notify(
+            b'{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"%#x","result":%b}}'
+            % (self.id, result)
+        )
+
+
+AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
+"""What is wrong with a subscription is `Invalid Request`, so its parameters are read where it is made or ended."""
+OptionsParam = Annotated[Any, Wire("any", "depends on the kind", {}, read_ahead)]
+"""A hundred thousand addresses are too much for the loop."""
+
+
+def read_id(value: object) -> int:
+    """The id of a subscription, as it was given out."""
+    try:
+        subscription_id = parse_number(value, 63) if type(value) is str else None
+    except HexError:
+        subscription_id = None
+    if subscription_id is None:
+        raise INVALID_REQUEST("subscription: an id is expected")
+    return subscription_id
+
+
+class Subscribed(Protocol):
+    """Subscriptions of one kind of service."""
+
+    name: str
+
+    def __len__(self) -> int: ...
+
+    def callers(self) -> set[Subscriber]:
+        """Who has any."""
+
+    def drop(self, caller: Caller) -> None:
+        """The connection is gone."""
+
+
+async def follow(
+    topic: Topic[T],
+    subscribed: Subscribed,
+    handle: Callable[[T], Awaitable[None]],
+    concerns: Callable[[T], bool] = lambda event: True,
+) -> None:
+    """Tell subscribers of what concerns any, until cancelled; when this falls behind, they are disconnected."""
+    while True:
+        events = topic.subscribe(
+            subscribed.name, _QUEUE, WhenFull.DISCONNECT, lambda event: len(subscribed) and concerns(event)
+        )
+        try:
+            async for event in events:
+                if len(subscribed):
+                    await handle(event)
+        except SubscriptionLagged as error:
+            logger.warning("subscribers are disconnected: %s", error)
+            for caller in subscribed.callers():
+                caller.close()
+                subscribed.drop(caller)
+        finally:
+            events.close()
+
+
+class Subscriptions:
+    """All subscriptions of all connections."""
+
+    name = "subscriptions"
+
+    def __init__(
+        self,
+        store: Store,
+        chain_events: Topic[ChainEvent],
+        pool_events: Topic[PoolEvent],
+        lanes: Lanes,
+        with_total_difficulty: bool,
+        sync_status: Callable[[], bytes],
+        most: int = 1024,
+        shows_revert_reason: bool = False,
+    ) -> None:
+        self._store = store
+        self._chain_events = chain_events
+        self._pool_events = pool_events
+        self._lanes = lanes
+        self._with_total_difficulty = with_total_difficulty
+        self._sync_status = sync_status
+        self._most = most
+        self._shows_revert_reason = shows_revert_reason
+        self._of_caller: dict[Subscriber, dict[int, _Subscription]] = {}
+        self._of_query: dict[LogQuery, dict[int, _Subscription]] = {}
+        """Those to logs: whoever wants the same is told the same."""
+        self._allowances = ClientQuotas(_MAX_IN_ALL, max(most, _MAX_IN_ALL // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
+        self._sent = 0
+        self._by_id: dict[int, _Subscription] = {}
+        self.subscribed = dict.fromkeys(Kind, 0)
+        """How often each kind was asked for so far."""
+        self.unsubscribed = dict.fromkeys(Kind, 0)
+        self._of_kind: dict[Kind, dict[int, _Subscription]] = {kind: {} for kind in Kind}
+        self._last_id = 0
+        self._unfinished: ChainEvent | None = None
+        """The last event, while not everybody has been told of everything in it."""
+        self._told: ChainEvent | None = None
+        """The event whose heads are known already."""
+        chain_events.listen(self._on_new_head, is_early=True)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    # --- what clients ask ------------------------------------------------------------------------
+
+    def subscribe(self, caller: Subscriber, kind: object, options: object) -> int:
+        """A new subscription of this connection; whatever is wrong with the request is `Invalid Request`."""
+        try:
+            wanted = Kind(kind)
+        except ValueError:
+            raise INVALID_REQUEST(f"kind: one of {', '.join(one.value for one in Kind)} is expected") from None
+        try:
+            query = query_of(options) if wanted is Kind.LOGS else LogQuery()
+            options = options.given if type(options) is ReadAhead else options
+            in_full = _wants_objects(options) if wanted in (Kind.NEW_HEADS, Kind.NEW_PENDING) else False
+            hashes = named_hashes(options) if wanted is Kind.RECEIPTS else None
+        except RpcError as error:
+            raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
+        one = _Subscription(self._last_id + 1, wanted, caller, in_full, query, hashes, caller.client)
+        count, allowances = len(self._of_caller.get(caller, ())) + 1, self._allowances
+        has_room = allowances.has_room(one.weight) and allowances.has_room_for(one.client, one.weight)
+        if count > self._most or not has_room:
+            raise TOO_MANY_SUBSCRIPTIONS()
+        if not self._by_id:
+            self._unfinished = None  # nobody was there to be told
+        allowances.keep(one.client, one.weight)
+        self.subscribed[wanted] += 1
+        self._last_id = one.id
+        self._by_id[one.id] = one
+        for found in self._places(one):
+            found[one.id] = one
+        return one.id
+
+    def unsubscribe(self, caller: Caller, subscription_id: int) -> bool:
+        """End a subscription; one of another connection is as unknown as none."""
+        found = self._by_id.get(subscription_id)
+        if found is None or found.caller is not caller:
+            raise SUBSCRIPTION_NOT_FOUND()
+        self.unsubscribed[found.kind] += 1
+        self._remove(found)
+        return True
+
+    def callers(self) -> set[Subscriber]:
+        """Who has subscriptions."""
+        return set(self._of_caller)
+
+    def drop(self, caller: Caller) -> None:
+        """The connection is gone."""
+        # others never subscribed; thousands that go at the same moment must not look through all subscriptions each
+        for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
+            self._remove(found)
+
+    def _remove(self, found: _Subscription) -> None:
+        del self._by_id[found.id]
+        for place in self._places(found):
+            del place[found.id]
+        if not self._of_caller[found.caller]:
+            del self._of_caller[found.caller]
+        if found.kind is Kind.LOGS and not self._of_query[found.query]:
+            del self._of_query[found.query]
+        self._allowances.drop(found.client, found.weight)
+
+    def _places(self, one: _Subscription) -> Iterator[dict[int, _Subscription]]:
+        """Where it is found: among those of its connection, of its kind, and of its query."""
+        yield self._of_caller.setdefault(one.caller, {})
+        yield self._of_kind[one.kind]
+        if one.kind is Kind.LOGS:
+            yield self._of_query.setdefault(one.query, {})
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Follow chain and pool until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(follow(self._chain_events, self, self._on_chain_event), name="subscriptions-chain")
+            group.create_task(
+                follow(self._pool_events, self, self._on_pool_event, self._concerns), name="subscriptions-pool"
+            )
+            ready()
+
+    def _concerns(self, event: PoolEvent) -> bool:
+        """Whether somebody wants to hear of it: there are thousands a second."""
+        return bool(self._of_kind[Kind.NEW_PENDING if isinstance(event, Added) else Kind.DROPPED_PENDING])
+
+    def _on_new_head(self, event: ChainEvent) -> None:
+        """In the step in which the head moves: a few are told of it before the pool and others look at the block.
+
+        Whatever they ask then is answered after that step. Where something of an earlier block is still to be told, or
+        there is much to tell, heads come in their turn.
+        """
+        was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
+        is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _FEW
+        if not (was_finished and is_quick) or isinstance(event, Reorged) or len(event.blocks) > 1:
+            return
+        heads = self._of(Kind.NEW_HEADS)
+        if any(one.in_full for one in heads):
+            return
+        try:
+            text = self._head(event.blocks[0], False)
+        except NativeError:
+            return  # whose turn it is will say it
+        for one in heads:
+            one.send(text)
+        self._told = event
+
+    async def _on_chain_event(self, event: ChainEvent) -> None:
+        removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
+        for block in removed:
+            await self._send_logs(block, True)
+        for block in added:
+            if event is not self._told:
+                await self._send_heads(block)
+            await self._send_logs(block, False)
+            await self._send_receipts(block)
+        await self._send(self._of(Kind.SYNCING), self._sync_status)
+        if self._unfinished is event:
+            self._unfinished = None
+
+    async def _send_heads(self, block: ChainBlock) -> None:
+        """The block, to each with as much of its transactions as it wants."""
+        heads = self._of(Kind.NEW_HEADS)
+        await self._send([one for one in heads if not one.in_full], lambda: self._head(block, False))
+        of_objects = [one for one in heads if one.in_full]
+        if of_objects:
+            text = await self._read(lambda: self._head(block, True))
+            await self._send(of_objects, lambda: text)
+
+    def _head(self, block: ChainBlock, in_full: bool) -> bytes:
+        text = self._store.block_json(block.header.hash, in_full, self._with_total_difficulty)
+        assert text is not None, "the block was just committed"
+        return text
+
+    async def _send_logs(self, block: ChainBlock, is_removed: bool) -> None:
+        if block.header.header.logs_bloom == EMPTY_BLOOM:
+            return
+        waiting = [(query, list(found.values())) for query, found in self._of_query.items()]
+        while waiting:
+            queries = [query for query, _ in waiting[:MAX_QUERIES]]
+            found = await self._read(partial(portion, self._store, block.header.hash, is_removed, queries))
+            for text, (_, subscriptions) in zip(found, waiting, strict=False):
+                for log in logs_of(text) if any(one.id in self._by_id for one in subscriptions) else ():
+                    await self._send(subscriptions, partial(bytes, log))
+            del waiting[: len(found)]
+
+    async def _send_receipts(self, block: ChainBlock) -> None:
+        """The receipts of a block as one list: all of them, or those of the transactions somebody named."""
+        subscriptions = self._of(Kind.RECEIPTS)
+        if not subscriptions or not block.body.transaction_count:
+            return
+        store, hash, with_reason = self._store, block.header.hash, self._shows_revert_reason
+        of_all = [one for one in subscriptions if one.hashes is None]
+        if of_all:
+            text = await self._read(lambda: store.block_receipts_json(hash, with_reason) or b"[]")
+            await self._send(of_all, lambda: text)
+        choosing = [(one, one.hashes) for one in subscriptions if one.hashes is not None]
+        if not choosing:
+            return
+
+        def read(place: int) -> bytes:
+            return store.receipt_at_json(hash, place, with_reason) or b"null"
+
+        named = await self._read(lambda: ReceiptSubscriptions(block.body.parties()[0], choosing, read))
+        for places, some in named.wanted.items():
+            await self._send(some, partial(named.text, places))
+
+    async def _read(self, read: Callable[[], T]) -> T:
+        """Read in the lane; on the loop where it is full, because nobody may miss anything."""
+        try:
+            return await self._lanes.read.run(read)
+        except LaneFull:
+            return read()
+
+    async def _on_pool_event(self, event: PoolEvent) -> None:
+        if not isinstance(event, Added):
+            dropped = self._of(Kind.DROPPED_PENDING)
+            for item in event.transactions:
+                await self._send(dropped, partial(encode_data, item.hash))
+            return
+        subscriptions = self._of(Kind.NEW_PENDING)
+        of_hashes = [one for one in subscriptions if not one.in_full]
+        of_objects = [one for one in subscriptions if one.in_full]
+        for item in event.transactions:
+            await self._send(of_hashes, partial(encode_data, item.hash))
+            await self._send(of_objects, item.transaction.json)
+
+    def _of(self, kind: Kind) -> list[_Subscription]:
+        return list(self._of_kind[kind].values())
+
+    async def _send(self, subscriptions: Iterable[_Subscription], render: Callable[[], bytes]) -> None:
+        """The same to all of these, in portions: others want something of the loop too."""
+        text: bytes | None = None
+        for one in subscriptions:
+            if text is None:
+                text = render()
+            self._sent += 1 + len(text) // _SHORT_BYTES
+            if self._sent >= _AT_A_TIME:
+                self._sent = 0
+                await asyncio.sleep(0)
+            if one.id in self._by_id:
+                one.send(text)
+
+
+def _wants_objects(options: object) -> bool:
+    """`{"includeTransactions": bool}`, a bare boolean, or nothing."""
+    if isinstance(options, Mapping):
+        options = options.get("includeTransactions")
+    return False if options is None else decode_boolean(options)

@@ -1,0 +1,236 @@
+"""From the parameters of a tracing method to a stream of its answer.
+
+Everything that reads the database happens in the trace lane, never on the event loop; the EVM itself runs in a thread
+of the extension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+
+import orjson
+from msgspec import Struct
+
+from ophion.chain.block import ommers_of
+from ophion.chain.block_environment import block_env
+from ophion.errors import InvalidBlock, MissingStateError, RpcError
+from ophion.native.exceptions import InvalidBody, MissingState
+from ophion.native.tracing import CallRefused, TimedOut, TracedBlock, TraceKind, TraceStream
+from ophion.native.transactions import Body
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address, Hash32
+from ophion.rpc.errors import SERVER_ERROR_CODE, TIMEOUT_EXPIRED, invalid_params
+from ophion.rpc.schema.wire_types import Wire, decode_boolean, spliced_result
+from ophion.rpc.services.calls import refused
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.transport.streaming import Streamed, opened, whole_of
+
+_REACH: Final = 256
+"""How many ancestors BLOCKHASH sees."""
+
+TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "what was traced, in the form asked for", {})]
+
+
+class Nothing(Exception):  # not an error: the answer is null
+    """There is no such block, or its state is not kept."""
+
+
+async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes | Streamed | None:
+    """The answer that a stream makes; None (null) where there is nothing to trace."""
+    try:
+        return await opened(ctx.lanes.trace, ctx.streams, start)
+    except (Nothing, MissingState, MissingStateError):
+        return None
+    except TimedOut as error:
+        raise TIMEOUT_EXPIRED() from error
+    except CallRefused as error:
+        raise refused(str(error)) from error
+    except (InvalidBody, InvalidBlock) as error:
+        raise RpcError(SERVER_ERROR_CODE, str(error)) from error
+
+
+async def traced(
+    ctx: RpcContext, options: TraceOptions, start: Callable[[TraceKind], TraceStream], is_list: bool = False
+) -> bytes | Streamed | None:
+    """The answer that a tracer makes; of several, one after the other, each under its name.
+
+    `is_list`: the answer has an entry `{txHash, result}` for each transaction.
+    """
+    if options.several is None:
+        return await streamed(ctx, lambda: start(options.kind))
+    parts: dict[str, Any] = {}
+    for name, kind in (options.several or {_NOOP: options.kind}).items():
+        found = await streamed(ctx, lambda kind=kind: start(kind))  # type: ignore[misc]
+        if found is None:
+            return None
+        parts[name] = orjson.loads(found if isinstance(found, bytes) else await whole_of(found))
+    return orjson.dumps(_together(parts, options.several, is_list))
+
+
+def _together(parts: Mapping[str, Any], wanted: Mapping[str, TraceKind], is_list: bool) -> Any:
+    if not is_list:
+        return {name: parts[name] for name in wanted}
+    entries = next(iter(parts.values()))
+    return [
+        {**entry, "result": {name: parts[name][index]["result"] for name in wanted}}
+        for index, entry in enumerate(entries)
+    ]
+
+
+def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None = None) -> TracedBlock:
+    """A block with the state it was built on; `Nothing` for an unknown one and for genesis."""
+    if header is None or header.number == 0:
+        raise Nothing
+    chain = ctx.queries.chain
+    parent = chain.header(header.parent_hash)
+    body = body or chain.store.body(header.hash)
+    if parent is None or body is None:
+        raise Nothing
+    hashes = None if chain.is_canonical(parent) else _ancestor_hashes(ctx, parent)
+    env = block_env(chain.spec, chain.rules, header.header, chain.engine.beneficiary(header), hashes)
+    return TracedBlock(
+        parent=chain.state(parent.header),
+        env=env,
+        body=body,
+        hash=header.hash,
+        rewards=_rewards(ctx, header, body),
+    )
+
+
+def _rewards(ctx: RpcContext, header: HashedHeader, body: Body) -> list[tuple[Address, int]]:
+    """What the block and its ommers earn; where nothing is paid the block's own entry says so."""
+    engine = ctx.queries.engine
+    return engine.rewards(header, ommers_of(body)) or [(engine.beneficiary(header), 0)]
+
+
+def _ancestor_hashes(ctx: RpcContext, parent: HashedHeader) -> bytes:
+    """Hashes of a side block's ancestors, newest first."""
+    chain = ctx.queries.chain
+    hashes, cursor = [parent.hash], parent
+    while len(hashes) < _REACH and cursor.number > 0:
+        hashes.append(cursor.parent_hash)
+        above = chain.header(cursor.parent_hash)
+        if above is None:
+            break
+        cursor = above
+    return b"".join(hashes)
+
+
+def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
+    """The block of a mined transaction and its place there; `Nothing` when it is not mined."""
+    position = ctx.queries.transaction_position(hash)
+    if position is None:
+        raise Nothing
+    return traced_block(ctx, ctx.queries.chain.header(position[0])), position[2]
+
+
+# --- options of debug_trace* ---------------------------------------------------------------------
+
+
+class TraceOptions(Struct, frozen=True):
+    """How to trace; `is_named` when a tracer was asked for by its name."""
+
+    kind: TraceKind
+    """Where there are several, the first; where there is none, one whose result nobody sees."""
+    is_named: bool
+    members: Mapping[str, Any]
+    """The options object itself, for the members that belong to one method alone."""
+    several: Mapping[str, TraceKind] | None = None
+    """The tracers of `muxTracer` by name; empty for `noopTracer`, which runs and shows nothing."""
+
+
+def decode_trace_options(value: object) -> TraceOptions:
+    """The options object of debug_trace*; members nobody knows are ignored."""
+    if type(value) is not dict:
+        raise invalid_params("options: an object is expected")
+    name = value.get("tracer")
+    if name is None or name == "":
+        return TraceOptions(_struct_logs(value), name is not None, value)
+    config = value.get("tracerConfig") or {}
+    if type(config) is not dict:
+        raise invalid_params("tracerConfig: an object is expected")
+    if name == _MUX:
+        return TraceOptions(_NOTHING, True, value, {one: _tracer(one, part or {}) for one, part in config.items()})
+    if name == _NOOP:
+        return TraceOptions(_NOTHING, True, value, {})
+    return TraceOptions(_tracer(name, config), True, value)
+
+
+def _tracer(name: object, config: object) -> TraceKind:
+    make = _TRACERS.get(name) if type(name) is str else None
+    if make is None:
+        raise invalid_params(f"tracer: {name} is not known")
+    if type(config) is not dict:
+        raise invalid_params("tracerConfig: an object is expected")
+    return make(config)
+
+
+def _flag(members: Mapping[str, Any], name: str) -> bool:
+    value = members.get(name)
+    return value is not None and decode_boolean(value)
+
+
+def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
+    """Rows in the original form; in today's for whoever uses an option that came with it (json-rpc.md 9, line 20)."""
+    storage, stack = not _flag(members, "disableStorage"), not _flag(members, "disableStack")
+    if all(members.get(name) is None for name in _STANDARD_OPTIONS):
+        return TraceKind.struct_logs(storage=storage, memory=not _flag(members, "disableMemory"), stack=stack)
+    limit, opcodes = members.get("limit"), members.get("opcodes")
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise invalid_params("limit: a number that is not negative is expected")
+    if opcodes is not None and (type(opcodes) is not list or not all(type(name) is str for name in opcodes)):
+        raise invalid_params("opcodes: an array of names is expected")
+    is_memory_named = members.get("enableMemory") is not None or members.get("disableMemory") is None
+    return TraceKind.standard_logs(
+        storage=storage,
+        memory=_flag(members, "enableMemory") if is_memory_named else not _flag(members, "disableMemory"),
+        stack=stack,
+        return_data=_flag(members, "enableReturnData"),
+        limit=limit or None,
+        opcodes=opcodes or None,
+    )
+
+
+_STANDARD_OPTIONS: Final = ("tracer", "enableMemory", "enableReturnData", "limit", "opcodes")
+_TRACERS: Final[Mapping[str, Callable[[Mapping[str, Any]], TraceKind]]] = {
+    "callTracer": lambda config: TraceKind.calls(
+        only_top_call=_flag(config, "onlyTopCall"), with_log=_flag(config, "withLog")
+    ),
+    "prestateTracer": lambda config: TraceKind.prestate(
+        diff=_flag(config, "diffMode"),
+        code=not _flag(config, "disableCode"),
+        storage=not _flag(config, "disableStorage"),
+        empty=_flag(config, "includeEmpty"),
+    ),
+    "flatCallTracer": lambda config: TraceKind.flat_calls(
+        precompiles=_flag(config, "includePrecompiles"), trace_errors=_flag(config, "convertParityErrors")
+    ),
+    "4byteTracer": lambda config: TraceKind.selectors(),
+}
+
+_MUX, _NOOP = "muxTracer", "noopTracer"
+_NOTHING: Final = TraceKind.selectors()
+PLAIN: Final = decode_trace_options({})
+TraceOptionsParam = Annotated[
+    TraceOptions,
+    Wire(
+        "trace options",
+        "what to leave out of struct logs, or the name of a tracer and its configuration",
+        {
+            "type": "object",
+            "properties": {
+                "disableStorage": {"type": "boolean"},
+                "disableMemory": {"type": "boolean"},
+                "disableStack": {"type": "boolean"},
+                "enableMemory": {"type": "boolean"},
+                "enableReturnData": {"type": "boolean"},
+                "limit": {"type": "integer"},
+                "opcodes": {"type": "array", "items": {"type": "string"}},
+                "tracer": {"enum": ["", *_TRACERS, _MUX, _NOOP]},
+                "tracerConfig": {"type": "object"},
+            },
+        },
+        decode_trace_options,
+    ),
+]

@@ -1,0 +1,161 @@
+"""What a client leaves out of a transaction: nonce, gas, fees and type, filled in as it would want them.
+
+`eth_fillTransaction` shows the result, `eth_signTransaction` signs it and `eth_sendTransaction` sends it. A request is
+a call object that may say which type it shall have (json-rpc.md 3.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from msgspec import Struct
+
+from ophion.chainspec.forks import Fork, Milestone
+from ophion.primitives.types import Address
+from ophion.rpc.errors import invalid_params
+from ophion.rpc.schema.wire_types import Wire, decode_quantity
+from ophion.rpc.services.call_object import CALL_SCHEMA, Call, decode_call
+from ophion.rpc.services.calls import check_chain, run_estimate
+from ophion.rpc.services.context import RpcContext
+from ophion.wallet.unsigned import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
+
+_MAX_FEE: Final = 2**128 - 1
+_BASE_FEE_ROOM: Final = 2
+"""A filled-in fee stands a base fee that many times as high."""
+
+
+class TransactionRequest(Struct, frozen=True):
+    """A transaction that may lack most of its parts."""
+
+    call: Call
+    type: int | None
+
+    @property
+    def sender(self) -> Address:
+        if self.call.sender is None:
+            raise invalid_params("from: missing")
+        return self.call.sender
+
+
+def decode_transaction_request(value: object) -> TransactionRequest:
+    """A call object, and which type of transaction it shall be."""
+    call = decode_call(value)
+    assert isinstance(value, dict)
+    kind = value.get("type")
+    request = TransactionRequest(call, None if kind is None else decode_quantity(kind))
+    _check_parts(request)
+    return request
+
+
+def _check_parts(request: TransactionRequest) -> None:
+    call, kind = request.call, request.type
+    has_new_fees = call.max_fee_per_gas is not None or call.max_priority_fee_per_gas is not None
+    if call.gas_price is not None and has_new_fees:
+        raise invalid_params("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")
+    if call.to is None and not call.input:
+        raise invalid_params("contract creation without any data provided")
+    if kind is None:
+        return
+    if kind > SET_CODE:
+        raise invalid_params(f"type: there is no transaction type {kind}")
+    excluded = (
+        (kind >= DYNAMIC_FEE and call.gas_price is not None, "gasPrice"),
+        (kind < DYNAMIC_FEE and has_new_fees, "maxFeePerGas and maxPriorityFeePerGas"),
+        (kind == LEGACY and bool(call.access_list), "accessList"),
+        (kind != BLOB and bool(call.blob_hashes), "blobVersionedHashes"),
+        (kind != SET_CODE and bool(call.authorizations), "authorizationList"),
+    )
+    for is_wrong, name in excluded:
+        if is_wrong:
+            raise invalid_params(f"transactions of type {kind} have no {name}")
+
+
+async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransaction:
+    """The transaction with everything it needs; `RpcError` when it would fail."""
+    call = request.call
+    check_chain(ctx, call)
+    kind = _type(ctx, request)
+    prices = await (_gas_price(ctx, call) if kind < DYNAMIC_FEE else _fees(ctx, call, kind))
+    gas, nonce = call.gas, call.nonce
+    if gas is None:
+        following = ctx.queries.next_block()
+        priced = replace(call, nonce=None, **prices)
+        state, gas_limit = ctx.queries.head_state, following.header.gas_limit
+        gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None)
+    # before Spurious Dragon no signature names its chain, and one that does is refused
+    names_chain = kind != LEGACY or _next_fork(ctx).has(Milestone.SPURIOUS)
+    return UnsignedTransaction(
+        type=kind,
+        chain_id=ctx.queries.spec.chain_id if names_chain else None,
+        nonce=next_nonce(ctx, call.sender or bytes(20)) if nonce is None else nonce,
+        gas=gas,
+        to=call.to,
+        value=call.value,
+        input=call.input,
+        access_list=call.access_list,
+        blob_hashes=call.blob_hashes,
+        authorizations=call.authorizations,
+        **prices,
+    )
+
+
+def next_nonce(ctx: RpcContext, sender: Address) -> int:
+    """The first nonce of an account that neither chain nor pool have used."""
+    return max(ctx.queries.head_state.nonce(sender), ctx.pool.next_nonce(sender) or 0)
+
+
+def _type(ctx: RpcContext, request: TransactionRequest) -> int:
+    """The given type, the one that can hold what is given, or the usual one of the next block."""
+    call = request.call
+    if request.type is not None:
+        return request.type
+    if call.authorizations:
+        return SET_CODE
+    if call.blob_hashes:
+        return BLOB
+    has_base_fee = _next_fork(ctx).has(Milestone.LONDON)
+    if call.gas_price is None and has_base_fee:
+        return DYNAMIC_FEE
+    if call.max_fee_per_gas is not None or call.max_priority_fee_per_gas is not None:
+        raise invalid_params("maxFeePerGas and maxPriorityFeePerGas are not valid before London")
+    return ACCESS_LIST if call.access_list else LEGACY
+
+
+def _next_fork(ctx: RpcContext) -> Fork:
+    return ctx.queries.spec.fork_of(ctx.queries.next_block().header)
+
+
+async def _gas_price(ctx: RpcContext, call: Call) -> dict[str, Any]:
+    return {"gas_price": await ctx.fees.gas_price() if call.gas_price is None else call.gas_price}
+
+
+async def _fees(ctx: RpcContext, call: Call, kind: int) -> dict[str, Any]:
+    fee, tip = call.max_fee_per_gas, call.max_priority_fee_per_gas
+    if tip is None:
+        tip = await ctx.fees.max_priority_fee()
+        tip = tip if fee is None else min(tip, fee)
+    if fee is None:
+        fee = min(tip + _BASE_FEE_ROOM * (ctx.queries.next_base_fee() or 0), _MAX_FEE)
+    if tip > fee:
+        raise invalid_params(f"maxFeePerGas ({fee}) < maxPriorityFeePerGas ({tip})")
+    prices: dict[str, Any] = {"max_fee_per_gas": fee, "max_priority_fee_per_gas": tip}
+    if kind == BLOB:
+        blob_fee = call.max_fee_per_blob_gas
+        suggested = _BASE_FEE_ROOM * (ctx.queries.next_blob_base_fee() or 1)
+        prices["max_fee_per_blob_gas"] = suggested if blob_fee is None else blob_fee
+    return prices
+
+
+_SCHEMA: Final[dict[str, Any]] = {
+    **CALL_SCHEMA,
+    "properties": {
+        **CALL_SCHEMA["properties"],
+        "type": {"type": "string", "description": "type of the transaction; by default what its members ask for"},
+    },
+}
+TransactionRequestParam = Annotated[
+    TransactionRequest, Wire("transaction", "transaction object", _SCHEMA, decode_transaction_request)
+]
+UnreadRequestParam = Annotated[Any, Wire("transaction", "transaction object", _SCHEMA, lambda value: value)]
+"""For the method that has the same answer to everything where the node holds no keys."""

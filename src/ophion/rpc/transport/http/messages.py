@@ -1,0 +1,132 @@
+"""HTTP as this node speaks it: a request after parsing, a response before writing, and the bytes of a head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qs
+
+from msgspec import Struct
+
+from ophion.rpc.transport.streaming import Shape
+from ophion.runtime.chunked_body import Piece
+
+JSON: Final = b"application/json"
+TEXT: Final = b"text/plain; charset=utf-8"
+
+KEPT_HEADS: Final = 1024
+_JSON_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+JSON_HEADS: Final = tuple(_JSON_HEAD % size for size in range(KEPT_HEADS))
+
+_REASONS: Final[Mapping[int, bytes]] = {
+    200: b"OK",
+    201: b"Created",
+    204: b"No Content",
+    304: b"Not Modified",
+    308: b"Permanent Redirect",
+    400: b"Bad Request",
+    401: b"Unauthorized",
+    403: b"Forbidden",
+    404: b"Not Found",
+    405: b"Method Not Allowed",
+    408: b"Request Timeout",
+    411: b"Length Required",
+    413: b"Request Entity Too Large",
+    431: b"Request Header Fields Too Large",
+    500: b"Internal Server Error",
+    503: b"Service Unavailable",
+}
+"""Of the answers of this node itself."""
+
+GZIP: Final = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_MAX_FIELDS: Final = 16
+"""Of a query; the ten thousands that a head has room for would hold the loop for some hundredths of a second."""
+
+
+class Request(Struct):
+    """A request whose body has arrived."""
+
+    method: bytes
+    path: bytes
+    query: bytes
+    headers: Mapping[bytes, bytes]
+    """By lower-case name; of repeated headers the last."""
+    body: bytes
+    address: str = ""
+    """The machine it came from, where it matters: for anything but a call."""
+
+    @property
+    def wants_html(self) -> bool:
+        """Whether a browser asks; programs that take anything are not browsers."""
+        return b"text/html" in self.headers.get(b"accept", b"").lower()
+
+    def fields(self) -> dict[str, list[str]]:
+        """The fields of the query; `ValueError` where there are too many."""
+        return parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+
+
+class Response(Struct, frozen=True):
+    """A response that is not a plain JSON answer."""
+
+    status: int
+    body: tuple[Piece, ...] = ()
+    content_type: bytes | None = None
+    headers: bytes = b""
+    """Further header lines, each with its line end."""
+    reason: bytes | None = None
+
+
+_JSON_SHAPE: Final = Response(200, (), JSON)
+
+
+def media_type(headers: Mapping[bytes, bytes]) -> bytes:
+    """What a request says that its body is, without further words."""
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+
+
+def json_head(size: int) -> bytes:
+    """The head of a JSON answer with status 200 on a connection that stays open."""
+    return JSON_HEADS[size] if size < KEPT_HEADS else _JSON_HEAD % size
+
+
+def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bool) -> bytes:
+    """The head of any response; `is_old` clients (HTTP/1.0) must be told that the connection stays open."""
+    lines = _first_lines(response)
+    lines += b"Content-Length: %d\r\n" % sum(map(len, response.body))
+    if not keep_alive:
+        lines += b"Connection: close\r\n"
+    elif is_old:
+        lines += b"Connection: keep-alive\r\n"
+    return lines + response.headers + extra + b"\r\n"
+
+
+def chunked_head(extra: bytes, keep_alive: bool, shape: Shape | None = None) -> bytes:
+    """The head of an answer whose length is not known yet; without a shape it is JSON."""
+    shape = shape or _JSON_SHAPE
+    ending = b"" if keep_alive else b"Connection: close\r\n"
+    return _first_lines(shape) + b"Transfer-Encoding: chunked\r\n" + ending + shape.headers + extra + b"\r\n"
+
+
+def _reason(status: int) -> bytes:
+    return _REASONS.get(status) or _rare_reason(status)
+
+
+def _rare_reason(status: int) -> bytes:
+    from http import HTTPStatus  # all that there are, which takes a while to load
+
+    return HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"Unknown"
+
+
+def _first_lines(shape: Shape) -> bytes:
+    lines = b"HTTP/1.1 %d %b\r\n" % (shape.status, shape.reason or _reason(shape.status))
+    return lines if shape.content_type is None else lines + b"Content-Type: %b\r\n" % shape.content_type
+
+
+def preflight(asked: bytes = b"") -> Response:
+    """The answer to a browser that asks before a cross-origin request, with these headers (json-rpc.md 1.7)."""
+    # to a browser `*` means every header but this one, which has to be named
+    has_token = b"authorization" in (name.strip().lower() for name in asked.split(b","))
+    allowed = b"*,content-type,authorization" if has_token else b"*,content-type"
+    lines = b"Access-Control-Allow-Headers: %b\r\nAccess-Control-Allow-Methods: GET, POST, OPTIONS\r\n" % allowed
+    return Response(200, headers=lines)

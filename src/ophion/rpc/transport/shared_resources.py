@@ -1,0 +1,18 @@
+"""What all services of a node share, since it is one process on one loop: bytes, time, and a thread."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.lanes import InlineLane, Lane
+from ophion.runtime.memory_budget import Budget
+
+
+class SharedResources(Struct, frozen=True):
+    """One budget and one order of turns for the clients of all services."""
+
+    budget: Budget = field(default_factory=Budget)
+    turns: Turns = field(default_factory=Turns)
+    lane: Lane = field(default_factory=lambda: InlineLane("pack"))
+    """Where answers are compressed."""

@@ -1,0 +1,102 @@
+"""A relay that opens what passes: between two nodes whose keys the test knows, each takes it for the other one.
+
+Nobody without the keys of both could do it. What a node has received is then not only ciphertext: every message of its
+sessions, opened and decompressed, can be searched.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Final
+
+from ophion.native.crypto import PrivateKey
+from ophion.native.wire import HANDSHAKE_ENTROPY, Handshake, Session, WireError
+from ophion.runtime.clock import SystemEntropy
+from ophion.testing.relay import Passed, Relay
+
+_SIZE_BYTES: Final = 2
+_LARGEST: Final = 2**24 - 1
+_ENTROPY: Final = SystemEntropy()
+
+
+class _Side:
+    """One end of a conversation, as the tap sees it."""
+
+    def __init__(self, end: socket.socket, heard: list[bytes]) -> None:
+        self.end = end
+        self.heard = heard
+        self.partial = b""
+        self.session: Session | None = None
+        self.unsaid: list[tuple[int, bytes]] = []
+        """Said by this end before the other one could be told."""
+        self.has_greeted = False
+
+
+class _Conversation:
+    """From whoever dialled to whom it wanted to reach, and back."""
+
+    def __init__(self, dialler: _Side, target: _Side, dialler_key: PrivateKey, target_key: PrivateKey) -> None:
+        self._dialler, self._target = dialler, target
+        self._dialler_key, self._target_key = dialler_key, target_key
+        self._handshake: Handshake | None = None
+
+    def through(self, source: socket.socket, data: bytes) -> Passed:
+        """What has to be sent, and to whom, because of bytes from one end."""
+        is_dialler = source is self._dialler.end
+        here, there = (self._dialler, self._target) if is_dialler else (self._target, self._dialler)
+        if here.session is None:
+            here.partial += data
+            size = _SIZE_BYTES + int.from_bytes(here.partial[:_SIZE_BYTES], "big")
+            if len(here.partial) < max(size, _SIZE_BYTES):
+                return
+            message, data, here.partial = here.partial[:size], here.partial[size:], b""
+            if is_dialler:
+                ack, _, here.session = Handshake.answer(
+                    self._target_key.secret(), message, _ENTROPY.token(HANDSHAKE_ENTROPY)
+                )
+                yield here.end, ack
+                self._handshake = Handshake.initiate(
+                    self._dialler_key.secret(), self._target_key.public_key, _ENTROPY.token(HANDSHAKE_ENTROPY)
+                )
+                yield there.end, self._handshake.auth
+            else:
+                assert self._handshake is not None, "the target answers"
+                here.session = self._handshake.finish(message)
+            here.session.max_message = _LARGEST
+        here.unsaid += here.session.feed(data)
+        for one, other in ((here, there), (there, here)):
+            yield from self._said(one, other)
+
+    def _said(self, here: _Side, there: _Side) -> Passed:
+        while here.session is not None and there.session is not None and here.unsaid:
+            said, here.unsaid = here.unsaid, []
+            there.heard.extend(payload for _, payload in said)
+            yield there.end, there.session.seal(said)
+            here.has_greeted = True
+            if there.has_greeted:
+                # both Hellos have passed; from here on everything is compressed, and comes in any number
+                here.session.is_compressed = there.session.is_compressed = True
+                here.unsaid += here.session.feed(b"")
+                there.unsaid += there.session.feed(b"")
+
+
+class DecryptingRelay(Relay):
+    """As `Relay`, and remembers every message that either side has received."""
+
+    def __init__(self, target: int, target_key: PrivateKey, dialler_key: PrivateKey) -> None:
+        super().__init__(target)
+        self.to_target: list[bytes] = []
+        """Payloads, opened."""
+        self.to_dialler: list[bytes] = []
+        self._keys = (dialler_key, target_key)
+        self._conversations: dict[socket.socket, _Conversation] = {}
+
+    def _connected(self, near: socket.socket, far: socket.socket) -> None:
+        dialler, target = _Side(near, self.to_dialler), _Side(far, self.to_target)
+        self._conversations[near] = self._conversations[far] = _Conversation(dialler, target, *self._keys)
+
+    def _through(self, source: socket.socket, partner: socket.socket, data: bytes) -> Passed:
+        try:
+            yield from self._conversations[source].through(source, data)
+        except WireError as error:
+            raise OSError(str(error)) from error

@@ -1,0 +1,128 @@
+"""A simulated member: its chain, its disk, and the machine while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ophion.consensus.bft.durable_votes import DurableVotes
+from ophion.consensus.bft.events import TimerKind
+from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.state_machine import BftStateMachine
+from ophion.consensus.bft.validator_set import quorum_of
+from ophion.consensus.voting import LocalProposals, Tally
+from ophion.primitives.types import Address, Hash32, Signature
+from ophion.testing.simulation.fake_crypto import Content, stand_in_seal_author
+
+if TYPE_CHECKING:
+    from ophion.testing.simulation.byzantine import Liar
+
+
+@dataclass(frozen=True)
+class FinalBlock:
+    """A block with its seals, as it stands on a chain."""
+
+    block: Candidate
+    round: int
+    seals: tuple[Signature, ...]
+    tally: Tally
+    """Validators and votes after it."""
+
+    @staticmethod
+    def of(
+        block: Candidate, round_number: int, seals: tuple[Signature, ...], before: Tally, epoch_length: int
+    ) -> FinalBlock:
+        """The block on a chain whose tally was `before`."""
+        vote = Content.decode(block.encoded).vote
+        if block.height % epoch_length == 0:
+            after = Tally.of(before.validators)
+        else:
+            after = before.apply(block.builder, vote) if vote is not None else before
+        return FinalBlock(block, round_number, seals, after)
+
+    @property
+    def height(self) -> int:
+        return self.block.height
+
+    @property
+    def hash(self) -> Hash32:
+        return self.block.hash
+
+    @property
+    def builder(self) -> Address:
+        return self.block.builder
+
+    @cached_property
+    def content(self) -> Content:
+        return Content.decode(self.block.encoded)
+
+    @property
+    def parent(self) -> Hash32:
+        return self.content.parent
+
+    @property
+    def timestamp(self) -> int:
+        return self.content.timestamp
+
+    @cached_property
+    def sealers(self) -> tuple[Address | None, ...]:
+        """Who made each seal; None for one that is not over this block in this round."""
+        return tuple(stand_in_seal_author(self.block.digest, seal) for seal in self.seals)
+
+    def is_sealed_by(self, validators: tuple[Address, ...]) -> bool:
+        """Whether a quorum has sealed it, every seal being of another validator."""
+        found = set(self.sealers)
+        return len(found) == len(self.seals) and found <= set(validators) and len(found) >= quorum_of(len(validators))
+
+
+class Member:
+    """One node of a simulated network."""
+
+    __slots__ = (
+        "address",
+        "chain",
+        "dies_after",
+        "group",
+        "index",
+        "liar",
+        "machine",
+        "memory",
+        "proposals",
+        "skew_s",
+        "target",
+        "timers",
+    )
+
+    def __init__(self, index: int, address: Address, genesis: FinalBlock) -> None:
+        self.index = index
+        self.address = address
+        self.chain = [genesis]
+        self.machine: BftStateMachine | None = None
+        """None while the member is down."""
+        self.memory: DurableVotes | None = None
+        """What is on its disk beside the chain."""
+        self.liar: Liar | None = None
+        self.proposals = LocalProposals()
+        self.timers: dict[TimerKind, int] = {}
+        """The event that counts for each kind of timer."""
+        self.group = 0
+        self.skew_s = 0.0
+        """How far its clock is ahead."""
+        self.target = 0
+        """The height it is synchronising to."""
+        self.dies_after: int | None = None
+        """How many effects it still carries out before it stops."""
+
+    @property
+    def name(self) -> str:
+        """How traces call it: V0, V1, ..."""
+        return f"V{self.index}"
+
+    @property
+    def head(self) -> FinalBlock:
+        return self.chain[-1]
+
+    @property
+    def height(self) -> int:
+        return len(self.chain) - 1

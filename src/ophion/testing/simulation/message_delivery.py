@@ -1,0 +1,88 @@
+"""How messages and blocks travel between members: links, partitions, losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import TypeAlias
+
+from ophion.consensus.bft.events import Relay
+from ophion.consensus.bft.messages import BftMessage
+from ophion.primitives.types import Address
+from ophion.testing.simulation.event_queue import EventQueue
+from ophion.testing.simulation.fault_plan import CALM, Link
+from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.trace import Trace
+
+Letter: TypeAlias = "BftMessage | FinalBlock"
+"""Whatever travels between members."""
+
+
+class MessageDelivery:
+    """Carries letters to those who are connected, late, twice or not at all."""
+
+    def __init__(
+        self,
+        agenda: EventQueue,
+        rng: Random,
+        trace: Trace | None,
+        deliver: Callable[[Member, tuple[BftMessage, Address]], None],
+        deliver_block: Callable[[Member, FinalBlock], None],
+    ) -> None:
+        self.link: Link = CALM
+        self.gossips = True
+        """Whether members pass on what they hear."""
+        self.extra_loss: dict[type, float] = {}
+        """Share of messages of a kind that is lost, whatever the link does."""
+        self.filter: Callable[[int, int, Letter], bool] | None = None
+        """Drops a letter from one member to another when it answers false; for scripted stories."""
+        self.missing_links: set[frozenset[int]] = set()
+        """Pairs that are not connected at all."""
+        self._agenda = agenda
+        self._rng = rng
+        self._trace = trace
+        self._deliver = deliver
+        self._deliver_block = deliver_block
+
+    def are_connected(self, first: Member, second: Member) -> bool:
+        """Whether a letter between the two can arrive at all."""
+        return first.group == second.group and frozenset((first.index, second.index)) not in self.missing_links
+
+    def send(self, sender: Member, message: BftMessage, receivers: Iterable[Member]) -> None:
+        """Send a message once to each receiver."""
+        fates: dict[int, float | None] = {}
+        for receiver in receivers:
+            if receiver is not sender:
+                fates[receiver.index] = self._post(sender, receiver, message)
+        if self._trace is not None:
+            self._trace.message(self._agenda.now, sender.index, message, fates)
+
+    def relay(self, member: Member, order: Relay, receivers: Iterable[Member]) -> None:
+        """Pass a foreign message on."""
+        if self.gossips:
+            for receiver in receivers:
+                if receiver is not member and receiver.address not in order.exclude:
+                    self._post(member, receiver, order.message)
+
+    def announce(self, sender: Member, block: FinalBlock, receivers: Iterable[Member]) -> None:
+        """Offer a finished block."""
+        for receiver in receivers:
+            if receiver is not sender:
+                for delay in self._fate(sender, receiver, block):
+                    self._agenda.add(self._agenda.now + delay, self._deliver_block, receiver, block)
+
+    def _post(self, sender: Member, receiver: Member, message: BftMessage) -> float | None:
+        """Put a message on its way; when it first arrives, None when it does not."""
+        delays = self._fate(sender, receiver, message)
+        for delay in delays:
+            self._agenda.add(self._agenda.now + delay, self._deliver, receiver, (message, sender.address))
+        return min(delays) if delays else None
+
+    def _fate(self, sender: Member, receiver: Member, letter: Letter) -> tuple[float, ...]:
+        if not self.are_connected(sender, receiver):
+            return ()
+        if self.filter is not None and not self.filter(sender.index, receiver.index, letter):
+            return ()
+        if self.extra_loss and self._rng.random() < self.extra_loss.get(type(letter), 0.0):
+            return ()
+        return self.link.fate(self._rng)

@@ -1,0 +1,169 @@
+"""A network of real machines under one clock, left to the weather of a seed or moved by hand.
+
+    agenda     time: what happens next
+    mail       how messages and blocks travel
+    driver     what a node does for its machine: timers, disk, blocks
+    links      what members know about their connections
+    syncing    how members that are behind get blocks
+
+The world does for each machine what a node does, and nothing of what the machine does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+
+from ophion.consensus.bft.events import Received
+from ophion.consensus.bft.messages import BftMessage
+from ophion.consensus.voting import Tally
+from ophion.primitives.types import ZERO_ADDRESS, ZERO_HASH, Address
+from ophion.testing.simulation.byzantine import Liar, LiarCoalition
+from ophion.testing.simulation.driver import Driver, Network
+from ophion.testing.simulation.event_queue import EventQueue
+from ophion.testing.simulation.fake_crypto import Content, stand_in_address, stand_in_block
+from ophion.testing.simulation.fault_plan import Misconduct
+from ophion.testing.simulation.invariants import Checker
+from ophion.testing.simulation.links import Links
+from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.message_delivery import MessageDelivery
+from ophion.testing.simulation.sync import Syncing
+from ophion.testing.simulation.trace import Trace
+
+
+class SimulatedNetwork:
+    """A network of members."""
+
+    def __init__(
+        self,
+        network: Network,
+        seed: int = 0,
+        misconduct: dict[int, tuple[Misconduct, ...]] | None = None,
+        faulty: Iterable[int] = (),
+        trace: Trace | None = None,
+    ) -> None:
+        """`faulty` are members that are expected to break promises without being told to: those who lose their disk."""
+        self.network = network
+        self.rng = Random(seed)
+        self.trace = trace
+        count = network.validators + network.standby
+        genesis = _genesis(network.validators)
+        self.members = [Member(index, stand_in_address(index), genesis) for index in range(count)]
+        self._by_address = {member.address: member for member in self.members}
+        liars = misconduct or {}
+        self.checker = Checker(network.rules, network.limits, count, frozenset(liars) | frozenset(faulty))
+        self.agenda = EventQueue()
+        self.driver = Driver(self)
+        self.links = Links(self, seed)
+        self.syncing = Syncing(self)
+        self.mail = MessageDelivery(self.agenda, self.rng, trace, self._deliver, self.syncing.receive)
+        conspiracy = LiarCoalition(frozenset(liars))
+        for index, kinds in liars.items():
+            member = self.members[index]
+            member.liar = Liar(self, member, kinds, conspiracy, Random(seed * 31 + index))
+
+    # --- by hand --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """All members come up at once."""
+        for member in self.members:
+            self.driver.boot(member)
+
+    def crash(self, index: int) -> None:
+        """A member stops between two steps."""
+        self.driver.stop(self.members[index])
+
+    def begin_outage(self, index: int) -> None:
+        """Let a member stop in the middle of what it is told to do next."""
+        self.driver.begin_outage(self.members[index])
+
+    def restart(self, index: int, keeps_disk: bool = True) -> None:
+        """A member comes back, with what it had stored or with nothing."""
+        member = self.members[index]
+        if member.machine is not None:
+            return
+        if not keeps_disk:
+            member.memory = None
+            del member.chain[1:]
+        self.driver.boot(member)
+        for other in self.members:
+            self.syncing.introduce(member, other)
+        self.links.up(member, self.members)
+
+    def divide(self, groups: Iterable[int]) -> None:
+        """Only members with the same number hear each other from now on."""
+        for member, group in zip(self.members, groups, strict=True):
+            member.group = group
+        for member in self.members:
+            self.links.down(member, [other for other in self.members[: member.index] if other.group != member.group])
+        self.note("the network is divided: " + " ".join(str(member.group) for member in self.members))
+
+    def reunite(self) -> None:
+        """All members hear each other again, and tell each other how far they are."""
+        for member in self.members:
+            member.group = 0
+        self.note("the network is whole again")
+        self.introduce_all()
+        for member in self.members:
+            self.links.up(member, self.members[: member.index])
+
+    def introduce_all(self) -> None:
+        """Everybody tells everybody its height, as nodes do when they connect."""
+        for member in self.members:
+            for other in self.members:
+                self.syncing.introduce(member, other)
+
+    def at(self, time: float, action: Callable[[], None]) -> None:
+        """Do something at a moment of the run."""
+        self.agenda.add(time, lambda _member, _payload: action(), self.members[0], None)
+
+    def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
+        """Let time pass to `until`, or until `unless` holds or a rule is broken; whether `unless` held."""
+        step = self.agenda.step
+        checker = self.checker
+        while step(until):
+            if checker.violations:
+                return False
+            if unless is not None and unless():
+                return True
+        self.agenda.now = max(self.agenda.now, until)
+        return unless is not None and unless()
+
+    # --- what can be seen -----------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return self.agenda.now
+
+    @property
+    def honest(self) -> list[Member]:
+        """Members that are expected to keep their promises."""
+        return [member for member in self.members if member.index not in self.checker.dishonest]
+
+    def heights(self) -> list[int]:
+        """Height of each member's chain."""
+        return [member.height for member in self.members]
+
+    def validators_of(self, height: int, member: Member) -> list[Member]:
+        """The members that decide a height, as far as `member` knows."""
+        known = member.chain[min(height - 1, member.height)].tally.validators
+        return [self._by_address[address] for address in known if address in self._by_address]
+
+    def note(self, text: str) -> None:
+        """Write something into the trace, if there is one."""
+        if self.trace is not None:
+            self.trace.note(self.now, text)
+
+    def _deliver(self, member: Member, payload: tuple[BftMessage, Address]) -> None:
+        if member.machine is None:
+            return
+        message, peer = payload
+        self.driver.handle(member, Received(message, peer))
+        if member.liar is not None:
+            member.liar.hear(message)
+
+
+def _genesis(validators: int) -> FinalBlock:
+    listed = [stand_in_address(index) for index in range(validators)]
+    return FinalBlock(stand_in_block(0, ZERO_ADDRESS, Content(ZERO_HASH, 0, 0)), 0, (), Tally.of(listed))

@@ -1,0 +1,70 @@
+"""How long a network stands still when the proposer of the next block dies, then and at its later turns.
+
+The rest of the network is well. The moment of death is drawn from the whole height: before its block is due, while the
+proposal is on its way, after it has been prepared. Whether anybody notices that its connections have ended is drawn,
+too.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.fault_plan import Link
+from ophion.testing.simulation.member import Member
+from ophion.testing.simulation.network import SimulatedNetwork
+from ophion.testing.simulation.seed_runs import RULES, SeedOptions
+
+_SETTLING_S = 3.0
+
+
+def recovery_s(seed: int, options: SeedOptions) -> float:
+    """Seconds from the death of the proposer to the next block on every other chain."""
+    world, _ = _bereaved(seed, options)
+    died_at = world.now
+    others = [member for member in world.members if member.machine is not None]
+    goal = max(member.height for member in others) + 1
+    if world.run(died_at + 100 * options.timing.request_timeout_s, lambda: all(m.height >= goal for m in others)):
+        return world.now - died_at
+    return math.inf
+
+
+def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float]:
+    """How much longer than a period the network takes at each turn of the dead one after the first."""
+    world, victim = _bereaved(seed, options)
+    witness = next(member for member in world.members if member.machine is not None)
+    taken: list[float] = []
+    count = 0
+    while len(taken) < turns:
+        machine, height = witness.machine, witness.height
+        assert machine is not None
+        assert machine.committee is not None
+        is_its_turn = machine.committee.proposer(0) == victim.address
+        before = world.now
+        if not world.run(before + 100 * options.timing.request_timeout_s, lambda: witness.height > height):  # noqa: B023
+            return [math.inf]
+        # it may have died after it had proposed: then its last block is still made
+        if is_its_turn and witness.head.builder != victim.address:
+            count += 1
+            if count > 1:
+                taken.append(world.now - before - options.timing.period_s)
+    return taken
+
+
+def _bereaved(seed: int, options: SeedOptions) -> tuple[SimulatedNetwork, Member]:
+    """A network whose next proposer has just died, and that one."""
+    rng = Random(f"recovery/{options.protocol}/{options.validators}/{seed}")
+    rules = RULES[options.protocol]
+    world = SimulatedNetwork(Network(rules, options.validators, options.timing, passes_over=options.passes_over), seed)
+    world.mail.link = Link(0.001, rng.choice((0.005, 0.02, 0.1)))
+    world.mail.gossips = False  # nothing is lost, so passing on would only cost time
+    world.start()
+    world.run(_SETTLING_S + rng.random() * options.timing.period_s * options.validators)
+    machine = world.members[rng.randrange(options.validators)].machine
+    assert machine is not None
+    assert machine.committee is not None
+    dying = machine.committee.proposer(0)
+    victim = next(member for member in world.members if member.address == dying)
+    world.crash(victim.index)
+    return world, victim

@@ -1,0 +1,222 @@
+"""One seed or many, with a verdict.
+
+`run_seed` plays one seed: a storm, then calm, then the question whether heights grow. `run_many` plays a range of
+seeds on several processes and adds up. Both are deterministic: the same seed and options give the same outcome.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from random import Random
+from typing import Final
+
+from msgspec import Struct, field
+
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.validator_set import tolerated_faults
+from ophion.testing.simulation.clique_runs import run_clique_seed
+from ophion.testing.simulation.driver import DEFAULT_TIMING, Network
+from ophion.testing.simulation.fault_plan import CALM, FaultPlan, draw_conditions
+from ophion.testing.simulation.invariants import Violation
+from ophion.testing.simulation.network import SimulatedNetwork
+from ophion.testing.simulation.trace import Trace
+
+RULES: Final[dict[str, Rules]] = {"ibft2": Ibft2(), "qbft": Qbft()}
+CLIQUE: Final = "clique"
+PROTOCOLS: Final = (*RULES, CLIQUE)
+BLOCKS_AFTER_HEALING: Final = 3
+_SEEDS_PER_TASK: Final = 8
+
+
+class SeedOptions(Struct, frozen=True):
+    """What is the same for all seeds of a run."""
+
+    protocol: str = "ibft2"
+    validators: int = 4
+    byzantine: int | None = None
+    """Misbehaving members; None draws up to f of them."""
+    storm_s: float = 20.0
+    timing: Timing = DEFAULT_TIMING
+    passes_over: bool = True
+    """Whether members do without the turns of those who are gone."""
+
+    @property
+    def growth_limit_s(self) -> float:
+        """How long the first block after healing may take.
+
+        Time-outs that have not reached the cap double up to it, then members gather in one round (two time-outs), then
+        at most f liars and as many honest late-comers propose before somebody is heard.
+        """
+        doublings = math.ceil(math.log2(max(1.0, self.timing.max_timeout_s / self.timing.request_timeout_s)))
+        rounds = doublings + 3 + tolerated_faults(self.validators)
+        return rounds * self.timing.max_timeout_s
+
+
+class SeedOutcome(Struct, frozen=True):
+    """What became of one seed."""
+
+    seed: int
+    blocks: int
+    steps: int
+    violations: tuple[Violation, ...]
+    highest_round: int
+    healing_s: float
+    """From the end of the storm to the first new block on every honest chain."""
+
+
+class Summary(Struct):
+    """Many seeds together."""
+
+    seeds: int = 0
+    blocks: int = 0
+    steps: int = 0
+    failures: list[SeedOutcome] = field(default_factory=list)
+    """Seeds that broke a rule."""
+    slowest_healing_s: float = 0.0
+    highest_round: int = 0
+
+    def add(self, outcome: SeedOutcome) -> None:
+        """Count one seed."""
+        self.seeds += 1
+        self.blocks += outcome.blocks
+        self.steps += outcome.steps
+        if math.isfinite(outcome.healing_s):
+            self.slowest_healing_s = max(self.slowest_healing_s, outcome.healing_s)
+        self.highest_round = max(self.highest_round, outcome.highest_round)
+        if outcome.violations:
+            self.failures.append(outcome)
+
+
+def conditions_of(seed: int, options: SeedOptions) -> FaultPlan:
+    """The weather of a seed."""
+    rng = Random(f"{options.protocol}/{options.validators}/{seed}")
+    byzantine = options.byzantine
+    if byzantine is None:
+        byzantine = rng.randint(0, tolerated_faults(options.validators))
+    return draw_conditions(rng, options.validators, byzantine, options.storm_s)
+
+
+def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> SeedOutcome:
+    """Play one seed to its end, or to the first rule that is broken."""
+    if options.protocol == CLIQUE:
+        outcome = run_clique_seed(seed, options.validators, options.byzantine, options.storm_s, trace)
+        return SeedOutcome(seed, outcome.blocks, outcome.steps, outcome.violations, 0, outcome.healing_s)
+    conditions = conditions_of(seed, options)
+    rules = RULES[options.protocol]
+    network = Network(rules, options.validators, options.timing, passes_over=options.passes_over)
+    world = SimulatedNetwork(network, seed, conditions.misconduct, conditions.faulty, trace)
+    world.checker.forgetful = conditions.forgetful
+    if trace is not None:
+        _describe(trace, conditions)
+    _prepare(world, conditions)
+    world.start()
+    world.run(options.storm_s)
+    healing_s = 0.0
+    if not world.checker.violations:
+        healing_s = _heal(world, options)
+    checker = world.checker
+    return SeedOutcome(
+        seed,
+        len(checker.finals),
+        world.agenda.steps,
+        tuple(checker.violations),
+        max(checker.decided_rounds, default=0),
+        healing_s,
+    )
+
+
+def _describe(trace: Trace, conditions: FaultPlan) -> None:
+    """Who misbehaves and what the weather is, at the head of the trace."""
+    for member, kinds in sorted(conditions.misconduct.items()):
+        trace.note(0.0, f"V{member} misbehaves: {', '.join(kind.value for kind in kinds)}")
+    for outage in conditions.outages:
+        if not outage.keeps_disk:
+            trace.note(0.0, f"V{outage.member} will lose its disk")
+    link = conditions.link
+    trace.note(
+        0.0,
+        f"messages take up to {link.max_delay_s:g} s, {link.loss:.0%} are lost, {link.duplication:.0%} doubled"
+        + "".join(f", {share:.0%} more of {kind.__name__} lost" for kind, share in conditions.extra_loss.items()),
+    )
+
+
+def _prepare(world: SimulatedNetwork, conditions: FaultPlan) -> None:
+    world.mail.link = conditions.link
+    world.mail.gossips = conditions.gossips
+    world.driver.slow_work_s = conditions.slow_work_s
+    world.mail.extra_loss = conditions.extra_loss
+    for partition in conditions.partitions:
+        world.at(partition.start_s, lambda groups=partition.groups: world.divide(groups))  # type: ignore[misc]
+        world.at(partition.end_s, world.reunite)
+    for at, first, second in conditions.flaps:
+        pair = world.members[first], world.members[second]
+        world.at(at, lambda pair=pair: world.links.flap(*pair))  # type: ignore[misc]
+    for outage in conditions.outages:
+        world.at(outage.start_s, lambda index=outage.member: world.begin_outage(index))  # type: ignore[misc]
+        world.at(
+            outage.end_s + 1.0,
+            lambda index=outage.member, keeps=outage.keeps_disk: world.restart(index, keeps),  # type: ignore[misc]
+        )
+
+
+def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
+    """End the storm and wait for blocks; how long the first one took."""
+    world.mail.link = CALM
+    world.mail.extra_loss = {}
+    world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
+    if world.trace is not None:
+        world.trace.note(world.now, "the storm is over")
+    # what is still under way, outages that end and members that come back belong to the storm
+    world.run(world.now + 2.0)
+    for member in world.members:
+        world.restart(member.index)
+    world.reunite()
+    healed_at = world.now
+    goal = max(member.height for member in world.honest) + 1
+    first = _wait_for(world, goal, options.growth_limit_s)
+    if first is None:
+        return math.inf
+    per_block = options.growth_limit_s
+    if _wait_for(world, goal + BLOCKS_AFTER_HEALING - 1, BLOCKS_AFTER_HEALING * per_block) is None:
+        return math.inf
+    return first - healed_at
+
+
+def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | None:
+    """When all honest members have reached a height; None, and a violation, when they do not in time."""
+    everyone: Callable[[], bool] = lambda: all(member.height >= height for member in world.honest)  # noqa: E731
+    if world.run(world.now + limit_s, everyone):
+        return world.now
+    if not world.checker.violations:
+        heights = " ".join(f"{member.name}:{member.height}" for member in world.honest)
+        world.checker.stalled(world.now, f"height {height} not reached within {limit_s:g} s ({heights})")
+    return None
+
+
+def run_many(first_seed: int, count: int, options: SeedOptions, processes: int = 1) -> Iterator[SeedOutcome]:
+    """Play a range of seeds; outcomes come in order, whatever the number of processes."""
+    seeds = range(first_seed, first_seed + count)
+    if processes <= 1 or count <= _SEEDS_PER_TASK:
+        for seed in seeds:
+            yield run_seed(seed, options)
+        return
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        try:
+            yield from pool.map(_Task(options), seeds, chunksize=_SEEDS_PER_TASK)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Task(Struct, frozen=True):
+    """A seed runner that can travel to another process."""
+
+    options: SeedOptions
+
+    def __call__(self, seed: int) -> SeedOutcome:
+        return run_seed(seed, self.options)

@@ -1,0 +1,65 @@
+"""How members that are behind get the blocks of others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ophion.testing.simulation.fault_plan import CALM
+from ophion.testing.simulation.member import FinalBlock, Member
+
+if TYPE_CHECKING:
+    from ophion.testing.simulation.network import SimulatedNetwork
+
+SYNC_RETRY_S: Final = 1.0
+
+
+class Syncing:
+    """Fetches blocks for members that have heard of greater heights."""
+
+    def __init__(self, world: SimulatedNetwork) -> None:
+        self._world = world
+        self._agenda = world.agenda
+
+    def aim(self, member: Member, height: int) -> None:
+        """A member learns that somebody is that far."""
+        if height > member.height and height > member.target:
+            if member.target <= member.height:
+                self._agenda.add(self._agenda.now + CALM.max_delay_s, self._fetch, member, None)
+            member.target = height
+
+    def introduce(self, member: Member, other: Member) -> None:
+        """Two members tell each other how far they are, as nodes do when they connect."""
+        are_there = member is not other and member.machine and other.machine
+        if are_there and self._world.mail.are_connected(member, other):
+            self.aim(member, other.height)
+            self.aim(other, member.height)
+
+    def receive(self, member: Member, block: FinalBlock) -> None:
+        """A member is offered a finished block."""
+        if member.machine is None or block.height <= member.height:
+            return
+        if block.height > member.height + 1:
+            self.aim(member, block.height)
+        elif self._world.driver.extend(member, block):
+            self._world.driver.report_head(member)
+
+    def _fetch(self, member: Member, _payload: None) -> None:
+        """Take blocks from somebody who has more; try again until the target is reached."""
+        if member.machine is None or member.target <= member.height:
+            return
+        world = self._world
+        better = [
+            other
+            for other in world.members
+            if other.machine is not None and other.height > member.height and world.mail.are_connected(member, other)
+        ]
+        if better:
+            source = world.rng.choice(better)
+            height = member.height
+            for block in source.chain[height + 1 :]:
+                if not world.driver.extend(member, block):
+                    break
+            if member.height > height:
+                world.driver.report_head(member)
+        if member.target > member.height:
+            self._agenda.add(self._agenda.now + SYNC_RETRY_S, self._fetch, member, None)

@@ -1,0 +1,40 @@
+/* Blocks without their transactions: a block of a busy chain lists ten thousand hashes, and a page wants sixty of them.
+ *
+ * GraphQL tells how many there are without listing them, for a range at once. Where it is off or refuses, JSON-RPC is
+ * asked for a few blocks in full. */
+
+import { call, events, headers as requestHeaders } from "./rpc.js";
+import { hasService } from "./nodes.js";
+import { toHex, toNumber } from "./format.js";
+
+const FIELDS = "number hash timestamp transactionCount gasUsed gasLimit miner { address }", MAX_IN_FULL = 12;
+let isRefused = false;
+events.addEventListener("token", () => { isRefused = false; });
+
+/** Blocks `from` to `to`, newest first: number, hash, timestamp, miner, txs, gasUsed, gasLimit. May be fewer, the newest. */
+export async function headers(from, to) {
+  return (await byGraphql(from, to)) || Promise.all(numbers(Math.max(from, to - MAX_IN_FULL + 1), to).map(async (number) => summary(await call("eth_getBlockByNumber", [toHex(number), false]))));
+}
+
+const numbers = (from, to) => Array.from({ length: to - from + 1 }, (_, at) => to - at);
+
+async function byGraphql(from, to) {
+  if (!hasService("graphql") || isRefused) return null;
+  const response = await fetch("graphql", { method: "POST", headers: requestHeaders(), body: JSON.stringify({ query: `{blocks(from:${from},to:${to}){${FIELDS}}}` }) });
+  if (!response.ok) {
+    isRefused = response.status !== 502 && response.status !== 503;
+    return null;
+  }
+  return (await response.json()).data.blocks.map((block) => ({
+    number: Number(block.number), hash: block.hash, timestamp: toNumber(block.timestamp), arrived: Date.now() / 1000, miner: block.miner.address,
+    txs: block.transactionCount, gasUsed: Number(block.gasUsed), gasLimit: Number(block.gasLimit),
+  })).reverse();
+}
+
+/** The same of what JSON-RPC and subscriptions call a block; a header alone does not tell how many transactions there are. */
+export function summary(block) {
+  return {
+    number: toNumber(block.number), hash: block.hash, timestamp: toNumber(block.timestamp), arrived: Date.now() / 1000, miner: block.miner,
+    txs: block.transactions ? block.transactions.length : null, gasUsed: toNumber(block.gasUsed), gasLimit: toNumber(block.gasLimit),
+  };
+}

@@ -1,0 +1,39 @@
+"""A validator's hand with a real key."""
+
+from __future__ import annotations
+
+from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.message_factory import KeyMessageFactory
+from ophion.consensus.bft.qbft import Qbft
+from tests.unit.consensus.bft.golden import K1, message_block
+
+
+def test_the_profile_can_change_between_heights() -> None:
+    scribe = KeyMessageFactory(Qbft(), K1)
+    classic = scribe.round_change(1, 1, None).raw.data
+    scribe.profile = Profile.BAL
+    bal = scribe.round_change(1, 1, None).raw.data
+    assert len(bal) == len(classic) + 1
+
+
+def test_the_same_statement_has_the_same_bytes() -> None:
+    for dialect in (Ibft2(), Qbft()):
+        assert KeyMessageFactory(dialect, K1).prepare(1, 0, bytes(32)) == KeyMessageFactory(dialect, K1).prepare(
+            1, 0, bytes(32)
+        )
+
+
+def test_a_block_in_another_round_is_the_same_block() -> None:
+    for dialect in (Ibft2(), Qbft()):
+        block = message_block(dialect)
+        assert KeyMessageFactory(dialect, K1).with_round(block, 1) == message_block(dialect, 1)
+
+
+def test_the_round_of_a_proposed_block_can_be_hidden_where_the_dialect_allows_it() -> None:
+    for dialect, hidden in ((Ibft2(), 1), (Qbft(), 0)):
+        scribe = KeyMessageFactory(dialect, K1)
+        assert scribe.proposal(1, 1, message_block(dialect, 1), None).block.round == 1
+        scribe.hides_round = True
+        proposal = scribe.proposal(1, 1, message_block(dialect, 1), None)
+        assert (proposal.round, proposal.block) == (1, message_block(dialect, hidden))

@@ -1,0 +1,261 @@
+"""The machine between network and height: filters, later heights, heads, stopping (scenarios I-16, I-22)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.consensus.bft.durable_votes import DurableVotes
+from ophion.consensus.bft.events import (
+    CancelTimer,
+    CatchUp,
+    CheckProposal,
+    Head,
+    Multicast,
+    NewHead,
+    Received,
+    Relay,
+    Remember,
+    RoundTimer,
+    SetTimer,
+    Suspended,
+    TimerKind,
+)
+from ophion.consensus.bft.height import NOT_STARTED
+from ophion.consensus.bft.message_buffer import MessageCounts, MessageLimits
+from ophion.consensus.bft.messages import Prepare, RoundChange
+from ophion.consensus.bft.protocol import Rules
+from ophion.testing.simulation.fake_crypto import FakeMessageFactory
+from tests.unit.consensus.bft.puppets import DIALECTS, IBFT2, QBFT, TIMING, Stage
+
+both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
+
+
+def head(stage: Stage, number: int, name: bytes = b"") -> Head:
+    return Head(number, (name or b"head %d" % number).ljust(32, b"\0"), number, stage.hands[0].address)
+
+
+@both
+def test_messages_before_the_first_head_are_dropped(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    assert stage.hear(stage.hands[1].prepare(1, 0, bytes(32))) == []
+    assert not stage.machine.is_running
+
+
+@both
+def test_a_message_is_relayed_once_and_not_back_to_peer_and_author(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    vote = stage.hands[1].prepare(1, 0, bytes(32))
+    stage.hear(vote, peer=2)
+    assert stage.done(Relay) == [Relay(vote, (stage.hands[2].address, stage.hands[1].address))]
+    assert stage.hear(vote, peer=0) == []
+    assert stage.machine.is_duplicate(vote.fingerprint)
+
+
+@both
+def test_messages_of_strangers_of_oneself_and_of_the_past_are_dropped(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start(head(stage, 4))
+    stranger = Stage(rules, me=0, validators=9).hands[8]
+    for message in (
+        stranger.prepare(5, 0, bytes(32)),
+        stage.hands[3].prepare(5, 0, bytes(32)),
+        stage.hands[1].prepare(4, 0, bytes(32)),
+    ):
+        assert stage.hear(message) == []
+
+
+@both
+def test_i_16_messages_up_to_ten_heights_ahead_are_replayed_and_all_of_them_trigger_synchronisation(
+    rules: Rules,
+) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    for height in range(2, 13):
+        stage.hear(stage.hands[1].round_change(height, 1, None), peer=2)
+        assert stage.done(CatchUp) == [CatchUp(stage.hands[2].address, height - 1)]
+        assert not stage.done(Relay)
+    for height in range(2, 13):
+        stage.tell(NewHead(head(stage, height - 1), stage.addresses, TIMING))
+        replayed = [effect.message.height for effect in stage.done(Relay)]
+        assert replayed == ([height] if height <= 11 else [])
+
+
+def test_what_one_validator_says_at_a_height_is_passed_on_so_often_and_no_more() -> None:
+    """Others would run out of patience with whoever passes on a flood."""
+    stage = Stage(IBFT2, me=3)
+    stage.start_round_0()
+    passed_on = 0
+    for number in range(200):
+        vote = stage.hands[1].prepare(1, 0, bytes(32))
+        stage.hear(type(vote)(vote.height, vote.round, vote.digest, vote.author, number.to_bytes(4, "big")))
+        passed_on += len(stage.done(Relay))
+    assert passed_on == 64
+    vote = stage.hands[2].prepare(1, 0, bytes(32))
+    stage.hear(vote)
+    assert len(stage.done(Relay)) == 1, "others are heard as before"
+
+
+def test_future_messages_have_a_limit() -> None:
+    stage = Stage(IBFT2, me=3, limits=MessageLimits(future_messages=5))
+    stage.start_round_0()
+    for height in (2, 2, 2, 3, 3, 3):
+        vote = stage.hands[1].prepare(height, 0, bytes(32))
+        number = stage.machine.footprint()
+        stage.hear(type(vote)(vote.height, vote.round, vote.digest, vote.author, number.to_bytes(4, "big")))
+    stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
+    assert len(stage.done(Relay)) == 3
+    stage.tell(NewHead(head(stage, 2), stage.addresses, TIMING))
+    assert stage.done(Relay) == []
+
+
+@both
+def test_a_node_that_is_no_validator_only_follows_and_joins_when_voted_in(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    others = stage.addresses[:3]
+    stage.tell(NewHead(head(stage, 0), others, TIMING))
+    assert stage.effects == []
+    assert stage.machine.height is None
+    assert stage.hear(stage.hands[1].prepare(1, 0, bytes(32))) == []
+    stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
+    assert stage.machine.height is not None
+    stage.tell(NewHead(head(stage, 2), others, TIMING))
+    assert stage.machine.height is None
+    assert len(stage.done(CancelTimer)) == 2
+
+
+@both
+def test_heads_that_are_not_new_change_nothing_and_a_fork_is_noted(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start(head(stage, 5))
+    running = stage.machine.height
+    for known in (head(stage, 5), head(stage, 4)):
+        assert stage.tell(NewHead(known, stage.addresses, TIMING)) == []
+    assert stage.machine.height is running
+    assert stage.machine.fork_note is None
+    stage.tell(NewHead(head(stage, 5, b"another"), stage.addresses, TIMING))
+    assert stage.machine.fork_note is not None
+    assert stage.machine.height is running
+
+
+@both
+def test_timers_of_an_earlier_height_or_round_are_ignored(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    assert stage.tell(RoundTimer(0, 0)) == []
+    assert stage.tell(RoundTimer(1, 3)) == []
+
+
+@both
+def test_a_suspended_machine_is_deaf_and_keeps_its_promises(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.accept(proposal)
+    stage.tell(Suspended())
+    assert not stage.machine.is_running
+    assert len(stage.done(CancelTimer)) == 2
+    assert stage.hear(stage.hands[1].prepare(1, 0, bytes(32))) == []
+    stage.start()
+    assert [message.round for message in stage.said(RoundChange)] == [1], "it had voted in round 0"
+
+
+@both
+def test_the_next_height_begins_with_the_next_head(rules: Rules) -> None:
+    stage = Stage(rules, me=1)
+    stage.start_round_0()
+    stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
+    assert stage.machine.committee is not None
+    assert stage.machine.committee.height == 2
+    assert stage.machine.committee.proposer(0) == stage.hands[1].address
+    assert stage.done(SetTimer)
+
+
+def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> None:
+    for rules in (IBFT2, QBFT):
+        stage = Stage(rules, me=3)
+        stage.start_round_0()
+        proposal = stage.hands[1].proposal(2, 0, stage.block(1, height=2), None)
+        stage.tell(Received(proposal, None))
+        stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
+        assert len(stage.done(CheckProposal)) == 1
+
+
+@both
+def test_what_was_promised_before_a_stop_is_made_durable_before_it_is_repeated(rules: Rules) -> None:
+    """The stop may have come while the promise was being written: nobody knows whether it is on disk."""
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    stage.fire(TimerKind.ROUND)
+    (asked,) = stage.said(RoundChange)
+    stage.tell(Suspended())
+    stage.start()
+    assert [message.round for message in stage.said(RoundChange)] == [asked.round]
+    kinds = [type(effect) for effect in stage.effects if isinstance(effect, (Remember, Multicast))]
+    assert kinds == [Remember, Multicast]
+    (remembered,) = stage.done(Remember)
+    assert (remembered.memory.height, remembered.memory.round) == (1, 1)
+
+
+# --- without memory -----------------------------------------------------------------------------
+
+
+def came_back(rules: Rules, timestamp: int = 0) -> Stage:
+    stage = Stage(rules, me=3, is_blank=True)
+    stage.now = 100.0
+    stage.start(Head(5, b"\5" * 32, timestamp, stage.hands[0].address))
+    return stage
+
+
+@both
+def test_a_validator_without_memory_lets_the_height_pass(rules: Rules) -> None:
+    stage = came_back(rules)
+    assert stage.machine.height is None
+    assert stage.machine.is_waiting_out
+    assert stage.timer(TimerKind.ROUND) == 100.0 + 2 * stage.timing.request_timeout_s
+    stage.start(Head(6, b"\6" * 32, 111, stage.hands[1].address))
+    assert stage.done(Remember) == [Remember(DurableVotes(6))], "the next start finds a memory"
+    assert stage.machine.height is not None
+    assert not stage.machine.is_waiting_out
+
+
+@both
+def test_a_validator_without_memory_joins_others_who_do_not_get_on(rules: Rules) -> None:
+    stage = came_back(rules)
+    stage.hear(stage.hands[0].round_change(6, 2, None))
+    stage.now = 108.0
+    stage.tell(RoundTimer(6, NOT_STARTED))
+    assert stage.machine.height is None
+    assert stage.timer(TimerKind.ROUND) == 116.0
+    stage.hear(stage.hands[1].round_change(6, 1, None))
+    stage.now = 132.0
+    stage.tell(RoundTimer(6, NOT_STARTED))
+    assert [message.round for message in stage.said(RoundChange)] == [3]
+
+
+@both
+def test_a_validator_of_a_new_network_votes_at_once(rules: Rules) -> None:
+    stage = Stage(rules, me=3, is_blank=True)
+    stage.start_round_0()
+    stage.accept(stage.proposal())
+    assert stage.said(Prepare)
+    stage.start(Head(1, stage.proposal().block.hash, 1, stage.hands[0].address))
+    assert stage.machine.height is not None
+
+
+@both
+def test_whatever_comes_in_is_counted(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start(Head(5, b"\5" * 32, 0, stage.hands[0].address))
+    digest = bytes(32)
+    stranger = FakeMessageFactory(b"\x99" * 20, rules)
+    stage.hear(stage.hands[1].prepare(6, 0, digest))
+    stage.hear(stage.hands[1].prepare(6, 0, digest))
+    stage.hear(stage.hands[1].prepare(5, 0, digest))
+    stage.hear(stage.hands[1].prepare(7, 0, digest))
+    stage.hear(stage.hands[1].prepare(70, 0, digest))
+    stage.hear(stranger.prepare(6, 0, digest))
+    stage.hear(stage.hands[3].prepare(6, 0, digest), peer=1)
+    assert stage.machine.counts == MessageCounts(
+        received=7, duplicate=1, stale=1, early=2, too_early=1, foreign=1, own=1
+    )

@@ -1,0 +1,268 @@
+"""Hostile members: whatever they push is refused with a reason, costs little, and changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ophion.enclave import groups as group_limits
+from ophion.enclave import quota
+from ophion.enclave.group_ids import legacy_id
+from ophion.enclave.group_record import GroupRecord
+from ophion.enclave.interface import MAX_PAYLOAD_BYTES, GroupType
+from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.native.enclave import EnclaveKeyring
+from ophion.primitives import rlp
+from ophion.runtime.clock import SystemEntropy
+from ophion.testing.enclaves import Member
+
+ENTROPY = SystemEntropy()
+
+
+class Hostile:
+    """Somebody with keys of its own who seals what it likes."""
+
+    def __init__(self) -> None:
+        self.ring = EnclaveKeyring([b"\x66" * 32])
+        [self.key] = self.ring.public_keys
+        self.proven = frozenset([self.key])
+
+    def seal(self, text: bytes, recipients: Sequence[bytes], group: bytes | None = None, members: int = -1) -> Parcel:
+        count = len(recipients) if members < 0 else members
+        group = legacy_id(recipients[:count]) if group is None else group
+        key, record = self.ring.seal(text, self.key, recipients, count, group, ENTROPY.token(80))
+        return Parcel(Label(Kind.PAYLOAD, key), record)
+
+
+def taken(member: Member, *parcels: Parcel, proven: frozenset[bytes]) -> list[str | None]:
+    return asyncio.run(member.enclave.take(parcels, proven))
+
+
+def is_untouched(member: Member) -> bool:
+    tables = ("payloads", "arrivals", "groups", "lookup", "outbox", "cursors")
+    return all(member.store.rows(table, b"", b"", 1) == [] for table in tables) and not member.late
+
+
+def transaction(private_from: bytes, to: list[bytes] | bytes) -> bytes:
+    """The base64 of something that has the form of a private transaction."""
+    return b64encode(rlp.encode([b""] * 9 + [private_from, to, b"restricted"]))
+
+
+def test_an_honest_payload_is_taken_once(tmp_path: Path) -> None:
+    member, other = Member(tmp_path, 1), Hostile()
+    parcel = other.seal(transaction(other.key, [member.key]), [member.key, other.key])
+    assert taken(member, parcel, parcel, proven=other.proven) == [None, None]
+    assert taken(member, parcel, proven=other.proven) == [None]
+    assert member.late == [parcel.label.id]
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    member, stranger = Member(tmp_path, 1), Member(tmp_path, 2)
+    evil = Hostile()
+    both = [member.key, evil.key]
+    good = evil.seal(b"text", both)
+    flipped = bytes([good.body[-1] ^ 1])
+    cases = {
+        "does not open": evil.seal(b"text", [stranger.key, evil.key]),
+        "not what its label says": Parcel(Label(Kind.PAYLOAD, bytes(32)), good.body),
+        "its group is unknown": evil.seal(b"text", both, bytes(32)),
+        "its sender is no member": evil.seal(b"text", [member.key]),
+        "another sender or group": evil.seal(transaction(member.key, [evil.key]), both),
+        "too large": evil.seal(bytes(4 * MAX_PAYLOAD_BYTES), both),
+    }
+    for reason, parcel in cases.items():
+        [refusal] = taken(member, parcel, proven=evil.proven)
+        assert refusal is not None
+        assert reason in refusal
+    [refusal] = taken(member, Parcel(Label(Kind.PAYLOAD, bytes(32)), b"nothing"), proven=evil.proven)
+    assert refusal == "it is no sealed payload"
+    [refusal] = taken(member, good, proven=frozenset([stranger.key]))
+    assert refusal == "its sender's key is not proven"
+    changed = good.body[:-1] + flipped
+    key = evil.ring.judge([changed])[0]
+    assert key is not None
+    [refusal] = taken(member, Parcel(Label(Kind.PAYLOAD, key.key), changed), proven=evil.proven)
+    assert refusal == "it does not open"
+    assert is_untouched(member)
+
+
+def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -> None:
+    """A member hands the transaction of another on: the signature in it names sender and group."""
+    victim, author, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
+    honest = transaction(author.key, [evil.key])
+    for group_text in (honest, transaction(evil.key, legacy_id([author.key, evil.key]))):
+        [refusal] = taken(victim, evil.seal(group_text, [victim.key, evil.key]), proven=evil.proven)
+        assert refusal == "the transaction in it names another sender or group"
+    assert is_untouched(victim)
+
+
+def test_nobody_takes_the_place_of_a_payload_that_is_here(tmp_path: Path) -> None:
+    """The key covers the ciphertext alone: the same one with another head is another record."""
+    member, evil = Member(tmp_path, 1), Hostile()
+    first = evil.seal(b"text", [member.key, evil.key])
+    assert taken(member, first, proven=evil.proven) == [None]
+    other_head = bytearray(first.body)
+    other_head[112] ^= 1  # the group's last byte
+    second = Parcel(first.label, bytes(other_head))
+    assert taken(member, second, proven=evil.proven) == ["another record has its key"]
+    assert member.store.row("payloads", first.label.id) == first.body
+
+
+def test_a_group_is_what_its_id_says_and_comes_from_a_member(tmp_path: Path) -> None:
+    member, stranger, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
+
+    def group(members: tuple[bytes, ...], **changes: object) -> Parcel:
+        fields = {"type": GroupType.PANTHEON, "name": "", "description": "", "seed": b"s" * 20, "maker": evil.key}
+        record = GroupRecord(members=members, **{**fields, **changes})  # type: ignore[arg-type]
+        return Parcel(Label(Kind.GROUP, record.id), record.encode())
+
+    both = (member.key, evil.key)
+    cases = {
+        "this enclave is no member": group((stranger.key, evil.key)),
+        "a member's key is not sound": group((*both, bytes(32))),
+        "it comes from no member": group((member.key, stranger.key)),
+        "groups of this type": group(both, type=GroupType.FLEXIBLE),
+        "not what its label says": Parcel(Label(Kind.GROUP, bytes(32)), group(both).body),
+        "malformed": Parcel(Label(Kind.GROUP, bytes(32)), b"\xff"),
+        "a text of at most": group(both, name="x" * 2000),
+    }
+    for reason, parcel in cases.items():
+        [refusal] = taken(member, parcel, proven=evil.proven)
+        assert refusal is not None
+        assert reason in refusal
+    assert is_untouched(member)
+
+
+def test_a_deleted_group_stays_deleted_and_takes_nothing_more(tmp_path: Path) -> None:
+    member, evil = Member(tmp_path, 1), Hostile()
+    both = (member.key, evil.key)
+    record = GroupRecord(GroupType.PANTHEON, "", "", both, b"s" * 20, evil.key)
+    made = Parcel(Label(Kind.GROUP, record.id), record.encode())
+    deleted = Parcel(made.label, record.deleted().encode())
+    late = evil.seal(b"text", both, record.id)
+    assert taken(member, made, deleted, made, late, proven=evil.proven) == [None, None, None, "its group was deleted"]
+    group = asyncio.run(member.enclave.group(record.id))
+    assert group is not None
+    assert not group.active
+
+
+def test_recipients_must_be_exactly_the_group(tmp_path: Path) -> None:
+    """Otherwise a member would miss a payload that others execute."""
+    member, third, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
+    all_three = (member.key, third.key, evil.key)
+    record = GroupRecord(GroupType.PANTHEON, "", "", all_three, b"s" * 20, evil.key)
+    made = Parcel(Label(Kind.GROUP, record.id), record.encode())
+    without_third = evil.seal(b"text", [member.key, evil.key], record.id)
+    hidden = evil.seal(b"text", [member.key, evil.key, third.key], record.id, members=2)
+    refusals = taken(member, made, without_third, hidden, proven=evil.proven)
+    assert refusals == [None, "its recipients are not its group", "its recipients are not its group"]
+
+
+def test_very_many_groups_of_one_maker_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_limits, "MAX_GROUPS_OF_ONE", 20)
+    member, honest, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
+    both = (member.key, evil.key)
+
+    def groups(first: int, maker: bytes) -> list[Parcel]:
+        made = [
+            GroupRecord(GroupType.PANTHEON, "", "", both, number.to_bytes(20, "big"), maker)
+            for number in range(first, first + 30)
+        ]
+        return [Parcel(Label(Kind.GROUP, one.id), one.encode()) for one in made]
+
+    refusals = taken(member, *groups(0, evil.key), proven=evil.proven)
+    assert [one is None for one in refusals] == [True] * 20 + [False] * 10
+    # naming another maker does not help, nor does a restart, nor legacy groups
+    assert None not in taken(member, *groups(100, honest.key), proven=evil.proven)
+    member.close()
+    member.open()
+    assert None not in taken(member, *groups(200, evil.key), proven=evil.proven)
+    assert None not in taken(member, evil.seal(b"text", [member.key, honest.key, evil.key]), proven=evil.proven)
+    # the groups that are there go on working, and others may make theirs
+    assert taken(member, evil.seal(b"text", both, groups(0, evil.key)[0].label.id), proven=evil.proven) == [None]
+    theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
+    parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
+    assert taken(member, parcel, proven=frozenset([honest.key])) == [None]
+
+
+def test_payloads_without_markers_are_bounded_until_somebody_wants_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "MAX_BYTES", 100 * quota.MAX_BYTES // quota.MAX_PAYLOADS)
+    member, evil = Member(tmp_path, 1), Hostile()
+    both = [member.key, evil.key]
+    parcels = [evil.seal(b"text %d" % number, both) for number in range(250)]
+    refusals = taken(member, *parcels, proven=evil.proven)
+    assert [one is None for one in refusals] == [True] * 100 + [False] * 150
+    assert refusals[-1] == "too many payloads of its sender wait for their markers"
+    # markers of fifty of them are seen: then there is room for the sender alone, beside that of newcomers
+    assert None not in asyncio.run(member.enclave.receive_many([one.label.id for one in parcels[:50]]))
+    refusals = taken(member, *parcels[100:], proven=evil.proven)
+    assert sum(one is None for one in refusals) == 100
+
+
+LOW_ORDER = [bytes(32), b"\1" + bytes(31), *(bytes.fromhex(low + "ff" * 30 + "7f") for low in ("ec", "ed", "ee"))]
+
+
+@pytest.mark.parametrize("low", LOW_ORDER)
+def test_points_of_low_order_are_refused_as_senders_recipients_and_members(tmp_path: Path, low: bytes) -> None:
+    """Whoever uses one shares its secret with everybody."""
+    member, evil = Member(tmp_path, 1), Hostile()
+    good = evil.seal(b"text", [member.key, evil.key])
+    sender = good.body.replace(evil.key, low)
+    assert taken(member, Parcel(good.label, sender), proven=evil.proven | {low}) == ["it does not open"]
+    third = EnclaveKeyring([b"\x44" * 32]).public_keys[0]
+    wide = evil.seal(b"text", [member.key, evil.key, third], legacy_id([member.key, evil.key, low]))
+    recipient = Parcel(wide.label, wide.body.replace(third, low))
+    assert taken(member, recipient, proven=evil.proven) == ["a member's key is not sound"]
+    record = GroupRecord(GroupType.PANTHEON, "", "", (member.key, evil.key, low), b"s" * 20, evil.key)
+    group = Parcel(Label(Kind.GROUP, record.id), record.encode())
+    assert taken(member, group, proven=evil.proven) == ["a member's key is not sound"]
+    assert is_untouched(member)
+
+
+def test_a_payload_of_16_mib_is_refused(tmp_path: Path) -> None:
+    member, evil = Member(tmp_path, 1), Hostile()
+    large = evil.seal(bytes(16 * 1024 * 1024), [member.key, evil.key])
+    assert taken(member, large, proven=evil.proven) == ["it is too large"]
+    assert is_untouched(member)
+
+
+def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
+    """As many as a member sends: so many stay, the rest costs time alone. OPHION_GROUPS=1000000 sends a million."""
+    wanted = int(os.environ.get("OPHION_GROUPS", "12000"))
+    member, honest = Member(tmp_path, 1), Member(tmp_path, 2)
+    before, began, accepted = resident(), time.perf_counter(), 0
+    makers = [EnclaveKeyring([bytes([0x80 + number]) * 32]).public_keys[0] for number in range(50)]
+    for first in range(0, wanted, 1000):
+        # one maker at first; then many, each of which may make some
+        maker = makers[max(0, first - 20_000) // 1000 % len(makers)]
+        records = [
+            GroupRecord(GroupType.PANTHEON, "n", "d", (member.key, maker), number.to_bytes(20, "big"), maker)
+            for number in range(first, first + 1000)
+        ]
+        parcels = [Parcel(Label(Kind.GROUP, one.id), one.encode()) for one in records]
+        accepted += taken(member, *parcels, proven=frozenset([maker])).count(None)
+    seconds, grown = time.perf_counter() - began, resident() - before
+    print(f"{wanted} groups: {accepted} kept, {seconds:.1f} s, {grown >> 20} MiB more in memory")
+    assert accepted == min(wanted, group_limits.MAX_GROUPS_OF_ONE if wanted <= 20_000 else group_limits.MAX_GROUPS)
+    assert member.enclave.status()["groups"] == accepted
+    assert grown < 256 << 20
+    # others, and oneself, go on as before
+    own = asyncio.run(member.enclave.create_group([member.key], member.key))
+    assert asyncio.run(member.enclave.group(own.id)) == own
+    theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
+    parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
+    refused = "there are too many groups" if accepted == group_limits.MAX_GROUPS else None
+    assert taken(member, parcel, proven=frozenset([honest.key])) == [refused]
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

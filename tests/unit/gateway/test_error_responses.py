@@ -1,0 +1,28 @@
+"""Errors in the language of the service that was asked."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from ophion.gateway.backends import Kind
+from ophion.gateway.error_responses import failure
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (Kind.JSON_RPC, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "down"}}),
+        (Kind.WEBSOCKET, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "down"}}),
+        (Kind.GRAPHQL, {"errors": [{"message": "down"}]}),
+        (Kind.METRICS, {"error": "down"}),
+        (None, {"error": "down"}),
+    ],
+)
+def test_the_form_is_that_of_the_service(kind: Kind | None, body: object) -> None:
+    answer = failure(kind, 502, "down")
+    assert (answer.status, orjson.loads(b"".join(answer.body)), answer.headers) == (502, body, b"")
+
+
+def test_who_finds_no_room_is_told_when_to_come_again() -> None:
+    assert failure(None, 503, "full").headers == b"Retry-After: 1\r\n"

@@ -1,0 +1,98 @@
+"""Bytes that pass a gateway, in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from functools import wraps
+
+from ophion.gateway.tunnel_direction import Flow
+from ophion.runtime.fair_scheduler import Turns
+from ophion.testing.memory_transport import connect_in_memory
+
+PIECE = b"x" * 65_536
+
+
+def on_a_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    @wraps(test)
+    def run() -> None:
+        asyncio.run(test())  # type: ignore[arg-type]
+
+    return run
+
+
+class Tunnel:
+    """One direction, and what has passed it."""
+
+    def __init__(self, turns: Turns, order: list[Tunnel] | None = None) -> None:
+        self.source, _ = connect_in_memory(asyncio.get_running_loop(), asyncio.Protocol(), asyncio.Protocol())
+        self.passed: list[bytes] = []
+        self.weighed = 0
+        self._order = [] if order is None else order
+        self.flow = Flow(turns, self.source, self._write, self._weigh)
+
+    def _write(self, data: bytes) -> None:
+        self.passed.append(data)
+        self._order.append(self)
+
+    def _weigh(self) -> None:
+        self.weighed += 1
+
+
+async def all_had_theirs(turns: Turns) -> None:
+    while len(turns):  # noqa: ASYNC110  # what is tested has no event for it
+        await asyncio.sleep(0)
+
+
+@on_a_loop
+async def test_a_crowd_does_not_pass_everything_in_one_turn() -> None:
+    turns = Turns()
+    crowd = [Tunnel(turns) for _ in range(4000)]
+    for one in crowd:
+        one.flow.receive(PIECE)
+    passed = [one for one in crowd if one.passed]
+    assert 0 < len(passed) < 400, "the rest waits"
+    late = [one for one in crowd if not one.passed]
+    assert all(one.flow.held_bytes == len(PIECE) and not one.source.is_reading() and one.weighed for one in late)
+    assert all(one.source.is_reading() for one in passed)
+    await all_had_theirs(turns)
+    assert all(one.passed == [PIECE] and one.source.is_reading() and not one.flow.held_bytes for one in crowd)
+
+
+@on_a_loop
+async def test_who_has_passed_little_comes_before_who_has_passed_much() -> None:
+    turns, order = Turns(turn_s=1e6), list[Tunnel]()
+    busy, quiet = Tunnel(turns, order), Tunnel(turns, order)
+    for _ in range(700):
+        busy.flow.receive(PIECE)
+    order.clear()
+    turns.spend(math.inf)
+    for one in (busy, quiet):
+        one.flow.receive(b"a few bytes")
+    await all_had_theirs(turns)
+    assert order == [quiet, busy]
+
+
+@on_a_loop
+async def test_what_waits_is_not_lost_when_the_sender_ends_and_is_when_nobody_takes_it() -> None:
+    turns = Turns()
+    turns.spend(1)
+    ended, alone = Tunnel(turns), Tunnel(turns)
+    for one in (ended, alone):
+        one.flow.receive(b"the last word")
+        one.flow.receive(b", and more")
+    ended.flow.flush()
+    assert ended.passed == [b"the last word, and more"]
+    alone.flow.end()
+    await all_had_theirs(turns)
+    assert alone.passed == []
+
+
+@on_a_loop
+async def test_nothing_is_read_while_the_other_end_takes_nothing() -> None:
+    tunnel = Tunnel(Turns())
+    tunnel.flow.hold(True)
+    assert not tunnel.source.is_reading()
+    tunnel.flow.hold(False)
+    assert tunnel.source.is_reading()

@@ -1,0 +1,28 @@
+"""What is loaded while nobody waits."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from ophion.node.cache_warmup import CacheWarmup
+from ophion.node.config import NodeConfig
+from ophion.node.interface_options import HttpConfig
+from ophion.rpc.methods import all_methods
+from tests.unit.node.test_services import interface
+
+
+def test_what_most_clients_ask_for_is_loaded_after_the_start_and_nothing_else(tmp_path: Path) -> None:
+    all_methods.cache_clear()
+    built = interface(tmp_path, NodeConfig(http=HttpConfig(enabled=True)))
+    asyncio.run(CacheWarmup(built.listening).warm())
+    methods = all_methods()
+    assert not methods.load_more("eth")
+    assert not methods.load_more("net")
+    assert methods.load_more("trace")
+
+
+def test_a_node_without_clients_loads_nothing_for_them(tmp_path: Path) -> None:
+    all_methods.cache_clear()
+    asyncio.run(CacheWarmup(interface(tmp_path, NodeConfig()).listening).warm())
+    assert all_methods().load_more("eth")

@@ -1,0 +1,56 @@
+"""The development preset is a list of ordinary options."""
+
+from __future__ import annotations
+
+import shlex
+
+from ophion.node.dev_preset import command_line, with_dev_preset
+from ophion.runtime.options import problems_of, warnings_of
+from tests.unit.node.command_line import loaded
+
+
+def test_the_preset_switches_everything_on() -> None:
+    config = with_dev_preset(loaded()).config
+    assert config.network.name == "dev"
+    assert config.http.enabled
+    assert config.websocket.enabled
+    assert config.page.enabled
+    assert config.miner.enabled
+    assert config.storage.temporary
+    assert not config.storage.durable
+    assert problems_of(config) == []
+
+
+def test_what_somebody_sets_stays() -> None:
+    config = with_dev_preset(loaded("--rpc-http-port=9999", "--rpc-ws-enabled=false", "--durable-commits")).config
+    assert config.http.port == 9999
+    assert not config.websocket.enabled
+    assert config.storage.durable
+
+
+def test_a_given_data_path_is_kept() -> None:
+    config = with_dev_preset(loaded("--data-path=here")).config
+    assert not config.storage.temporary
+
+
+def test_the_page_is_not_there_where_services_are_encrypted() -> None:
+    config = with_dev_preset(loaded("--rpc-http-tls-enabled")).config
+    assert not config.page.enabled
+    assert not any("page" in problem for problem in problems_of(config))
+
+
+def test_the_printed_command_line_does_the_same_without_the_preset() -> None:
+    preset = with_dev_preset(loaded("--rpc-http-port=1", "--miner-extra-data=0x01"))
+    words = shlex.split(command_line(preset.given.values()))
+    assert words[0] == "ophion"
+    assert loaded(*words[1:]).config == preset.config
+
+
+def test_what_belongs_to_something_that_is_switched_off_is_left_out() -> None:
+    usual = warnings_of(with_dev_preset(loaded()))
+    off = with_dev_preset(loaded("--miner-enabled=false", "--rpc-http-enabled=false", "--graphql-http-enabled=false"))
+    assert warnings_of(off) == usual, "nobody is warned of options that he has not given"
+    assert "miner-coinbase" not in off.given
+    assert "rpc-http-api" not in off.given
+    given = warnings_of(with_dev_preset(loaded("--rpc-http-enabled=false", "--rpc-http-port=1")))
+    assert "--rpc-http-port will have no effect unless --rpc-http-enabled is defined on the command line." in given

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import asyncio
+
+from ophion.peers.connection.receive_scheduler import Turns
+from ophion.runtime.clock import ManualClock
+
+
+class Worker:
+    """Needs so many steps, each of which takes some time."""
+
+    def __init__(self, name: str, steps: int, clock: ManualClock, log: list[str], cost: float = 0.001) -> None:
+        self.name, self.steps, self.clock, self.log, self.cost = name, steps, clock, log, cost
+
+    def step(self) -> bool:
+        self.log.append(self.name)
+        self.clock.advance(self.cost)
+        self.steps -= 1
+        return self.steps > 0
+
+
+def test_everybody_with_work_takes_steps_in_turn() -> None:
+    async def story() -> list[str]:
+        clock, log = ManualClock(), list[str]()
+        turns = Turns(asyncio.get_running_loop(), clock, slice_s=1.0)
+        for name, steps in (("a", 3), ("b", 1), ("c", 2)):
+            turns.add(Worker(name, steps, clock, log).step)
+        assert len(turns) == 3
+        await asyncio.sleep(0)
+        assert len(turns) == 0
+        return log
+
+    assert asyncio.run(story()) == ["a", "b", "c", "a", "c", "a"]
+
+
+def test_the_loop_gets_its_turn_after_the_slice() -> None:
+    async def story() -> None:
+        clock, log = ManualClock(), list[str]()
+        turns = Turns(asyncio.get_running_loop(), clock, slice_s=0.004)
+        turns.add(Worker("a", 10, clock, log).step)
+        rounds = []
+        while len(turns):
+            await asyncio.sleep(0)
+            rounds.append(len(log))
+        assert rounds == [4, 8, 10]
+        turns.add(Worker("b", 1, clock, log).step)
+        await asyncio.sleep(0)
+        assert log[-1] == "b"
+
+    asyncio.run(story())
+
+
+def test_work_that_comes_during_a_round_joins_it() -> None:
+    async def story() -> list[str]:
+        clock, log = ManualClock(), list[str]()
+        turns = Turns(asyncio.get_running_loop(), clock, slice_s=1.0)
+
+        def first() -> bool:
+            turns.add(Worker("second", 1, clock, log).step)
+            log.append("first")
+            return False
+
+        turns.add(first)
+        await asyncio.sleep(0)
+        return log
+
+    assert asyncio.run(story()) == ["first", "second"]

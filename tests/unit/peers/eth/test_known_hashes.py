@@ -1,0 +1,32 @@
+"""Memory of hashes, bounded."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ophion.peers.eth.known_hashes import RecentHashes
+
+
+def test_what_is_added_is_known_and_what_is_cleared_is_not() -> None:
+    known = RecentHashes(10)
+    known.add(b"a")
+    known.update([b"b", b"c"])
+    assert b"a" in known
+    assert b"c" in known
+    assert b"d" not in known
+    known.discard(b"c")
+    assert b"c" not in known
+    known.clear()
+    assert b"a" not in known
+    assert len(known) == 0
+
+
+@given(st.lists(st.integers(0, 200), max_size=300), st.integers(2, 40))
+def test_the_last_half_is_remembered_and_never_more_than_all(values: list[int], limit: int) -> None:
+    known = RecentHashes(limit)
+    for value in values:
+        known.add(value.to_bytes(2, "big"))
+        assert len(known) <= limit
+    for value in values[-(limit // 2) :]:
+        assert value.to_bytes(2, "big") in known

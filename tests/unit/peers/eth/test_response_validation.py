@@ -1,0 +1,123 @@
+"""Answers held against what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ophion.chain.block import decode_block
+from ophion.chain.events import ChainBlock
+from ophion.errors import DecodeError
+from ophion.native.exceptions import NativeError
+from ophion.peers.disconnect_reasons import PeerMisbehaved
+from ophion.peers.eth.messages import GetHeaders
+from ophion.peers.eth.request_handler import Answers
+from ophion.peers.eth.response_validation import read_bodies, read_headers, read_transactions, wrapped
+from ophion.primitives import rlp
+from ophion.testing.core import TestCore, open_core
+from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCore]:
+    with open_core(tmp_path_factory.mktemp("exchanges")) as node:
+
+        async def story() -> None:
+            for number in range(10):
+                await node.mine(
+                    legacy_transaction(DEV_KEYS[1], 2 * number), fee_transaction(DEV_KEYS[1], 2 * number + 1)
+                )
+
+        asyncio.run(story())
+        yield node
+
+
+def headers_of(node: TestCore, request: GetHeaders) -> list[bytes]:
+    return rlp.split_list(Answers(node.chain, node.pool).headers(request))
+
+
+def blocks_of(node: TestCore, *numbers: int) -> list[ChainBlock]:
+    found = []
+    for number in numbers:
+        raw = node.chain.store.block(node.chain.store.canonical_hash(number) or b"")
+        assert raw is not None
+        found.append(decode_block(raw, node.chain.engine))
+    return found
+
+
+@pytest.mark.parametrize(
+    "request_", [GetHeaders(2, 5), GetHeaders(9, 4, reverse=True), GetHeaders(1, 3, skip=2), GetHeaders(8, 9)]
+)
+def test_headers_that_were_asked_for_are_taken(node: TestCore, request_: GetHeaders) -> None:
+    items = headers_of(node, request_)
+    found = read_headers(rlp.list_of(items), request_, node.chain.engine)
+    assert [header.header.encode() for header in found] == items
+    assert read_headers(rlp.EMPTY_LIST, request_, node.chain.engine) == []
+    fewer = read_headers(rlp.list_of(items[:2]), request_, node.chain.engine)
+    assert [header.number for header in fewer] == [header.number for header in found[:2]]
+
+
+def test_headers_that_do_not_follow_each_other_are_a_breach(node: TestCore) -> None:
+    items = headers_of(node, GetHeaders(1, 6))
+    request = GetHeaders(1, 6)
+    for wrong in (items[1:], [items[0], items[2]], [items[0], items[0]], list(reversed(items)), [*items, items[5]]):
+        with pytest.raises(PeerMisbehaved):
+            read_headers(rlp.list_of(wrong), request, node.chain.engine)
+    with pytest.raises(PeerMisbehaved, match="not the one"):
+        read_headers(rlp.list_of(items[:1]), GetHeaders(bytes(32), 1), node.chain.engine)
+
+
+def test_a_header_of_the_right_number_that_does_not_link_is_a_breach(node: TestCore) -> None:
+    items = headers_of(node, GetHeaders(1, 3))
+    forged = rlp.decode_list(items[1])
+    forged[12] = b"forged"
+    wrong = [items[0], rlp.encode(forged), items[2]]
+    with pytest.raises(PeerMisbehaved, match="does not follow"):
+        read_headers(rlp.list_of(wrong), GetHeaders(1, 3), node.chain.engine)
+
+
+def test_bodies_are_taken_as_far_as_they_belong(node: TestCore) -> None:
+    blocks = blocks_of(node, 1, 2, 3)
+    headers = [block.header for block in blocks]
+    answer = rlp.split_list(Answers(node.chain, node.pool).bodies([header.hash for header in headers]))
+    found = read_bodies(rlp.list_of(answer), headers)
+    assert [one.body.transactions_root for one in found] == [header.header.transactions_root for header in headers]
+    assert [one.size for one in found] == [len(item) for item in answer]
+    assert found[0].body.transactions[0].sender == DEV_KEYS[1].address
+    assert len(read_bodies(rlp.list_of([answer[0], answer[2], answer[1]]), headers)) == 1
+    assert read_bodies(rlp.EMPTY_LIST, headers) == []
+    with pytest.raises(PeerMisbehaved, match="3 bodies where 2"):
+        read_bodies(rlp.list_of(answer), headers[:2])
+
+
+def test_transactions_come_as_they_stand_in_a_block() -> None:
+    raws = [legacy_transaction(DEV_KEYS[1], 0), fee_transaction(DEV_KEYS[1], 1)]
+    assert read_transactions(rlp.list_of([wrapped(raw) for raw in raws])) == raws
+    with pytest.raises(DecodeError):
+        read_transactions(rlp.list_of([b"\x80"]))
+
+
+items = st.recursive(st.binary(max_size=40), lambda inner: st.lists(inner, max_size=5), max_leaves=20)
+
+
+@given(st.one_of(st.binary(max_size=200), items.map(rlp.encode)))
+def test_no_bytes_break_the_readers(node: TestCore, data: bytes) -> None:
+    headers = [block.header for block in blocks_of(node, 1, 2)]
+    for read in (
+        lambda: read_headers(data, GetHeaders(1, 5), node.chain.engine),
+        lambda: read_bodies(data, headers),
+        lambda: read_transactions(data),
+    ):
+        try:
+            read()
+        except (DecodeError, NativeError, PeerMisbehaved):
+            continue
+
+
+def test_a_header_longer_than_any_network_needs_is_not_read(node: TestCore) -> None:
+    with pytest.raises(PeerMisbehaved, match="a header of 200003 bytes"):
+        read_headers(rlp.list_of([rlp.encode_bytes(bytes(199_999))]), GetHeaders(1, 1), node.chain.engine)

@@ -1,0 +1,25 @@
+"""What synchronisation counts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ophion.peers.sync.sync_metrics import SyncFigures
+from ophion.runtime.clock import ManualClock
+from ophion.testing.virtual_loop import run_virtually
+
+
+def test_what_fails_has_taken_its_time_too() -> None:
+    async def story() -> None:
+        figures = SyncFigures()
+        with figures.timed("headers"):
+            await asyncio.sleep(0.02)
+        with pytest.raises(TimeoutError), figures.timed("headers"):
+            await asyncio.wait_for(asyncio.Event().wait(), 2)
+        assert sum(figures.tasks["headers"].counts) == 2
+        assert figures.tasks["headers"].total == pytest.approx(2.02)
+        assert figures.tasks["bodies"].total == 0
+
+    run_virtually(story(), ManualClock())

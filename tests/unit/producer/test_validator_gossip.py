@@ -1,0 +1,19 @@
+"""A node without peers is a gossip too."""
+
+from __future__ import annotations
+
+from ophion.consensus.bft.client_profiles import Profile, ProfileChoice, chosen_profile
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.message_factory import KeyMessageFactory
+from ophion.producer.validator_gossip import Gossip, NoPeers
+from tests.unit.producer.authority import KEYS
+
+
+def test_nobody_hears_what_a_lone_node_says() -> None:
+    gossip: Gossip = NoPeers()
+    message = KeyMessageFactory(Ibft2(), KEYS[0]).prepare(1, 0, bytes(32))
+    gossip.multicast(message, [key.address for key in KEYS])
+    gossip.relay(message, ())
+    gossip.catch_up(None, 7)
+    assert list(gossip.connected()) == []
+    assert chosen_profile(ProfileChoice.AUTO, gossip.clients()) is Profile.CLASSIC

@@ -1,0 +1,45 @@
+"""Tokens of users who were changed, and of those who were not."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ophion.rpc.auth.credentials import User
+from ophion.rpc.auth.revocation import Roll
+
+ALI = User("ali", "$2a$10$one", ("eth:*", "net:*"))
+EVE = User("eve", "$2a$10$two", ())
+
+
+def admits(roll: Roll, user: User, issued_at: float) -> bool:
+    return roll.admits(user.name, frozenset(user.permissions), issued_at)
+
+
+def test_users_who_stay_as_they_are_keep_their_tokens() -> None:
+    roll = Roll()
+    assert not roll.note({"ali": ALI}, 100.5)
+    assert not roll.note({"ali": ALI, "eve": EVE}, 200.0)
+    assert roll.since("ali") == 101
+    assert admits(roll, ALI, 101)
+    assert admits(roll, EVE, 200)
+
+
+def test_whoever_is_not_on_the_roll_has_nothing() -> None:
+    roll = Roll()
+    assert not admits(roll, ALI, 100)
+    roll.note({"ali": ALI}, 100.0)
+    assert roll.note({"eve": EVE}, 150.0)
+    assert not admits(roll, ALI, 140)
+    assert not roll.note({"ali": ALI, "eve": EVE}, 160.0)
+    assert not admits(roll, ALI, 140), "who comes back must log in again"
+
+
+def test_another_password_and_other_permissions_end_tokens() -> None:
+    for changed in (replace(ALI, password_hash="$2a$10$new"), replace(ALI, permissions=("net:*",))):
+        roll = Roll()
+        roll.note({"ali": ALI}, 100.0)
+        assert admits(roll, ALI, 100)
+        assert roll.note({"ali": changed}, 150.2)
+        assert not admits(roll, ALI, 140)
+        assert not admits(roll, changed, 150), "made in the second of the change, perhaps before it"
+        assert admits(roll, changed, roll.since("ali"))

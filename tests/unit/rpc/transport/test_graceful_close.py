@@ -1,0 +1,71 @@
+"""Clients that go on sending."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ophion.rpc.transport.graceful_close import READ_S, GracefulClose
+from ophion.runtime.fair_scheduler import SHARE_S, Turns
+from tests.unit.rpc.wire import MemoryTransport
+
+
+def test_what_still_comes_is_thrown_away_up_to_a_limit() -> None:
+    async def main() -> None:
+        transport = MemoryTransport()
+        lingering = GracefulClose(transport, Turns())
+        assert transport.has_eof
+        for _ in range(64):
+            lingering.receive(1_000_000)
+        assert not transport.is_aborted
+        lingering.receive(4_000_000)
+        assert transport.is_aborted
+
+    asyncio.run(main())
+
+
+def test_others_come_first() -> None:
+    async def main() -> None:
+        transport, turns = MemoryTransport(), Turns()
+        lingering = GracefulClose(transport, turns)
+        assert transport.is_reading_paused
+        await asyncio.sleep(0)
+        assert not transport.is_reading_paused
+        lingering.receive(1000)
+        lingering.receive(1000)
+        assert transport.is_reading_paused
+        assert len(turns) == 1
+        await asyncio.sleep(0)
+        assert not transport.is_reading_paused
+
+    asyncio.run(main())
+
+
+def test_of_a_crowd_some_are_read_from_in_each_turn_of_the_loop() -> None:
+    """Reading on costs next to nothing; what it makes the loop do does not, and is counted before it is done."""
+
+    async def main() -> None:
+        turns = Turns()
+        crowd = [MemoryTransport() for _ in range(1000)]
+        for transport in crowd:
+            GracefulClose(transport, turns)
+        seen = 0
+        while len(turns):
+            await asyncio.sleep(0)
+            before, seen = seen, sum(not transport.is_reading_paused for transport in crowd)
+            assert seen - before <= SHARE_S / READ_S + 1
+        assert seen == len(crowd)
+
+    asyncio.run(main())
+
+
+def test_where_a_connection_cannot_be_half_closed_it_is_closed() -> None:
+    class Encrypted(MemoryTransport):
+        def can_write_eof(self) -> bool:
+            return False
+
+    async def main() -> None:
+        transport = Encrypted()
+        GracefulClose(transport, Turns())
+        assert transport.is_closed
+
+    asyncio.run(main())

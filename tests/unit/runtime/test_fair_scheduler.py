@@ -1,0 +1,195 @@
+"""Who comes first when the loop has more to do than time."""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter, sleep, thread_time
+
+from ophion.runtime.block_priority import BlockPriority
+from ophion.runtime.fair_scheduler import Share, Turns
+
+
+class Worker:
+    """Works for a while each time, until it has finished."""
+
+    def __init__(
+        self, turns: Turns, log: list[str], name: str, slices: int, seconds: float = 0.0, in_line: bool = False
+    ) -> None:
+        self.share = Share()
+        self._turns = turns
+        self._log = log
+        self._name = name
+        self._slices = slices
+        self._seconds = seconds
+        self._in_line = in_line
+        self._size = 100
+
+    def wait(self, size: int = 0) -> None:
+        self._size = size or self._size
+        if self._in_line:
+            self._turns.line_up(self)
+        else:
+            self._turns.wait(self, self.share.rank(self._size))
+
+    def work(self) -> None:
+        begun = perf_counter()
+        self._log.append(self._name)
+        end = perf_counter() + self._seconds
+        while perf_counter() < end:
+            pass
+        self._slices -= 1
+        self._turns.end(begun, self.share)
+        if self._slices:
+            self.wait()
+
+
+async def until_nobody_waits(turns: Turns) -> None:
+    while len(turns):  # noqa: ASYNC110  # the turns of the loop are what is tested
+        await asyncio.sleep(0)
+
+
+def test_little_before_much_before_those_who_keep_the_loop_busy() -> None:
+    async def main() -> None:
+        turns, log = Turns(), list[str]()
+        busy = Worker(turns, log, "busy", 1)
+        busy.share.note(0.5, perf_counter())
+        busy.wait()
+        for size in (50_000, 2_000, 100):
+            Worker(turns, log, str(size), 1).wait(size)
+        await until_nobody_waits(turns)
+        assert log == ["100", "2000", "50000", "busy"]
+
+    asyncio.run(main())
+
+
+def test_an_ordinary_request_passes_a_crowd() -> None:
+    async def main() -> None:
+        turns, log = Turns(), list[str]()
+        for number in range(50):
+            Worker(turns, log, f"crowd {number}", 1000, 0.001).wait(30_000)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert turns.is_crowded
+        Worker(turns, log, "ordinary", 1).wait()
+        before = len(log)
+        while len(log) == before:  # noqa: ASYNC110  # the turns of the loop are what is tested
+            await asyncio.sleep(0)
+        assert log[before] == "ordinary"
+
+    asyncio.run(main())
+
+
+def test_what_somebody_has_had_is_forgotten() -> None:
+    share = Share()
+    share.note(0.05, perf_counter() - 10)
+    assert share.rank(100) == 1.0 + 100 * 1e-12, "a look again"
+    share.note(0.0, perf_counter())
+    assert share.rank(100) == 0.0
+    share.note(0.05, perf_counter())
+    assert share.rank(100) > 2.0
+
+
+def test_time_without_the_processor_is_nobodys_fault() -> None:
+    async def main() -> None:
+        turns, share = Turns(), Share()
+        begun = perf_counter()
+        sleep(0.05)  # noqa: ASYNC251  # the processor is to be elsewhere
+        turns.end(begun, share)
+        assert share.rank(100) == 0.0
+        begun = perf_counter()
+        worked = thread_time()
+        while thread_time() < worked + 0.03:
+            pass
+        turns.end(begun, share)
+        assert share.rank(100) > 2.0
+
+    asyncio.run(main())
+
+
+def test_those_in_line_are_finished_one_after_the_other() -> None:
+    async def main() -> None:
+        turns, log = Turns(), list[str]()
+        for name in "abc":
+            Worker(turns, log, name, 20, 0.0005, in_line=True).wait()
+        await asyncio.sleep(0)
+        Worker(turns, log, "ordinary", 1).wait()
+        await until_nobody_waits(turns)
+        assert log.index("ordinary") < 20, "others come in between"
+        log.remove("ordinary")
+        assert "".join(log) == "a" * 20 + "b" * 20 + "c" * 20
+
+    asyncio.run(main())
+
+
+def test_the_loop_is_not_held_beyond_a_part_of_a_turn() -> None:
+    async def main() -> None:
+        turns, log = Turns(), list[str]()
+        for number in range(100):
+            Worker(turns, log, str(number), 1, 0.001).wait()
+        await asyncio.sleep(0)
+        assert len(log) < 100, "others come in between"
+        await until_nobody_waits(turns)
+        assert sorted(log, key=int) == log
+
+    asyncio.run(main())
+
+
+def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
+    async def main() -> None:
+        turns = Turns(turn_s=1e6)
+        turns.spend(5e5)
+        assert not turns.is_over
+        turns.spend(1e6)
+        assert turns.is_over
+        await asyncio.sleep(0)
+        assert not turns.is_over
+
+    asyncio.run(main())
+
+
+def test_a_turn_ends_by_the_clock_whoever_had_the_time() -> None:
+    """Most of it goes into reading sockets, where nobody measures anything."""
+
+    async def main() -> None:
+        turns = Turns(turn_s=0.5)  # longer than a busy machine makes anybody wait
+        assert not turns.is_over
+        sleep(0.6)  # noqa: ASYNC251  # the loop is busy with something
+        assert turns.is_over
+        await asyncio.sleep(0)
+        assert not turns.is_over
+
+    asyncio.run(main())
+
+
+def test_nothing_is_scheduled_when_nobody_waits() -> None:
+    async def main() -> None:
+        turns = Turns()
+        turns.spend(0.001)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not turns._is_renewing
+
+    asyncio.run(main())
+
+
+def test_in_haste_nobodys_turn_comes_and_what_arrives_is_put_aside() -> None:
+    async def main() -> None:
+        haste, log = BlockPriority(1e6), list[str]()
+        turns = Turns(turn_s=1e6, haste=haste)
+        Worker(turns, log, "first", 1).wait()
+        assert perf_counter() < turns.ends_at
+        haste.begin()
+        assert turns.is_over
+        assert perf_counter() > turns.ends_at
+        await asyncio.sleep(0)
+        assert not turns.goes_on()
+        for _ in range(100):
+            assert log == []
+            await asyncio.sleep(0)
+        haste.end()
+        await until_nobody_waits(turns)
+        assert log == ["first"]
+        await asyncio.sleep(0)
+        assert turns.goes_on()
+
+    asyncio.run(main())

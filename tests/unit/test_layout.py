@@ -1,0 +1,184 @@
+"""Tests mirror the sources one to one, and whoever breaks the mirror says why."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+SOURCES = ROOT / "src" / "ophion"
+TESTS = ROOT / "tests" / "unit"
+
+ELSEWHERE = {
+    "__main__.py": "one line; every integration test goes through the same entry point",
+    "version.py": "tests/integration/test_cli_frame.py",
+    "cli/arguments.py": "tests/unit/cli/test_main.py",
+    "cli/blocks.py": "tests/integration/test_cli_blocks.py",
+    "cli/command.py": "tests/unit/cli/test_main.py",
+    "cli/commands.py": "tests/unit/cli/test_main.py",
+    "cli/dev.py": "tests/integration/test_cli_dev.py",
+    "cli/evm.py": "tests/integration/test_cli_evm.py",
+    "cli/input_output.py": "tests/unit/cli/test_rlp.py",
+    "cli/help.py": "tests/unit/cli/test_main.py",
+    "cli/public_key.py": "tests/integration/test_cli_tools.py",
+    "cli/option_loading.py": "tests/unit/cli/test_main.py",
+    "cli/permission_contracts.py": "tests/integration/test_permissions_nodes.py",
+    "cli/permissions.py": "tests/integration/test_permissions_nodes.py",
+    "cli/quickstart_options.py": "tests/integration/test_quickstart.py",
+    "cli/quickstart.py": "tests/integration/test_quickstart.py",
+    "cli/bench.py": "tests/integration/test_cli_bench.py",
+    "cli/storage.py": "tests/integration/test_cli_storage.py",
+    "cli/privacy.py": "tests/integration/test_privacy_nodes.py",
+    "cli/x_help.py": "tests/unit/cli/test_main.py",
+    "cli/validate_config.py": "tests/unit/cli/test_main.py",
+    "enclave/interface.py": "a protocol and plain records; what they promise is tested with both enclaves",
+    "gateway/connection.py": "tests/integration/test_gateway.py",
+    "gateway/landing_page.py": "tests/integration/test_gateway.py",
+    "gateway/options.py": "declarations; tests/unit/node/test_config.py reads every option",
+    "gateway/process.py": "tests/integration/test_quickstart.py",
+    "gateway/node_status.py": "tests/integration/test_gateway.py",
+    "enclave/delivery.py": "tests/unit/peers/priv/test_peer.py",
+    "enclave/peer_directory.py": "tests/unit/peers/priv/test_peer.py",
+    "enclave/key_loading.py": "tests/unit/enclave/test_keyfile.py",
+    "enclave/options.py": "declarations; tests/unit/node/test_config.py reads every option",
+    "enclave/outbox.py": "tests/unit/peers/priv/test_peer.py",
+    "enclave/parcels.py": "plain records and a protocol; used by the tests of delivery and of peers/priv",
+    "enclave/encoding.py": "tests/unit/enclave/test_keyfile.py",
+    "enclave/store_writer.py": "tests/unit/enclave/test_embedded.py",
+    "enclave/serving.py": "tests/unit/peers/priv/test_peer.py",
+    "enclave_http/open_requests.py": "tests/unit/enclave_http/test_application.py",
+    "enclave_http/request_bodies.py": "tests/unit/enclave_http/test_application.py",
+    "enclave_http/peer_application.py": "tests/unit/enclave_http/test_http_peers.py",
+    "metrics/families.py": "tests/unit/metrics/test_node_metrics.py",
+    "node/limit_options.py": "tests/unit/node/test_config.py",
+    "native/cancellation.py": "names of the extension, passed on; used by the tests of lanes",
+    "native/ethash.py": "names of the extension, passed on; used by the tests of consensus",
+    "native/executor.py": "names of the extension, passed on; used by the tests of chain",
+    "native/simulation.py": "names of the extension, passed on; used by the tests of eth_simulateV1",
+    "native/store.py": "names of the extension, passed on; used by the tests of chain and node",
+    "native/tracing.py": "names of the extension, passed on; used by the tests of debug_* and trace_*",
+    "native/vectors.py": "tests/integration/test_cli_evm.py",
+    "peers/subprotocol.py": "two protocols without code; what they promise is tested with connections",
+    "peers/connection/listener.py": "tests/unit/peers/test_service.py",
+    "peers/connection/pre_handshake.py": "tests/unit/peers/test_service.py",
+    "peers/inbound.py": "tests/unit/peers/test_service.py",
+    "peers/priv/protocol.py": "tests/unit/peers/priv/test_peer.py",
+    "peers/priv/pushes.py": "tests/unit/peers/priv/test_peer.py",
+    "peers/eth/block_fetcher.py": "tests/unit/peers/eth/test_block_gossip.py",
+    "peers/eth/head.py": "a plain record; used by the tests of peer and sync",
+    "peers/eth/peers.py": "tests/unit/peers/eth/test_protocol.py",
+    "permissions/contract_calls.py": "tests/unit/permissions/test_account_contract.py",
+    "permissions/options.py": "declarations; tests/unit/node/test_config.py reads every option",
+    "pool/events.py": "plain records; used by the tests of pool",
+    "pool/options.py": "declarations; tests/unit/node/test_config.py reads every option",
+    "node/build.py": "tests/integration/test_node_lifecycle.py",
+    "privacy/options.py": "declarations; tests/unit/node/test_config.py reads every option",
+    "privacy/payload_handover.py": "tests/unit/privacy/test_flexible.py",
+    "privacy/payloads.py": "tests/unit/privacy/test_private_executor.py",
+    "privacy/results.py": "tests/unit/rpc/methods/test_eea.py",
+    "privacy/service.py": "tests/unit/rpc/methods/test_eea.py",
+    "privacy/submission.py": "tests/unit/rpc/methods/test_eea.py",
+    "privacy/tenants.py": "tests/unit/rpc/methods/test_priv.py",
+    "rpc/schema/private_types.py": "tests/unit/rpc/methods/test_eea.py",
+    "rpc/services/private_filters.py": "tests/unit/rpc/methods/test_priv.py",
+    "rpc/services/private_logs.py": "tests/unit/rpc/methods/test_priv.py",
+    "rpc/services/private_subscriptions.py": "tests/unit/rpc/methods/test_priv.py",
+    "node/enclave.py": "tests/integration/test_enclave_nodes.py",
+    "node/node.py": "tests/integration/test_node_lifecycle.py",
+    "node/web_interface.py": "tests/integration/test_gateway.py",
+    "node/listeners.py": "tests/unit/node/test_services.py",
+    "node/services.py": "tests/integration/test_node_lifecycle.py",
+    "node/storage_options.py": "tests/unit/node/test_config.py",
+    "node/unstable_options.py": "tests/unit/node/test_config.py",
+    "quickstart/node_status.py": "tests/integration/test_quickstart.py",
+    "quickstart/child_process.py": "tests/integration/test_quickstart.py",
+    "quickstart/control.py": "tests/integration/test_quickstart.py",
+    "quickstart/monitoring.py": "tests/unit/quickstart/test_workdir.py",
+    "quickstart/report.py": "tests/integration/test_quickstart.py",
+    "quickstart/supervisor.py": "tests/integration/test_quickstart.py",
+    "rpc/endpoints/method_access.py": "tests/unit/rpc/auth/test_auth_setup.py",
+    "rpc/endpoints/http.py": "tests/unit/rpc/endpoints/test_services.py",
+    "rpc/endpoints/websocket.py": "tests/unit/rpc/auth/test_auth_setup.py",
+    "rpc/transport/options.py": "declarations; tests/unit/node/test_config.py reads every option",
+    "rpc/transport/websocket/service.py": "tests/unit/rpc/endpoints/test_services.py",
+    "runtime/options/declare.py": "tests/unit/runtime/options/test_options.py",
+    "runtime/options/load.py": "tests/unit/runtime/options/test_options.py",
+    "runtime/options/render.py": "tests/unit/runtime/options/test_options.py",
+    "runtime/options/sources.py": "tests/unit/runtime/options/test_options.py",
+    "runtime/options/values.py": "tests/unit/runtime/options/test_options.py",
+    "producer/executed_candidates.py": "tests/unit/producer/test_bft_driver.py",
+}
+"""Modules without a test file of their own, and where they are tested or why they need none."""
+
+TOPICS = {
+    "graphql/test_answers.py": "what fields answer, through the whole of GraphQL",
+    "graphql/test_documents.py": "the language of documents, through the whole of GraphQL",
+    "peers/priv/test_hostile.py": "whoever breaks priv/1, and who is no member, on real sessions",
+    "rpc/dispatch/test_newest.py": "what the extension answers by itself, beside the same through its handlers",
+    "rpc/methods/test_debug_standard.py": "debug_trace* with the options of today's standard",
+    "rpc/methods/test_debug_tracers.py": "the named tracers of debug_trace*",
+    "rpc/methods/test_privacy_words.py": "errors of private transactions, with an enclave outside that refuses",
+    "rpc/methods/test_trace_original.py": "trace_* by the rules of docs/decisions/0030, on chains of its own",
+    "runtime/options/test_options.py": "the five modules of the package, through its public names",
+    "test_crates.py": "the Rust half: folders and circles of its crates",
+    "test_document_links.py": "documents: links and numbers of decisions",
+    "test_layout.py": "this file",
+}
+"""Test files that stand for no single module, and what they are about."""
+
+
+def modules() -> list[str]:
+    """Every module but packages themselves."""
+    return sorted(str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if path.name != "__init__.py")
+
+
+def is_named_in_tests(module: str, texts: list[str]) -> bool:
+    """Whether some test imports the module by name."""
+    dotted = f"ophion.{module.removesuffix('.py').replace('/', '.')}"
+    package, _, name = dotted.rpartition(".")
+    pattern = re.compile(rf"{re.escape(dotted)}\b|from {re.escape(package)} import (?:\(\s*)?[\w,\s]*\b{name}\b")
+    return any(pattern.search(text) for text in texts)
+
+
+def test_every_module_has_a_test_file_or_a_reason() -> None:
+    texts = [path.read_text() for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    orphans = [
+        name
+        for name in modules()
+        if name not in ELSEWHERE
+        and not name.startswith("testing/")  # test support is tested by those who use it
+        and not (TESTS / Path(name).with_name(f"test_{Path(name).name}")).exists()
+        and not is_named_in_tests(name, texts)
+    ]
+    assert orphans == []
+
+
+def test_every_test_file_has_a_module_or_a_reason() -> None:
+    known = {str(Path(name).with_name(f"test_{Path(name).name}")) for name in modules()}
+    found = [str(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py")]
+    assert [name for name in sorted(found) if name not in known and name not in TOPICS] == []
+
+
+def test_only_the_facade_imports_the_extension() -> None:
+    pattern = re.compile(r"^\s*(from|import) ophion\._native|^\s*from ophion import .*_native", re.MULTILINE)
+    found = [name for name in modules() if pattern.search((SOURCES / name).read_text())]
+    assert [name for name in found if not name.startswith("native/")] == []
+
+
+def test_every_reason_is_about_something_that_exists() -> None:
+    assert [name for name in ELSEWHERE if not (SOURCES / name).exists()] == []
+    assert [name for name in TOPICS if not (TESTS / name).exists()] == []
+    places = [place for place in ELSEWHERE.values() if place.startswith("tests/")]
+    assert [place for place in places if not (ROOT / place).exists()] == []
+
+
+def test_no_room_of_the_interface_holds_a_quarter_of_it() -> None:
+    """Methods apart: a list of them has no structure to lose."""
+    lines = {path: path.read_text().count("\n") for path in (SOURCES / "rpc").rglob("*.py")}
+    rooms: dict[str, int] = {}
+    for path, count in lines.items():
+        room = path.relative_to(SOURCES / "rpc").parts[0]
+        rooms[room] = rooms.get(room, 0) + count
+    del rooms["methods"]
+    assert max(rooms.values()) < sum(lines.values()) / 4, rooms

@@ -1,0 +1,70 @@
+"""What arrives, where and when."""
+
+from __future__ import annotations
+
+from ophion.consensus.bft.events import Relay
+from ophion.consensus.bft.messages import Commit, Prepare
+from ophion.consensus.bft.qbft import Qbft
+from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.fake_crypto import FakeMessageFactory
+from ophion.testing.simulation.fault_plan import Link
+from ophion.testing.simulation.network import SimulatedNetwork
+
+
+class Office:
+    """Four members that are down: whatever arrives is noted, and nothing else happens."""
+
+    def __init__(self) -> None:
+        self.world = SimulatedNetwork(Network(Qbft(), 4), 1)
+        self.mail, self.members = self.world.mail, self.world.members
+        self.arrived: list[tuple[int, float]] = []
+        self.mail._deliver = lambda member, payload: self.arrived.append((member.index, self.world.now))
+        self.vote: Prepare = FakeMessageFactory(self.members[0].address, Qbft()).prepare(1, 0, bytes(32))
+
+    def send(self) -> list[int]:
+        """Who hears of a message of the first member."""
+        self.arrived.clear()
+        self.mail.send(self.members[0], self.vote, self.members)
+        self.world.run(self.world.now + 10.0)
+        return sorted(index for index, _ in self.arrived)
+
+
+def test_everybody_but_the_sender_hears_a_message_within_the_delay_of_the_link() -> None:
+    office = Office()
+    office.mail.link = Link(0.5, 1.5)
+    assert office.send() == [1, 2, 3]
+    assert all(0.5 <= at <= 1.5 for _, at in office.arrived)
+
+
+def test_partitions_missing_links_filters_and_losses_keep_messages_from_arriving() -> None:
+    office = Office()
+    office.world.divide((0, 0, 1, 0))
+    assert office.send() == [1, 3]
+    office.mail.missing_links = {frozenset((0, 3))}
+    assert office.send() == [1]
+    office.world.reunite()
+    office.mail.missing_links = set()
+    office.mail.filter = lambda sender, receiver, letter: receiver != 1
+    assert office.send() == [2, 3]
+    office.mail.filter = None
+    office.mail.extra_loss = {Prepare: 1.0}
+    assert office.send() == []
+    office.mail.extra_loss = {Commit: 1.0}
+    assert office.send() == [1, 2, 3]
+
+
+def test_a_message_may_arrive_twice() -> None:
+    office = Office()
+    office.mail.link = Link(0.001, 0.002, duplication=1.0)
+    assert office.send() == [1, 1, 2, 2, 3, 3]
+
+
+def test_what_is_passed_on_goes_neither_to_author_nor_to_peer() -> None:
+    office = Office()
+    first, second, third, _ = office.members
+    order = Relay(office.vote, (third.address, first.address))
+    office.mail.relay(second, order, office.members)
+    office.mail.gossips = False
+    office.mail.relay(second, order, office.members)
+    office.world.run(1.0)
+    assert [index for index, _ in office.arrived] == [3]

@@ -1,0 +1,78 @@
+"""The world drives machines as a node would; stories with whole networks are in tests/simulation."""
+
+from __future__ import annotations
+
+from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.messages import Commit
+from ophion.consensus.bft.qbft import Qbft
+from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.network import SimulatedNetwork
+
+
+def world(validators: int = 4, seed: int = 1) -> SimulatedNetwork:
+    found = SimulatedNetwork(Network(Ibft2(), validators), seed)
+    found.start()
+    return found
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    runs = []
+    for seed in (1, 1, 2):
+        found = SimulatedNetwork(Network(Qbft(), 4), seed)
+        found.start()
+        found.run(10.0)
+        runs.append((found.agenda.steps, [block.hash for block in found.members[0].chain], found.now))
+    assert runs[0] == runs[1]
+    assert runs[0][0] != runs[2][0] or runs[0][1] == runs[2][1]
+
+
+def test_members_that_are_down_hear_nothing_and_catch_up() -> None:
+    found = world()
+    found.crash(3)
+    found.run(5.0)
+    assert found.members[3].height == 0
+    found.restart(3)
+    assert found.run(found.now + 2.0, lambda: found.members[3].height == found.members[0].height > 0)
+
+
+def test_a_restart_without_disk_begins_at_genesis() -> None:
+    found = SimulatedNetwork(Network(Ibft2(), 4), 1, faulty=(2,))
+    found.start()
+    found.run(5.0)
+    found.crash(2)
+    found.restart(2, keeps_disk=False)
+    assert found.members[2].height == 0
+    assert found.members[2].memory is None
+    assert found.run(found.now + 2.0, lambda: found.members[2].height > 3)
+    assert found.checker.violations == []
+
+
+def test_groups_do_not_hear_each_other() -> None:
+    found = world()
+    found.divide((0, 0, 0, 1))
+    found.run(8.0)
+    assert found.members[3].height == 0
+    assert found.members[0].height >= 4
+    assert not found.mail.are_connected(found.members[0], found.members[3])
+    found.reunite()
+    assert found.mail.are_connected(found.members[0], found.members[3])
+
+
+def test_a_member_that_dies_in_the_middle_carries_out_only_the_first_effects() -> None:
+    found = world()
+    found.at(1.0, lambda: found.begin_outage(0))
+    found.run(3.0)
+    assert found.members[0].machine is None
+
+
+def test_a_filter_drops_what_it_likes() -> None:
+    found = world()
+    found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
+    found.run(20.0)
+    assert found.heights() == [0] * 4
+
+
+def test_time_passes_even_when_nothing_happens() -> None:
+    found = SimulatedNetwork(Network(Ibft2(), 4))
+    assert not found.run(7.0)
+    assert found.now == 7.0
