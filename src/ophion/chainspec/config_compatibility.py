@@ -2,7 +2,7 @@
 
 The hash of the genesis block says nothing about most of `config`: a file with another chain id or a fork elsewhere has
 the same first block. A database that went on under such a file would hold blocks that nobody can run again, so what
-they were made with is kept beside them (`docs/decisions/0142-rules-that-last.md`).
+they were made with is kept beside them (`docs/decisions/0142-genesis-configuration-check.md`).
 """
 
 from __future__ import annotations

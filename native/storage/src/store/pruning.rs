@@ -7,7 +7,7 @@
 //! ```
 //! Whenever the process ends, the database is sound: a listed state is complete, and what is left over is found by the
 //! next round. Blocks may be written meanwhile. They are built on listed states, whose nodes are all marked (with the earlier
-//! versions they are changes of), and their own nodes have higher ids than those that are swept. docs/decisions/0110-dropping-old-states.md says why it is done so.
+//! versions they are changes of), and their own nodes have higher ids than those that are swept. docs/decisions/0110-state-pruning-by-mark-and-sweep.md says why it is done so.
 
 use std::sync::Arc;
 
