@@ -121,6 +121,8 @@ TOPICS = {
     "rpc/methods/test_privacy_words.py": "errors of private transactions, with an enclave outside that refuses",
     "rpc/methods/test_trace_original.py": "trace_* by the rules of docs/decisions/0030, on chains of its own",
     "runtime/options/test_options.py": "the five modules of the package, through its public names",
+    "test_contributing.py": "files and functions that CONTRIBUTING.md names",
+    "test_vocabulary.py": "words that docs/glossary.md replaces",
     "test_citations.py": "citations of docs/spec in sources, tests and documents",
     "test_crates.py": "the Rust half: folders and circles of its crates",
     "test_document_links.py": "documents: links and numbers of decisions",
