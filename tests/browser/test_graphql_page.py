@@ -89,7 +89,7 @@ def test_fields_are_offered_while_typing(page: Browser) -> None:
         ("{block(nr:1){number}}", "1:8 field block takes no nr"),
         ("query($n:Long){block(number:$m){number}}", "1:29 the variable $m is not declared"),
         ("{block{number{x}}}", "1:8 number has no fields: it is a Long!"),
-        ("{block{...Some}}", "1:11 there is no fragment Some"),
+        ("{block{...Some}}", "1:11 unknown fragment Some"),
     ],
 )
 def test_mistakes_are_shown_while_typing(page: Browser, document: str, mistake: str) -> None:

@@ -83,9 +83,9 @@ def test_every_view_works_on_an_empty_chain(page: Browser, node: NodeProcess) ->
     for view in VIEWS:
         page.go(view)
         assert page.value("document.querySelector('#main h1')?.textContent"), view
-        assert "could not be shown" not in page.text("#main"), view
+        assert "This view failed" not in page.text("#main"), view
     page.go("#/")
-    page.reads("The first transaction makes the first block", "The chain is empty")
+    page.reads("The first transaction makes the first block", "The chain has only its genesis block")
 
 
 def test_nothing_is_wider_than_the_window(page: Browser, node: NodeProcess) -> None:
@@ -104,9 +104,9 @@ def test_nothing_is_wider_than_the_window(page: Browser, node: NodeProcess) -> N
 
 def test_addresses_that_lead_nowhere(page: Browser) -> None:
     told = {
-        "#/block": "Block 0", "#/block/99": "There is no block 99", "#/block/abc": "could not be shown",
-        "#/tx": "That is no transaction", "#/tx/0x12": "That is no transaction", "#/address": "That is no address",
-        "#/address/0xzz": "That is no address", "#/nothing": "Head", "#/%": "Head", "#/search/%zz": "Nothing found",
+        "#/block": "Block 0", "#/block/99": "Block 99 not found", "#/block/abc": "This view failed",
+        "#/tx": "Not a transaction hash", "#/tx/0x12": "Not a transaction hash", "#/address": "Not an address",
+        "#/address/0xzz": "Not an address", "#/nothing": "Head", "#/%": "Head", "#/search/%zz": "Nothing found",
         "#/playground/no_such": "eth_getBlockByNumber", "#/blocks/99": "Blocks",
     }  # fmt: skip
     for address, words in told.items():
@@ -140,7 +140,7 @@ def test_a_transaction_that_waits_is_followed_until_it_is_mined(page: Browser, n
     nonce = int(node.rpc("eth_getTransactionCount", "0x" + DEV_KEYS[2].address.hex(), "pending"), 16)
     sent = node.send(legacy_transaction(DEV_KEYS[2], nonce))
     page.go(f"#/tx/{sent}")
-    page.reads("waiting", "in the pool")
+    page.reads("pending", "in the pool")
     node.rpc("miner_start")
     page.reads("success")
 
@@ -153,9 +153,9 @@ def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
     address = deploy(node, "revert")
     failed = send(node, address, "0x185c38a4")  # revertWithMessage()
     page.go(f"#/tx/{failed}")
-    text = page.reads("It was undone", "Calls", "CALL", "Changes of state", "nonce")
+    text = page.reads("Reverted", "Calls", "CALL", "State changes", "nonce")
     assert "Function has been reverted." in text
-    assert "No ABI with this function is known here" in text
+    assert "No known ABI has this function" in text
     # the ABI dropped onto the page is used at once, and kept
     artifact = {"contractName": "Reverts", "abi": data_of("revert")["abi"], "address": address}
     page.value(
@@ -169,7 +169,7 @@ def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
     page.go("#/abis")
     page.reads("Reverts", address)
     page.go(f"#/address/{address}")
-    page.reads("Reverts", "Transactions it sent", "Calls to it")
+    page.reads("Reverts", "Sent transactions", "Calls")
 
 
 def test_logs_and_storage_are_shown(page: Browser, node: NodeProcess) -> None:
@@ -302,7 +302,7 @@ def test_a_node_with_tokens(browser: Browser, tmp_path: Path) -> None:
         browser.reads("All is well")
         for view in VIEWS:
             browser.go(view)
-            assert "could not be shown" not in browser.text("#main"), view
+            assert "This view failed" not in browser.text("#main"), view
         browser.go("#/graphql")
         browser.until("document.querySelectorAll('#schema dt').length > 5")
         assert "$TOKEN" in browser.text() or browser.go("#/playground") or "$TOKEN" in browser.reads("The same call")

@@ -1,4 +1,4 @@
-/* From an address to a view: everything behind the `#` is a path, and each view is a module that is loaded when wanted. */
+/* Router: the fragment is a path, and each view is a module that is loaded on demand. */
 
 import { h, put, say } from "./lib/dom.js";
 import { begin, live, onChange } from "./lib/live.js";
@@ -52,7 +52,7 @@ async function route(event) {
     const view = await load();
     done = await view.show(root, rest, new URLSearchParams(query));
   } catch (error) {
-    put(root, h("section.card.problem", { role: "alert" }, h("h1", "This could not be shown"), h("p", error.message),
+    put(root, h("section.card.problem", { role: "alert" }, h("h1", "This view failed"), h("p", error.message),
       h("p", h("button", { type: "button", onclick: () => route() }, "Try again"))));
     if (!["RpcError", "NoAnswer"].includes(error.constructor.name)) console.error(error);
   }
@@ -60,7 +60,7 @@ async function route(event) {
   mine === turn ? (leave = done) : done?.();
 }
 
-/** A part of a path; people mistype those too. */
+/** Decode a path segment; invalid escapes stay as they are. */
 function decoded(part) {
   try {
     return decodeURIComponent(part);

@@ -1,4 +1,4 @@
-/* The language of GraphQL documents: tokens, a parser, what is wrong with a document, what may stand at a place.
+/* GraphQL documents: tokenizer, parser, validation, completion.
  * Pure: text and schema in, values out. Positions are offsets into the text. */
 
 export class Mistake extends Error {
@@ -12,7 +12,7 @@ export class Mistake extends Error {
 const TOKEN = /[\s,\ufeff]+|#[^\n\r]*|(?<string>"""[^]*?"""|"(?:[^"\\\n]|\\.)*")|(?<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?<name>[_A-Za-z]\w*)|(?<mark>\.\.\.|[!$&()[\]{}:=@|])|(?<bad>[^])/y;
 const MAX_DEPTH = 100;
 
-/** {kind, text, start, end} of everything that counts; comments and spaces are left out. */
+/** Tokens {kind, text, start, end}, without comments and spaces. */
 export function tokens(text) {
   const found = [];
   TOKEN.lastIndex = 0;
@@ -25,7 +25,7 @@ export function tokens(text) {
 
 /* --- parsing ----------------------------------------------------------------------------------- */
 
-/** The definitions of a document; the first thing that cannot be read is a `Mistake`. */
+/** The definitions of a document; throws `Mistake` at the first syntax error. */
 export function parse(text) {
   const all = tokens(text), end = { kind: "end", text: "", start: text.length, end: text.length };
   let at = 0;
@@ -34,7 +34,7 @@ export function parse(text) {
   const skip = (mark) => isMark(mark) && !!next();
   const fail = (what) => {
     const one = peek();
-    throw new Mistake(one.kind === "end" ? `${what} is missing at the end` : one.kind === "bad" ? `${one.text} has no meaning here` : `${what} is expected before ${one.text}`, one.kind === "end" ? Math.max(0, end.start - 1) : one.start, one.end);
+    throw new Mistake(one.kind === "end" ? `${what} is missing at the end` : one.kind === "bad" ? `${one.text} is not allowed here` : `${what} expected before ${one.text}`, one.kind === "end" ? Math.max(0, end.start - 1) : one.start, one.end);
   };
   const mark = (wanted) => (isMark(wanted) ? next() : fail(wanted));
   const name = () => (peek().kind === "name" ? next() : fail("a name"));
@@ -66,7 +66,7 @@ export function parse(text) {
       directives();
       return { kind: "fragment", name: own.text, type, selections: selections(0), start: own.start, end: own.end };
     }
-    if (!["query", "mutation", "subscription"].includes(word.text)) throw new Mistake(`${word.text} begins no operation: query, mutation or fragment is expected`, word.start, word.end);
+    if (!["query", "mutation", "subscription"].includes(word.text)) throw new Mistake(`${word.text} does not start an operation: expected query, mutation or fragment`, word.start, word.end);
     const own = peek().kind === "name" ? next().text : null;
     const variables = skip("(") ? until(")", variable) : [];
     directives();
@@ -144,13 +144,13 @@ export function parse(text) {
   return document();
 }
 
-/* --- mistakes ---------------------------------------------------------------------------------- */
+/* --- validation ---------------------------------------------------------------------------------- */
 
 export const named = (type) => (type.ofType ? named(type.ofType) : type.name);
 export const written = (type) => (type.kind === "NON_NULL" ? written(type.ofType) + "!" : type.kind === "LIST" ? `[${written(type.ofType)}]` : type.name);
 const LEAVES = ["SCALAR", "ENUM"], MAX_MISTAKES = 20;
 
-/** What is wrong with a document, in the order of the text. `schema` is {types: Map, roots: {query, mutation}} or null. */
+/** Errors of a document, in the order of the text. `schema` is {types: Map, roots: {query, mutation}} or null. */
 export function mistakes(text, schema) {
   if (!text.trim()) return [];
   let definitions;
@@ -169,9 +169,9 @@ export function mistakes(text, schema) {
     for (const one of list) {
       if (one.kind === "spread") {
         spread.add(one.name);
-        if (!fragments.has(one.name)) note(`there is no fragment ${one.name}`, one);
+        if (!fragments.has(one.name)) note(`unknown fragment ${one.name}`, one);
       } else if (one.kind === "inline") {
-        if (one.type && !schema.types.has(one.type.text)) note(`there is no type ${one.type.text}`, one.type);
+        if (one.type && !schema.types.has(one.type.text)) note(`unknown type ${one.type.text}`, one.type);
         else check(one.selections, one.type ? one.type.text : typeName, scope);
       } else if (type) checkField(one, type, scope);
     }
@@ -204,8 +204,8 @@ export function mistakes(text, schema) {
       return;
     }
     const bare = type.kind === "NON_NULL" ? type.ofType : type;
-    if (value.kind === "name" && value.text === "null") return void (type.kind === "NON_NULL" && note(`null is no ${written(type)}`, value));
-    if (value.kind === "list") return void (bare.kind === "LIST" ? value.values.forEach((one) => checkValue(one, bare.ofType, scope)) : note(`a list is no ${written(bare)}`, value));
+    if (value.kind === "name" && value.text === "null") return void (type.kind === "NON_NULL" && note(`null is not a ${written(type)}`, value));
+    if (value.kind === "list") return void (bare.kind === "LIST" ? value.values.forEach((one) => checkValue(one, bare.ofType, scope)) : note(`a list is not a ${written(bare)}`, value));
     if (bare.kind === "LIST") return checkValue(value, bare.ofType, scope);
     const inner = schema.types.get(named(bare));
     if (inner?.kind === "INPUT_OBJECT") {
@@ -215,20 +215,20 @@ export function mistakes(text, schema) {
         known ? checkValue(part.value, known.type, scope) : note(`${inner.name} has no field ${part.name}${suggestion(part.name, inner.inputFields.map((one) => one.name))}`, part);
       }
       for (const known of inner.inputFields) if (known.type.kind === "NON_NULL" && !value.fields.some((part) => part.name === known.name)) note(`${inner.name} needs ${known.name}`, value);
-    } else if (value.kind === "object") note(`braces are no ${written(bare)}`, value);
-    else if (inner?.kind === "ENUM" && !inner.enumValues.some((one) => one.name === value.text)) note(`${value.text} is none of ${inner.enumValues.map((one) => one.name).join(", ")}`, value);
+    } else if (value.kind === "object") note(`an object is not a ${written(bare)}`, value);
+    else if (inner?.kind === "ENUM" && !inner.enumValues.some((one) => one.name === value.text)) note(`${value.text} is not one of ${inner.enumValues.map((one) => one.name).join(", ")}`, value);
     else if (bare.name === "Boolean" && !["true", "false"].includes(value.text)) note(`${value.text} is neither true nor false`, value);
     else if (bare.name === "Int" && value.kind !== "number") note(`${value.text} is no Int`, value);
   }
 
   for (const one of definitions) {
     if (one.kind === "fragment") {
-      schema.types.has(one.type.text) ? check(one.selections, one.type.text, null) : note(`there is no type ${one.type.text}`, one.type);
+      schema.types.has(one.type.text) ? check(one.selections, one.type.text, null) : note(`unknown type ${one.type.text}`, one.type);
       continue;
     }
     const root = schema.roots[one.kind], scope = { variables: new Map(one.variables.map((own) => [own.name, own])), used: new Set() };
     if (!root) note(`this node has no ${one.kind}`, one);
-    for (const own of one.variables) if (!schema.types.has(innermost(own.type))) note(`there is no type ${innermost(own.type)}`, own.type);
+    for (const own of one.variables) if (!schema.types.has(innermost(own.type))) note(`unknown type ${innermost(own.type)}`, own.type);
     check(one.selections, root, scope);
     if (!spread.size) for (const own of one.variables) if (!scope.used.has(own.name)) note(`the variable $${own.name} is never used`, own);
   }
@@ -243,7 +243,7 @@ function suggestion(word, known) {
   return near ? `; is it ${near[1]}?` : "";
 }
 
-/** How many letters must be changed, added or left out. */
+/** Edit distance of two names. */
 export function distance(one, other) {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (let line = 1; line <= one.length; line++) {
@@ -256,7 +256,7 @@ export function distance(one, other) {
 
 /* --- completion -------------------------------------------------------------------------------- */
 
-/** What may stand at `offset`: {from, words: [{text, note}]}. Works on documents that are not finished. */
+/** Completions at `offset`: {from, words: [{text, note}]}. Works on incomplete documents. */
 export function completions(text, offset, schema) {
   const before = text.slice(0, offset), word = /\$?[_A-Za-z]?\w*$/.exec(before)[0], from = offset - word.length;
   const place = placeAt(tokens(before.slice(0, from)), schema);

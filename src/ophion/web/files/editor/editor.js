@@ -1,5 +1,5 @@
-/* The GraphQL editor: document with colours, completion and mistakes while typing; variables; answer; schema.
- * One editor for the playground and for the page of the GraphQL port. */
+/* GraphQL editor: highlighting, completion, error checking, variables, answer, schema.
+ * Used by the playground and by the GraphQL port. */
 
 import { h, put, say } from "../lib/dom.js";
 import { bytes } from "../lib/format.js";
@@ -11,7 +11,7 @@ import { tidy } from "./tidy.js";
 
 const KEY = "ophion-graphql", PAUSE_MS = 150, MAX_OFFERED = 40;
 
-/** Build it in `root`; `address` takes queries, `headers()` go with them. */
+/** Build the editor in `root`; it sends queries to `address` with `headers()`. */
 export function editor(root, { address, headers, extra }) {
   const query = h("textarea", { id: "query", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "mistakes", "aria-controls": "hints", "aria-autocomplete": "list" });
   const shade = h("pre.shade", { "aria-hidden": "true" }), hints = h("ul", { id: "hints", role: "listbox", "aria-label": "Completions", hidden: true });
@@ -26,10 +26,10 @@ export function editor(root, { address, headers, extra }) {
       h("div.row", h("button.main", { id: "run", type: "button", title: "Ctrl+Enter", onclick: run }, "Run"), h("button", { id: "tidy", type: "button", title: "Indent the document anew", onclick: () => { query.value = tidy(query.value); changed(); } }, "Tidy"), examples),
       h("label", { for: "query" }, "Document"), h("div.sheet", shade, query, hints), h("div", { role: "status" }, problems),
       h("label", { for: "variables" }, "Variables (JSON)"), variables, extra || null),
-    h("section.card.told", h("div.row.spread", h("h2", "Answer"), status), answer),
+    h("section.card.answer", h("div.row.spread", h("h2", "Answer"), status), answer),
     h("div.card", panel.element)));
 
-  /* --- asking --- */
+  /* --- requests --- */
 
   async function ask(text, values) {
     const body = values ? { query: text, variables: values } : { query: text };
@@ -43,7 +43,7 @@ export function editor(root, { address, headers, extra }) {
     try {
       values = variables.value.trim() ? JSON.parse(variables.value) : null;
     } catch (error) {
-      say(status, `The variables are no JSON: ${error.message}`);
+      say(status, `The variables are not valid JSON: ${error.message}`);
       return;
     }
     say(status, "…");
@@ -60,11 +60,11 @@ export function editor(root, { address, headers, extra }) {
     } catch { /* nothing is kept */ }
   }
 
-  /** Ask for the schema, with the token of this moment. */
+  /** Load the schema with the current token. */
   async function load() {
     try {
       const { code, text } = await ask(INTROSPECTION);
-      if (code !== 200) throw new Error(code === 401 ? "a token is needed" : `status ${code}`);
+      if (code !== 200) throw new Error(code === 401 ? "a token is required" : `status ${code}`);
       schema = schemaOf(JSON.parse(text).data.__schema);
       panel.show(schema);
       check();
@@ -88,7 +88,7 @@ export function editor(root, { address, headers, extra }) {
     put(problems, found.slice(0, 5).map((one) => h("li", h("button.link", { type: "button", onclick: () => { query.focus(); query.setSelectionRange(one.start, one.end); } }, place(query.value, one.start)), ` ${one.message}`)));
   }
 
-  /** Colours lie behind the text area, whose own letters are transparent. */
+  /** Highlighting is drawn behind the text area, whose own text is transparent. */
   function paint(found) {
     const text = query.value, parts = [];
     let last = 0, depth = 0;
@@ -163,7 +163,7 @@ export function editor(root, { address, headers, extra }) {
     }
   }
 
-  /* --- beginning --- */
+  /* --- start --- */
 
   examples.addEventListener("change", () => {
     const example = EXAMPLES[examples.value];
@@ -192,7 +192,7 @@ const place = (text, offset) => {
   return `${lines.length}:${lines.at(-1).length + 1}`;
 };
 
-/** Integers above 2^53 would lose digits; where the browser tells the written form, that is shown. */
+/** Keep digits of integers above 2^53 where the browser provides the source text. */
 function pretty(text) {
   const whole = (key, value, context) => (typeof value === "number" && !Number.isSafeInteger(value) && context && JSON.rawJSON ? JSON.rawJSON(context.source) : value);
   try {

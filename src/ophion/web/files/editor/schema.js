@@ -1,4 +1,4 @@
-/* The schema of the node: asked for once, shown as a list to walk through. */
+/* Schema explorer: loads the schema once and lists types and fields. */
 
 import { h, put } from "../lib/dom.js";
 import { named, written } from "./document.js";
@@ -8,13 +8,13 @@ export const INTROSPECTION = `query Schema { __schema { queryType { name } mutat
   fields(includeDeprecated: true) { name description args { name description defaultValue type { ${TYPE} } } type { ${TYPE} } }
   inputFields { name description type { ${TYPE} } } enumValues { name description } } } }`;
 
-/** From the answer to the introspection: {types: Map, roots: {query, mutation}}. */
-export function schemaOf(told) {
-  const types = new Map(told.types.filter((type) => !type.name.startsWith("__")).map((type) => [type.name, type]));
-  return { types, roots: { query: told.queryType?.name, mutation: told.mutationType?.name } };
+/** Schema from an introspection answer: {types: Map, roots: {query, mutation}}. */
+export function schemaOf(answer) {
+  const types = new Map(answer.types.filter((type) => !type.name.startsWith("__")).map((type) => [type.name, type]));
+  return { types, roots: { query: answer.queryType?.name, mutation: answer.mutationType?.name } };
 }
 
-/** A panel that walks through the schema; `insert` puts a field into the document. */
+/** Panel with the schema; `insert` adds a field to the document. */
 export function explorer(insert) {
   const trail = h("nav", { id: "trail", "aria-label": "Trail" }), list = h("div", { id: "schema" });
   const search = h("input", { id: "search", type: "search", placeholder: "type or field", "aria-label": "Find a type or field", oninput: () => find() });
@@ -45,8 +45,8 @@ export function explorer(insert) {
 
   return {
     element: h("aside.schema", { "aria-label": "Schema" }, h("label", { for: "search" }, "Schema"), search, trail, list),
-    show(told) {
-      schema = told;
+    show(loaded) {
+      schema = loaded;
       open(null);
     },
     fail: (message) => put(list, h("p.soft", message)),

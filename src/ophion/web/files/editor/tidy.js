@@ -1,4 +1,4 @@
-/* A document with its lines indented anew; its meaning stays. */
+/* Reformat a document without changing its meaning. */
 
 export function tidy(text) {
   const tokens = text.match(/"""[^]*?"""|"(?:[^"\\\n]|\\.)*"|#[^\n]*|\.\.\.|[{}()[\]:,!=|@&$]|[^\s{}()[\]:,!=|@&$"#]+/g) || [];

@@ -1,8 +1,7 @@
 /* Contract ABI: types, decoding and encoding of values, selectors and topics. Pure: bytes and text in, values out.
  *
  * A type is {base, size, components, inner, length}; decoded values are BigInt, boolean, hex text, text, arrays and, for
- * tuples, arrays with names beside them. Bad data is an `AbiError`, never a wrong value: offsets and lengths are checked
- * against what is there before anything is made of them. */
+ * tuples, arrays with names. Invalid data raises `AbiError`: offsets and lengths are checked against the data first. */
 
 import { keccakHex } from "./keccak.js";
 import { fromBytes, toBytes } from "./format.js";
@@ -157,7 +156,7 @@ function readAt(type, raw, at, budget) {
 
 /* --- encoding, for calls made by hand ---------------------------------------------------------- */
 
-/** Values (as people write them in JSON: text, numbers, arrays) as hex text. */
+/** Encode JSON values (text, numbers, arrays) as hex text. */
 export function encode(parameters, values) {
   if (values.length !== parameters.length) throw new AbiError(`${parameters.length} values are expected`);
   return "0x" + writeTuple(parameters.map(typeOf), values);
@@ -204,7 +203,7 @@ function write(type, value) {
       return hexWord(raw.length / 2) + padded(raw);
     }
     case "bytes": case "fixed": {
-      if (!/^0x([0-9a-f]{2})*$/i.test(value)) throw new AbiError(`${value} is no hex text`);
+      if (!/^0x([0-9a-f]{2})*$/i.test(value)) throw new AbiError(`${value} is not hex text`);
       const digits = value.slice(2).toLowerCase();
       if (type.base === "bytes") return hexWord(digits.length / 2) + padded(digits);
       if (digits.length !== type.size * 2) throw new AbiError(`${type.size} bytes are expected`);
@@ -235,7 +234,7 @@ export function entryOf(text, type) {
   return { type, name, inputs };
 }
 
-/** The values of a log, in the order of the event; of texts and arrays in topics only the hash is there. */
+/** The values of a log, in the order of the event; indexed strings and arrays are hashes. */
 export function decodeLog(entry, topics, data) {
   const indexed = entry.inputs.filter((input) => input.indexed), others = entry.inputs.filter((input) => !input.indexed);
   const marks = topics.slice(entry.anonymous ? 0 : 1);

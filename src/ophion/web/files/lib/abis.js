@@ -1,7 +1,6 @@
-/* The ABIs this browser knows: dropped onto the page, sent by a tool of the same origin, or known to everybody.
+/* ABIs stored in this browser: dropped files, messages of tools of the same origin, and common token functions.
  *
- * They stay in this browser. A function is found by its selector and an event by its topic, in the ABI of the very
- * address first, then in all of them. */
+ * A function is looked up by selector and an event by topic, first in the ABI of the address, then in all ABIs. */
 
 import { AbiError, decode, decodeLog, entryOf, selector, signature, topic, typeOf } from "./abi.js";
 import { h } from "./dom.js";
@@ -9,7 +8,7 @@ import { names } from "./format.js";
 
 const KEY = "ophion-abis", MOST = 200, LARGEST = 1_000_000;
 
-/* What tokens have in common, and how Solidity says why something failed. */
+/* Common token functions, and Solidity's panic codes. */
 const COMMON = [
   ...["transfer(address to, uint256 value)", "transferFrom(address from, address to, uint256 value)", "approve(address spender, uint256 value)",
     "balanceOf(address owner)", "allowance(address owner, address spender)", "totalSupply()", "name()", "symbol()", "decimals()", "ownerOf(uint256 id)",
@@ -24,7 +23,7 @@ const PANICS = { 1: "an assertion failed", 17: "arithmetic overflow or underflow
 
 let kept = null, index = null;
 
-/** All that is kept: {name, abi, addresses}. */
+/** All stored ABIs: {name, abi, addresses}. */
 export function abis() {
   if (kept === null) {
     try {
@@ -41,20 +40,20 @@ function nameAddresses() {
   for (const one of kept) for (const address of one.addresses) names.set(address, one.name);
 }
 
-/** Keep the ABI in a text: an array of entries, or what a compiler wrote around one. */
+/** Store the ABI in a text: an array of entries, or compiler output. */
 export function keep(text, name) {
   if (text.length > LARGEST * 20) throw new AbiError("the file is too large");
-  let told;
+  let content;
   try {
-    told = typeof text === "string" ? JSON.parse(text) : text;
+    content = typeof text === "string" ? JSON.parse(text) : text;
   } catch {
     throw new AbiError(`${name} is no JSON`);
   }
-  const abi = (Array.isArray(told) ? told : told?.abi)?.filter((entry) => ["function", "event", "error", "constructor"].includes(entry?.type));
-  if (!abi?.length) throw new AbiError(`${name} holds no ABI`);
+  const abi = (Array.isArray(content) ? content : content?.abi)?.filter((entry) => ["function", "event", "error", "constructor"].includes(entry?.type));
+  if (!abi?.length) throw new AbiError(`${name} contains no ABI`);
   for (const entry of abi) for (const one of [...(entry.inputs || []), ...(entry.outputs || [])]) typeOf(one);
-  const addresses = [told.address, told.contractAddress, ...Object.values(told.networks || {}).map((one) => one?.address)].filter((one) => /^0x[0-9a-f]{40}$/i.test(one)).map((one) => one.toLowerCase());
-  const title = (told.contractName || name || "contract").replace(/\.(abi|json)+$/i, "");
+  const addresses = [content.address, content.contractAddress, ...Object.values(content.networks || {}).map((one) => one?.address)].filter((one) => /^0x[0-9a-f]{40}$/i.test(one)).map((one) => one.toLowerCase());
+  const title = (content.contractName || name || "contract").replace(/\.(abi|json)+$/i, "");
   const before = abis().find((one) => one.name === title);
   kept = [{ name: title, abi, addresses: [...new Set([...(before?.addresses || []), ...addresses])] }, ...kept.filter((one) => one !== before)].slice(0, MOST);
   save();
@@ -66,7 +65,7 @@ export function forget(name) {
   save();
 }
 
-/** Say that a contract lies at an address. */
+/** Assign an address to a contract. */
 export function bind(name, address) {
   const wanted = address.toLowerCase();
   for (const one of abis()) one.addresses = one.addresses.filter((other) => other !== wanted);
@@ -99,7 +98,7 @@ function entries() {
   return index;
 }
 
-/** First those of the very address. */
+/** ABIs of the address first. */
 function candidates(mark, address) {
   const own = abiAt(address);
   return [...(entries().get(mark) || [])].sort((a, b) => (b.owner === own) - (a.owner === own)).map((one) => one.entry);
@@ -116,7 +115,7 @@ function firstThatFits(found, read) {
   return null;
 }
 
-/** What an input calls: {entry, signature, values}, or null. */
+/** Decode call data: {entry, signature, values}, or null. */
 export function decodeInput(input, address) {
   if (!input || input.length < 10) return null;
   const found = candidates(input.slice(0, 10), address).filter((entry) => entry.type === "function");
@@ -131,7 +130,7 @@ export function decodeEvent(log) {
   return log.topics.length ? firstThatFits(candidates(log.topics[0], log.address), (entry) => decodeLog(entry, log.topics, log.data)) : null;
 }
 
-/** Why something was reverted, in words. */
+/** Decode a revert reason. */
 export function revertReason(data, address) {
   if (!data || data === "0x") return null;
   const found = firstThatFits(candidates(data.slice(0, 10), address).filter((entry) => entry.type === "error"), (entry) => decode(entry.inputs || [], "0x" + data.slice(10)));
@@ -143,9 +142,9 @@ export function revertReason(data, address) {
 
 export const plain = (value) => (Array.isArray(value) ? `[${value.map(plain).join(", ")}]` : typeof value === "string" && !value.startsWith("0x") ? JSON.stringify(value) : String(value));
 
-/* --- how they come ----------------------------------------------------------------------------- */
+/* --- import ----------------------------------------------------------------------------- */
 
-/** Take files dropped anywhere, and what tools of this origin send over the channel `ophion-abi`: {name, abi, address}. */
+/** Accept dropped files, and messages {name, abi, address} on the channel `ophion-abi`. */
 export function acceptAbis(changed) {
   abis();
   const note = h("div.toast", { role: "status" });
@@ -158,7 +157,7 @@ export function acceptAbis(changed) {
   const take = (text, name) => {
     try {
       const one = keep(text, name);
-      tell(`${one.name}: ${one.abi.length} entries are known now.`);
+      tell(`${one.name}: ${one.abi.length} entries imported.`);
       changed();
     } catch (error) {
       tell(error.message, true);
@@ -176,5 +175,5 @@ export function acceptAbis(changed) {
   takeText = take;
 }
 
-/** The same for texts that views have. */
+/** Import an ABI from a text field of a view. */
 export let takeText = null;

@@ -1,4 +1,4 @@
-/* Small live charts: a curve over the last minutes, drawn as one path that is changed in place. */
+/* Small live charts: one SVG path over the last minutes, updated in place. */
 
 import { s } from "./dom.js";
 
@@ -21,7 +21,7 @@ export function chart(label, field, width = 120) {
   };
 }
 
-/** A bar for each value, newest to the right: {element, draw(values)}; as many elements as there are places, whatever comes. */
+/** A bar for each value, newest to the right: {element, draw(values)}; with a fixed number of elements. */
 export function bars(label, places = 30) {
   const step = WIDTH / places, all = Array.from({ length: places }, (_, at) => s("rect", { x: (at * step + 1).toFixed(1), width: (step - 2).toFixed(1), y: String(HEIGHT), height: "0", rx: "1.5" }));
   return {
@@ -36,7 +36,7 @@ export function bars(label, places = 30) {
   };
 }
 
-/** Values at equal distances, oldest first; each span counts evenly over its time. */
+/** Resample spans to equal distances, oldest first. */
 export function steps(spans, field, width, now = Date.now() / 1000) {
   const size = width / STEPS, values = new Array(STEPS).fill(0), begin = now - width;
   for (const span of spans) {

@@ -1,4 +1,4 @@
-/* Elements, made by functions: nothing on this page is ever parsed from text that came from a chain. */
+/* DOM elements made by functions. Text from a chain is never parsed as HTML. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -18,7 +18,7 @@ function split(tag) {
   return [name, classes.join(" ")];
 }
 
-/** h("a.quiet", {href}, "text", other, [more]): an element; attributes may be left out. */
+/** h("a.quiet", {href}, "text", other, [more]): an element; attributes are optional. */
 export function h(tag, attributes, ...children) {
   const [name, classes] = split(tag);
   const element = document.createElement(name);
@@ -26,7 +26,7 @@ export function h(tag, attributes, ...children) {
   return isPlain(attributes) ? fill(element, attributes, children) : fill(element, null, [attributes, ...children]);
 }
 
-/** The same for parts of drawings. */
+/** The same for SVG elements. */
 export function s(tag, attributes, ...children) {
   const [name, classes] = split(tag);
   const element = document.createElementNS(SVG, name);
@@ -43,7 +43,7 @@ export function put(element, ...children) {
   return element;
 }
 
-/** Change a text only when it is another one: what has not changed is not drawn again. */
+/** Set a text only if it changed, to avoid redraws. */
 export function say(element, text) {
   const wanted = String(text);
   if (element.textContent !== wanted) element.textContent = wanted;

@@ -1,17 +1,17 @@
-/* The network as nodes and links: who proposes is lit, who is missing is grey. Drawn anew only when something changed. */
+/* Network diagram: the proposer is highlighted, offline nodes are grey. Redrawn only after a change. */
 
 import { put, s } from "./dom.js";
 import { short } from "./format.js";
 import { idOf } from "./nodes.js";
 
-const SIZE = 360, RADIUS = 128, MAX_STRANGERS = 24;
+const SIZE = 360, RADIUS = 128, MAX_EXTERNAL_PEERS = 24;
 
 export function drawing() {
   const element = s("svg.network", { viewBox: `0 0 ${SIZE} ${SIZE - 40}`, role: "img", "aria-label": "The network" });
   let shown = "";
   return {
     element,
-    /** `maker` made the newest block: lit where nobody tells who proposes. */
+    /** `maker` produced the newest block: highlighted when the proposer is unknown. */
     draw(network, maker) {
       const plan = layout(network, maker), mark = JSON.stringify(plan);
       if (mark === shown) return;
@@ -23,7 +23,7 @@ export function drawing() {
   };
 }
 
-/** Places of nodes, strangers and links; a plain value, so that it can be compared. */
+/** Positions of nodes, external peers and links, as a comparable value. */
 export function layout(network, maker) {
   const proposer = (network.round?.proposer || (network.consensus ? maker : null))?.toLowerCase(), members = new Set((network.round?.validators || []).map((one) => one.toLowerCase()));
   const known = network.nodes.map((node) => ({
@@ -31,12 +31,12 @@ export function layout(network, maker) {
     isMember: node.role === "validator" || members.has(node.address), peers: (node.problem ? [] : node.connected || []).map((peer) => peer.id),
   }));
   const ids = new Set(known.map((one) => one.id));
-  const strangers = new Map();
-  for (const node of network.nodes) for (const peer of node.connected || []) if (!ids.has(peer.id) && strangers.size < MAX_STRANGERS) strangers.set(peer.id, peer.name);
+  const externalPeers = new Map();
+  for (const node of network.nodes) for (const peer of node.connected || []) if (!ids.has(peer.id) && externalPeers.size < MAX_EXTERNAL_PEERS) externalPeers.set(peer.id, peer.name);
   const away = [...members].filter((address) => !network.nodes.some((node) => node.address === address));
   const all = [...known,
-    ...[...strangers].map(([id, name]) => ({ id, name: (name || "").split("/")[0] || short(id), isUp: true, isStranger: true, peers: [] })),
-    ...(network.nodes.length > 1 ? [] : away.slice(0, MAX_STRANGERS - strangers.size).map((address) => ({ id: address, name: short(address, 6, 4), isUp: !network.round.disconnected?.includes(address), isLit: address === proposer, isMember: true, peers: [] })))];
+    ...[...externalPeers].map(([id, name]) => ({ id, name: (name || "").split("/")[0] || short(id), isUp: true, isExternal: true, peers: [] })),
+    ...(network.nodes.length > 1 ? [] : away.slice(0, MAX_EXTERNAL_PEERS - externalPeers.size).map((address) => ({ id: address, name: short(address, 6, 4), isUp: !network.round.disconnected?.includes(address), isLit: address === proposer, isMember: true, peers: [] })))];
   const center = { x: SIZE / 2, y: SIZE / 2 - 20 };
   const dots = all.map((one, at) => {
     const turn = (at / all.length) * 2 * Math.PI - Math.PI / 2, far = all.length === 1 ? 0 : RADIUS;
@@ -60,8 +60,8 @@ function link({ x1, y1, x2, y2, isLit }) {
 }
 
 function dot(one) {
-  const kind = ["node", one.isUp ? "" : "down", one.isLit ? "lit" : "", one.isStranger ? "stranger" : "", one.isMember ? "member" : ""].filter(Boolean).join(".");
-  const radius = one.isStranger ? 9 : one.isMember ? 15 : 13;
+  const kind = ["node", one.isUp ? "" : "down", one.isLit ? "lit" : "", one.isExternal ? "external" : "", one.isMember ? "member" : ""].filter(Boolean).join(".");
+  const radius = one.isExternal ? 9 : one.isMember ? 15 : 13;
   return s(`g.${kind}`, { transform: `translate(${one.x} ${one.y})` },
     one.isLit ? s("circle.halo", { r: String(radius + 9) }) : null, s("circle.body", { r: String(radius) }),
     s("text", { y: String(radius + 15), "text-anchor": "middle" }, one.name));

@@ -12,13 +12,13 @@ export const count = (value) => grouped.format(typeof value === "string" ? BigIn
 export const brief = (value) => (Math.abs(value) < 10000 ? short1.format(value) : compact.format(value));
 export const short = (hash, left = 8, right = 6) => (hash && hash.length > left + right + 3 ? `${hash.slice(0, left)}…${hash.slice(-right)}` : hash || "");
 
-/** A rate with as many digits as matter. */
+/** A rate with significant digits. */
 export function rate(value) {
   if (value >= 100) return grouped.format(Math.round(value));
   return value >= 10 ? value.toFixed(1) : value.toFixed(value === 0 ? 0 : 2);
 }
 
-/** Wei in the unit in which it is shortest. */
+/** Wei in its shortest unit. */
 export function ether(wei) {
   const value = BigInt(wei);
   if (value === 0n) return "0";
@@ -49,9 +49,9 @@ export function seconds(value) {
   return `${grouped.format(Math.round(value / 86400))} days`;
 }
 
-/** How long ago, of a time in seconds; genesis blocks often have time 0, which says nothing. */
+/** Age of a timestamp in seconds; 0 (many genesis blocks) has no age. */
 export function ago(timestamp) {
-  if (!timestamp) return "at the beginning";
+  if (!timestamp) return "at genesis";
   const passed = Date.now() / 1000 - timestamp;
   return passed < 0 ? `in ${seconds(-passed)}` : passed < 1 ? "just now" : `${seconds(passed)} ago`;
 }
@@ -60,7 +60,7 @@ export function date(timestamp) {
   return timestamp ? new Date(timestamp * 1000).toISOString().replace("T", " ").replace(".000Z", " UTC") : "0";
 }
 
-/** Printable text of bytes, or null when it is none. */
+/** Bytes as printable text, or null. */
 export function printable(hex) {
   const raw = toBytes(hex);
   let end = raw.length;
@@ -95,16 +95,16 @@ export function txLink(hash, long) {
   return h("a.hash", { href: `#/tx/${hash}`, title: hash }, long ? hash : short(hash));
 }
 
-/** An address; `names` knows some of them. */
+/** Link to an address, by name if `names` has one. */
 export function addressLink(address, long) {
   const name = names.get(address.toLowerCase());
   return h("a.hash", { href: `#/address/${address}`, title: name ? `${name}, ${address}` : address }, name && !long ? h("b", name) : long ? address : short(address));
 }
 
-/** Who made a block; under Clique the header names nobody, only its seal does. */
+/** Link to the producer of a block; Clique headers have no beneficiary, only a seal. */
 export function makerLink(address, long) {
-  return /^0x0+$/.test(address) ? h("span.soft", { title: "The header names nobody; its signer is known by the seal." }, "by its seal") : addressLink(address, long);
+  return /^0x0+$/.test(address) ? h("span.soft", { title: "The header has no beneficiary; the signer follows from the seal." }, "by its seal") : addressLink(address, long);
 }
 
-/** Names of addresses: nodes of this network, contracts whose ABI says where they are. */
+/** Names of addresses: nodes of this network, contracts with a known address. */
 export const names = new Map();

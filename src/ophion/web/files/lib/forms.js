@@ -1,4 +1,4 @@
-/* A form field from a JSON schema: {element, read(), write(value)}; `read` gives undefined for what was left out. */
+/* A form field from a JSON schema: {element, read(), write(value)}; `read` returns undefined for empty fields. */
 
 import { h, put, say } from "./dom.js";
 import { prose } from "./values.js";
@@ -30,7 +30,7 @@ function labelled(name, control, description, isRequired) {
   return { element: h("div", h("label", title, control), mistake), mistake };
 }
 
-/** Run `read`; a mistake is shown where it was made. */
+/** Run `read`; an error is shown at its field. */
 function guarded(mistake, read) {
   mistake.hidden = true;
   try {
@@ -89,7 +89,7 @@ function valueOf(name, text, options, kinds) {
   if (listed.includes(text) || !patterns.length) return text;
   if (patterns.some((pattern) => new RegExp(pattern).test(text.toLowerCase()))) return text;
   if (/^\d+$/.test(text) && patterns.some((pattern) => pattern.includes("(0|[1-9a-f]"))) return "0x" + BigInt(text).toString(16);
-  throw new Mistake(`${name} does not look right: ${hint(patterns)} is expected, not ${count(text.length)} letters of something else`);
+  throw new Mistake(`${name}: expected ${hint(patterns)}, got ${count(text.length)} other characters`);
 }
 
 function hint(patterns) {
@@ -114,7 +114,7 @@ function group(name, schema, description, isRequired) {
   };
 }
 
-/** The parameters of a call: without those left out at the end, null for those left out before. */
+/** Parameters of a call: trailing empty ones are omitted, others become null. */
 export function positional(fields) {
   const values = fields.map((one) => one.read());
   while (values.length && values.at(-1) === undefined) values.pop();

@@ -1,7 +1,6 @@
-/* Blocks without their transactions: a block of a busy chain lists ten thousand hashes, and a page wants sixty of them.
+/* Blocks without their transaction lists, which may hold ten thousand hashes each.
  *
- * GraphQL tells how many there are without listing them, for a range at once. Where it is off or refuses, JSON-RPC is
- * asked for a few blocks in full. */
+ * GraphQL returns transaction counts for a range of blocks. Without it, JSON-RPC loads a few full blocks. */
 
 import { call, events, headers as requestHeaders } from "./rpc.js";
 import { hasService } from "./nodes.js";
@@ -31,7 +30,7 @@ async function byGraphql(from, to) {
   })).reverse();
 }
 
-/** The same of what JSON-RPC and subscriptions call a block; a header alone does not tell how many transactions there are. */
+/** The same from a JSON-RPC block or a `newHeads` header, which has no transaction count. */
 export function summary(block) {
   return {
     number: toNumber(block.number), hash: block.hash, timestamp: toNumber(block.timestamp), arrived: Date.now() / 1000, miner: block.miner,

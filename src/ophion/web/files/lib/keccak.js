@@ -4,7 +4,7 @@ const ROUNDS = 24, RATE = 136;
 const HIGH = new Int32Array(ROUNDS), LOW = new Int32Array(ROUNDS);
 const SHIFT = new Uint8Array(25), PLACE = new Uint8Array(25);
 
-/* The tables of the standard, computed: round constants from the shift register, rotations and places from the walk. */
+/* Round constants, rotations and lane positions, computed as in FIPS 202. */
 (function prepare() {
   let register = 1;
   for (let round = 0; round < ROUNDS; round++) {
@@ -83,7 +83,7 @@ export function keccak(message) {
 
 export const keccakHex = (message) => "0x" + Array.from(keccak(message), (one) => one.toString(16).padStart(2, "0")).join("");
 
-/** The address of a public key, such as the one in an enode address. */
+/** The address of a public key, such as the one in an enode URL. */
 export function addressOfEnode(enode) {
   const id = /^enode:\/\/([0-9a-f]{128})@/i.exec(enode || "")?.[1];
   if (!id) return null;

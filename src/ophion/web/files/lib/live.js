@@ -1,8 +1,7 @@
-/* What happens on the chain, as it happens: one WebSocket with `newHeads`, sampled.
+/* Live chain data: one WebSocket with `newHeads`, sampled.
  *
- * However many blocks and transactions there are, listeners hear at most two changes a second, a bounded number of
- * questions is asked for each, and a bounded past is kept. A page that nobody looks at asks nothing. Where there is no
- * socket (a node without one, or one that wants a token, which browsers cannot send with a handshake), it polls. */
+ * Listeners get at most two updates a second. Requests per update and stored history are bounded. A hidden tab sends
+ * nothing. Without a usable WebSocket (none, or one that requires a token) the module polls. */
 
 import { call, token } from "./rpc.js";
 import { headers, summary } from "./headers.js";
@@ -17,7 +16,7 @@ export const live = {
   head: null,
   /** The newest blocks, newest first: number, hash, timestamp, arrived, miner, txs (null: not asked), gasUsed, gasLimit. */
   blocks: [],
-  /** How much happened when: from, to (seconds), blocks, txs, gas. */
+  /** Activity by interval: from, to (seconds), blocks, txs, gas. */
   spans: [],
   reason: "",
 };
@@ -25,7 +24,7 @@ export const live = {
 const listeners = new Set();
 let socket = null, wantsSocket = true, waiting = [], missed = 0, timer = null, last = 0, delay = 500, poll = null;
 
-/** Hear of changes; gives the function that ends it. */
+/** Subscribe to updates; returns the function that unsubscribes. */
 export function onChange(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -42,7 +41,7 @@ function become(state, reason = "") {
   tell();
 }
 
-/** Begin; `hasSocket` is false where the network says that there is none for browsers. */
+/** Start; `hasSocket` is false where browsers cannot use the WebSocket. */
 export async function begin(hasSocket) {
   wantsSocket = hasSocket;
   await refill();
@@ -55,10 +54,10 @@ export async function begin(hasSocket) {
 
 /* --- the socket -------------------------------------------------------------------------------- */
 
-/** While nothing comes, the server of the page knows whether there is anybody to ask; throws when there is not. */
+/** Ask the gateway whether the node is online; throws when it is not. */
 async function look() {
   if (live.state === "silent") await readNetwork();
-  if (live.state !== "live" && own()?.up === false) throw new Error(`${own().name} is not running`);
+  if (live.state !== "live" && own()?.up === false) throw new Error(`${own().name} is offline`);
 }
 
 async function connect() {
@@ -87,7 +86,7 @@ async function connect() {
         become("live");
         catchUp();
       }
-    } else if (message.method === "eth_subscription") note({ ...summary(message.params.result), isHeard: true });
+    } else if (message.method === "eth_subscription") note({ ...summary(message.params.result), isLive: true });
   };
   socket.onclose = () => {
     socket = null;
@@ -108,7 +107,7 @@ function startPolling() {
   }, live.state === "silent" ? 2 * POLL_MS : POLL_MS);
 }
 
-/** Where we may have missed something: ask for the head, and take it as if it had been told. */
+/** After a gap: request the head and process it like a notification. */
 async function catchUp() {
   try {
     await look();
@@ -153,7 +152,7 @@ async function tick() {
   schedule();
 }
 
-/** Add blocks in the order of the chain; of many, only some are asked how many transactions they hold. */
+/** Add blocks in chain order; for many blocks, only some transaction counts are requested. */
 async function take(heads, more) {
   const newest = heads.slice(-MAX_ASKED / 2), others = heads.slice(0, -MAX_ASKED / 2);
   const step = Math.max(1, Math.ceil(others.length / (MAX_ASKED / 2)));
@@ -170,7 +169,7 @@ async function take(heads, more) {
   live.head = live.blocks[0];
 }
 
-/** The past, for a page that has just been opened. */
+/** Load recent blocks when the interface opens. */
 async function refill() {
   try {
     await look();
@@ -201,7 +200,7 @@ function spansOf(blocks) {
 
 /* --- figures ----------------------------------------------------------------------------------- */
 
-/** What happened per second in the last `width` seconds. */
+/** Activity per second over the last `width` seconds. */
 export function ratesOver(width) {
   const now = Date.now() / 1000, begin = now - width, sum = { blocks: 0, txs: 0, gas: 0 };
   for (const span of live.spans) {
@@ -211,14 +210,14 @@ export function ratesOver(width) {
   return { blocks: sum.blocks / width, txs: sum.txs / width, gas: sum.gas / width };
 }
 
-/** Mean time between the newest blocks, in seconds; null while there are too few. */
+/** Mean time between the newest blocks in seconds; null with too few blocks. */
 export function blockTime() {
   const some = live.blocks.filter((block) => block.timestamp > 0).slice(0, 30);
   return some.length < 2 ? null : (some[0].timestamp - some.at(-1).timestamp) / (some[0].number - some.at(-1).number);
 }
 
-/** How long after its time a block came here, in seconds: the middle of the last ones that were heard live. */
+/** Median delay between a block's timestamp and its arrival, in seconds. */
 export function lateness() {
-  const heard = live.blocks.filter((block) => block.isHeard).slice(0, 15).map((block) => block.arrived - block.timestamp).sort((a, b) => a - b);
-  return heard.length ? Math.max(0, heard[heard.length >> 1]) : null;
+  const delays = live.blocks.filter((block) => block.isLive).slice(0, 15).map((block) => block.arrived - block.timestamp).sort((a, b) => a - b);
+  return delays.length ? Math.max(0, delays[delays.length >> 1]) : null;
 }

@@ -1,4 +1,4 @@
-/* The nodes of this network: who there is, who is up, who is connected with whom, who makes blocks. */
+/* The nodes of this network: role, online or offline, connections, proposer. */
 
 import { attempt, call, RpcError, token } from "./rpc.js";
 import { names, toNumber } from "./format.js";
@@ -8,15 +8,15 @@ const PAUSE_MS = 3000;
 
 export const network = {
   name: "Ophion",
-  /** "qbft", "ibft", "clique" or null: the group of methods that knows the validators. */
+  /** API group of the consensus protocol: "qbft", "ibft", "clique" or null. */
   consensus: null,
   chainId: null,
   nodes: [],
   services: null,
   token: false,
-  /** The WebSocket asks for a token, which browsers cannot send with a handshake. */
+  /** The WebSocket requires a token, which browsers cannot send in a handshake. */
   socketToken: false,
-  /** What consensus says of the round at this moment; null where nobody does. */
+  /** Status of the current round, or null. */
   round: null,
 };
 
@@ -26,26 +26,26 @@ export function onNodes(listener) {
   return () => listeners.delete(listener);
 }
 
-/** What the network consists of, as the server of this page knows it. */
+/** Nodes and services of the network, from the gateway. */
 export async function readNetwork() {
   const response = await fetch("nodes.json", { headers: { Accept: "application/json" } });
   if (!response.ok) throw new Error(`nodes.json: status ${response.status}`);
-  const told = await response.json();
-  network.name = told.network || "Ophion";
-  network.services = told.services || null;
-  network.token = told.token === true;
-  network.socketToken = told.socketToken === true;
+  const answer = await response.json();
+  network.name = answer.network || "Ophion";
+  network.services = answer.services || null;
+  network.token = answer.token === true;
+  network.socketToken = answer.socketToken === true;
   if (network.token && !token.wanted) token.wanted = true;
   const before = new Map(network.nodes.map((node) => [node.name, node]));
-  network.nodes = told.nodes.map((one) => ({ ...before.get(one.name), ...one, enode: one.enode || before.get(one.name)?.enode || null }));
+  network.nodes = answer.nodes.map((one) => ({ ...before.get(one.name), ...one, enode: one.enode || before.get(one.name)?.enode || null }));
 }
 
-/** Whether there is a service; what is not said is taken to be there. */
+/** Whether a service exists; missing entries count as existing. */
 export const hasService = (name) => !network.services || network.services.includes(name);
 
 const FAMILIES = [["qbft", "qbft_getValidatorsByBlockNumber"], ["ibft", "ibft_getValidatorsByBlockNumber"], ["clique", "clique_getSigners"]];
 
-/** Which consensus this is, by who answers. */
+/** Detect the consensus protocol by the API group that answers. */
 export async function readConsensus() {
   const [chainId, ...answers] = await Promise.all([attempt("eth_chainId"), ...FAMILIES.map(([, method]) => attempt(method, ["latest"]))]);
   network.chainId = chainId;
@@ -58,11 +58,11 @@ export async function validators() {
   return family ? (await call(family[1], ["latest"])).map((address) => address.toLowerCase()) : [];
 }
 
-/* --- looking ----------------------------------------------------------------------------------- */
+/* --- polling ----------------------------------------------------------------------------------- */
 
 let isLooking = false, hurry = null;
 
-/** Look again and again while somebody wants to know. */
+/** Poll while a view subscribes. */
 export async function watchNodes() {
   if (isLooking) return;
   isLooking = true;
@@ -76,7 +76,7 @@ export async function watchNodes() {
   isLooking = false;
 }
 
-/** Do not wait for the next time. */
+/** Poll now. */
 export const lookSoon = () => hurry?.();
 
 async function look() {
@@ -94,21 +94,21 @@ async function look() {
   }
 }
 
-/** The state of consensus as a validator sees it, or else this node; who only follows knows no proposer. */
+/** Consensus status from a validator, otherwise from this node; followers do not know the proposer. */
 export async function readRound() {
   if (network.consensus === "clique") return readTurn();
   if (!network.consensus) return null;
   const validator = network.nodes.find((node) => node.role === "validator" && !node.problem && node.up !== false);
-  const told = await Promise.all([...new Set([validator?.path ?? "", ""])].map((path) => attempt(`${network.consensus}_getStatus`, [], path).catch(() => null)));
-  network.round = told.find((one) => one?.proposer) || told.find(Boolean) || null;
+  const answers = await Promise.all([...new Set([validator?.path ?? "", ""])].map((path) => attempt(`${network.consensus}_getStatus`, [], path).catch(() => null)));
+  network.round = answers.find((one) => one?.proposer) || answers.find(Boolean) || null;
   return network.round;
 }
 
-/** Under Clique signers take turns in the order of their addresses; another may sign when the one in turn is late. */
+/** Clique signers rotate in the order of their addresses; another may sign when the in-turn signer is late. */
 async function readTurn() {
   try {
     const [signers, head] = await Promise.all([validators(), call("eth_blockNumber")]), height = toNumber(head) + 1;
-    network.round = { height, round: null, phase: "the signer in turn is waited for first", proposer: signers.sort()[height % signers.length], validators: signers, quorum: 0, members: [], explanation: [] };
+    network.round = { height, round: null, phase: "waiting for the in-turn signer", proposer: signers.sort()[height % signers.length], validators: signers, quorum: 0, members: [], explanation: [] };
   } catch {
     network.round = null;
   }
@@ -138,6 +138,6 @@ async function examine(node) {
   }
 }
 
-/** The node that this page itself asks. */
+/** The node that serves this interface. */
 export const own = () => network.nodes.find((node) => node.path === "") || network.nodes.find((node) => node.role === "rpc") || network.nodes[0];
 export const idOf = (node) => /^enode:\/\/([0-9a-f]+)@/i.exec(node.enode || "")?.[1]?.toLowerCase() || null;

@@ -1,4 +1,4 @@
-/* JSON-RPC over HTTP to the origin of this page: calls of the same moment travel as one batch. */
+/* JSON-RPC over HTTP to the own origin; concurrent calls are sent as one batch. */
 
 const BATCH = 100, TIMEOUT_MS = 30000;
 
@@ -8,7 +8,7 @@ export class RpcError extends Error {
     this.code = error.code;
     this.data = error.data;
   }
-  /** Whether the method is not there at all: switched off, unknown, or part of another consensus. */
+  /** Whether the method is disabled, unknown, or part of another consensus protocol. */
   get isAbsent() {
     return this.code === -32601 || this.code === -32604;
   }
@@ -25,7 +25,7 @@ export class NoAnswer extends Error {}
 const KEY = "ophion-token";
 export const token = {
   wanted: false,
-  /** Nothing once it has expired: a request with it would only be refused. */
+  /** Empty after the token has expired. */
   get value() {
     const text = sessionStorage.getItem(KEY) || "";
     return text && expiry(text) < Date.now() / 1000 ? "" : text;
@@ -35,7 +35,7 @@ export const token = {
     events.dispatchEvent(new Event("token"));
   },
 };
-/** When a token ends, in seconds; never, where it does not tell. */
+/** Expiry of a token in seconds; Infinity without `exp`. */
 function expiry(text) {
   try {
     return JSON.parse(atob(text.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"))).exp ?? Infinity;
@@ -44,7 +44,7 @@ function expiry(text) {
   }
 }
 
-/** Tells "token" when it changes and "unauthorized" when one is needed or not good any more. */
+/** Emits "token" when the token changes and "unauthorized" when one is required or invalid. */
 export const events = new EventTarget();
 
 export function headers() {
@@ -79,7 +79,7 @@ export function call(method, params = [], path = "") {
   });
 }
 
-/** The same, but null instead of an error: for what a node may have switched off. */
+/** The same, but null instead of an error: for methods that may be disabled. */
 export async function attempt(method, params, path) {
   try {
     return await call(method, params, path);
@@ -92,7 +92,7 @@ export async function attempt(method, params, path) {
 async function send(path, calls) {
   if (token.wanted && !token.value) {
     events.dispatchEvent(new Event("unauthorized"));
-    for (const one of calls) one.reject(new RpcError({ code: -40100, message: "The node asks for a token." }));
+    for (const one of calls) one.reject(new RpcError({ code: -40100, message: "The node requires a token." }));
     return;
   }
   const body = calls.map(({ id, method, params }) => ({ jsonrpc: "2.0", id, method, params }));
@@ -115,7 +115,7 @@ async function send(path, calls) {
   }
 }
 
-/** One request as it is; used by the playground too, which shows what came back. */
+/** Send one request unchanged; the playground shows the raw answer. */
 export async function post(path, body) {
   let response, text;
   try {

@@ -1,4 +1,4 @@
-/* Where a text leads that somebody has typed: block, transaction, address, name of a node, method. */
+/* Resolve a search text: block, transaction, address, node name, method. */
 
 import { attempt } from "./rpc.js";
 import { names } from "./format.js";

@@ -1,11 +1,11 @@
-/* The token of a node that wants one: pasted, or given by the node for a name and a password. Kept until the tab is closed. */
+/* Token of a node with authentication: pasted, or from a login. Stored until the tab is closed. */
 
 import { h, say } from "./dom.js";
 import { login, token } from "./rpc.js";
 
 let dialog = null, refused = false;
 
-/** Ask once; `isNeeded` when the node has refused. Who closes the question is left alone until he asks himself. */
+/** Show the dialog once; `isNeeded` after the node has refused. A closed dialog stays closed until the user opens it. */
 export function askForToken(isNeeded = false) {
   if (isNeeded && (refused || dialog?.open)) return;
   dialog?.remove();
@@ -27,7 +27,7 @@ export function askForToken(isNeeded = false) {
   dialog = h("dialog", { "aria-labelledby": "signin-title" },
     h("form", { method: "dialog", onsubmit: submit },
       h("h2", { id: "signin-title" }, "This node asks for a token"),
-      h("p.soft", "Log in with a name of its credentials file, or paste a token. It stays in this tab."),
+      h("p.soft", "Log in with a user of the credentials file, or paste a token. It is stored in this tab only."),
       name, password, h("p.or", "or"), given, problem,
       h("div.row", h("button.main", { type: "submit" }, "Go on"), h("button", { type: "button", onclick: () => dialog.close() }, "Not now"),
         token.value ? h("button", { type: "button", onclick: () => { token.value = ""; dialog.close(); } }, "Forget it") : null)));

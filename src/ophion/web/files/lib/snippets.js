@@ -1,4 +1,4 @@
-/* The same call in other languages, ready to be pasted. */
+/* Code snippets of a call in other languages. */
 
 const python = (value) => {
   if (value === null) return "None";

@@ -25,12 +25,12 @@ export function valueOf(value) {
   return h("span.text", value);
 }
 
-/** Text of descriptions, in which `names` stand between backticks. */
+/** Description text with `names` between backticks. */
 export const prose = (text) => (text || "").split("`").map((part, at) => (at % 2 ? h("code", part) : part));
 
 const LONGEST = 200_000, MAX_PARTS = 4000;
 
-/** JSON text with colours, bounded: what is longer is shown plain, and cut at the end. */
+/** Highlighted JSON; longer texts are plain and truncated. */
 export function json(value) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "undefined";
   const shown = text.length > LONGEST ? text.slice(0, LONGEST) + `\n… ${count(text.length - LONGEST)} letters more` : text;

@@ -1,4 +1,4 @@
-/* One account: what it has, what it is, what it stores, what it did. */
+/* Account view: balance, nonce, code, storage, transactions, calls and logs. */
 
 import { card, copyable, facts, h, put, say, table } from "../lib/dom.js";
 import { blockLink, bytes, count, ether, names, printable, toHex, toNumber, txLink, addressLink } from "../lib/format.js";
@@ -15,7 +15,7 @@ const ROWS = 10, MOST = 20, SLOTS = 50, BACK = 1000, ZERO = "0x" + "0".repeat(64
 export async function show(root, [given = ""]) {
   const address = given.toLowerCase();
   if (!/^0x[0-9a-f]{40}$/.test(address)) {
-    put(root, h("h1", "That is no address"), card("Addresses", h("p", "An address is 0x and 40 hexadecimal digits.")));
+    put(root, h("h1", "Not an address"), card("Addresses", h("p", "An address is 0x and 40 hexadecimal digits.")));
     return null;
   }
   const [balance, nonce, code] = await Promise.all([call("eth_getBalance", [address, "latest"]), call("eth_getTransactionCount", [address, "latest"]), call("eth_getCode", [address, "latest"])]);
@@ -26,8 +26,8 @@ export async function show(root, [given = ""]) {
       card("Summary", facts([["Balance", holds], ["Nonce", sent], ["Code", isContract ? codeOf(code) : "none"], isContract ? ["ABI", abiChoice(address)] : null])),
       isContract ? card("Storage", storage(address)) : null),
     isContract && abiAt(address) ? card("Read", readers(address)) : null,
-    card("Transactions it sent", sentBy(address, toNumber(nonce))),
-    card(`Calls to it in the last ${count(BACK)} blocks`, calledBy(address)),
+    card("Sent transactions", sentBy(address, toNumber(nonce))),
+    card(`Calls in the last ${count(BACK)} blocks`, calledBy(address)),
     isContract ? card(`Logs of the last ${count(BACK)} blocks`, await logsOf(address)) : null);
   let isBusy = false;
   return onChange(async () => {
@@ -66,7 +66,7 @@ function storage(address) {
       });
       for (const [hash, { key, value }] of Object.entries(range.storage)) rows.push([h("code", { title: key || hash }, key ? slotName(key) : `hash ${hash.slice(0, 10)}…`), [slotValue(value), "wide"]]);
       next = range.nextKey;
-      put(place, table("Storage", ["Slot", "Value"], rows, "Nothing is stored."), next ? h("div.pager", h("button", { type: "button", onclick: more }, "More slots")) : null);
+      put(place, table("Storage", ["Slot", "Value"], rows, "No storage."), next ? h("div.pager", h("button", { type: "button", onclick: more }, "More slots")) : null);
     } catch (error) {
       put(place, h("p.soft", error.isAbsent ? "Needs the group DEBUG (--rpc-http-api)." : error.message));
     }
@@ -82,7 +82,7 @@ function slotValue(value) {
 
 /* --- transactions ------------------------------------------------------------------------------ */
 
-/** By nonce, newest first: exact, however long ago. */
+/** Transactions of the account by nonce, newest first. */
 function sentBy(address, total) {
   const place = h("div"), list = [], receipts = [];
   let next = total - 1;
@@ -92,13 +92,13 @@ function sentBy(address, total) {
     const found = (await Promise.all(nonces.map((nonce) => attempt("eth_getTransactionBySenderAndNonce", [address, toHex(nonce)])))).filter(Boolean);
     list.push(...found);
     receipts.push(...(await Promise.all(found.map((one) => attempt("eth_getTransactionReceipt", [one.hash])))));
-    put(place, transactionTable(list, receipts, "It has sent none."), next >= 0 && found.length ? h("div.pager", h("button", { type: "button", onclick: more }, "Older ones")) : null);
+    put(place, transactionTable(list, receipts, "No transactions sent."), next >= 0 && found.length ? h("div.pager", h("button", { type: "button", onclick: more }, "Older")) : null);
   };
   more().catch((error) => put(place, h("p.soft", error.message)));
   return place;
 }
 
-/** The newest things that `ask(from, to)` finds, newest first: a block is searched, then ten, a hundred, until there are enough. */
+/** The newest results of `ask(from, to)`: searches one block, then ten, then a hundred, until enough are found. */
 async function newestOf(ask) {
   const found = [];
   for (let size = 1, to = live.head?.number ?? toNumber(await call("eth_blockNumber")), end = Math.max(0, to - BACK + 1); to >= end && found.length < MOST; size *= 10) {
@@ -112,9 +112,9 @@ async function newestOf(ask) {
 function calledBy(address) {
   const place = h("div", h("p.soft", "…"));
   newestOf((fromBlock, toBlock) => call("trace_filter", [{ fromBlock, toBlock, toAddress: [address], count: 1000 }])).then((found) => {
-    put(place, table("Calls to it", ["Block", "Transaction", "From", "Kind", ["Value", "right"]], found.map((one) => [
+    put(place, table("Calls", ["Block", "Transaction", "From", "Kind", ["Value", "right"]], found.map((one) => [
       blockLink(one.blockNumber), one.transactionHash ? txLink(one.transactionHash) : "", one.action.from ? addressLink(one.action.from) : "", one.action.callType || one.type,
-      [one.action.value ? ether(one.action.value) : "", "right"]]), "Nobody has called it."));
+      [one.action.value ? ether(one.action.value) : "", "right"]]), "No calls in these blocks."));
   }, (error) => put(place, h("p.soft", error.isAbsent ? "Needs the group TRACE (--rpc-http-api)." : error.message)));
   return place;
 }
@@ -122,15 +122,15 @@ function calledBy(address) {
 async function logsOf(address) {
   const found = await newestOf(async (fromBlock, toBlock) => (await attempt("eth_getLogs", [{ address, fromBlock, toBlock }])) || []);
   return table("Logs", ["Block", "Transaction", "Event"], found.map((log) => [
-    blockLink(toNumber(log.blockNumber)), txLink(log.transactionHash), h("span.signature", decodeEvent(log)?.signature || log.topics[0]?.slice(0, 10) || "anonymous")]), "It has written none.");
+    blockLink(toNumber(log.blockNumber)), txLink(log.transactionHash), h("span.signature", decodeEvent(log)?.signature || log.topics[0]?.slice(0, 10) || "anonymous")]), "No logs in these blocks.");
 }
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-/** Functions that change nothing, to be called from here. */
+/** Form to call view functions. */
 function readers(address) {
   const own = abiAt(address).abi.filter((entry) => entry.type === "function" && ["view", "pure"].includes(entry.stateMutability));
-  if (!own.length) return h("p.soft", "This ABI has no functions that only read.");
+  if (!own.length) return h("p.soft", "This ABI has no view functions.");
   return h("div.stack", own.slice(0, 60).map((entry) => {
     const inputs = entry.inputs || [], fields = inputs.map((input) => h("input", { "aria-label": `${input.name || "value"} (${input.type})`, placeholder: `${input.name || ""} ${input.type}`.trim() })), answer = h("span", { role: "status" });
     const run = async (event) => {

@@ -1,4 +1,4 @@
-/* One block and its transactions, a page of them at a time. */
+/* Block view: header fields and paged transactions. */
 
 import { card, copyable, facts, h, put, table } from "../lib/dom.js";
 import { addressLink, ago, blockLink, bytes, count, date, ether, makerLink, printable, toHex, toNumber, txLink } from "../lib/format.js";
@@ -12,7 +12,7 @@ export async function show(root, [wanted = "latest"], query) {
   const block = await (wanted.length === 66 ? call("eth_getBlockByHash", [wanted, false]) : call("eth_getBlockByNumber", [/^\d+$/.test(wanted) ? toHex(wanted) : wanted, false]));
   if (!block) {
     const newest = toNumber(await call("eth_blockNumber"));
-    put(root, h("h1", `There is no block ${wanted}`), card("The chain so far", h("p", "The newest block is ", blockLink(newest), ".")));
+    put(root, h("h1", `Block ${wanted} not found`), card("Chain head", h("p", "The newest block is ", blockLink(newest), ".")));
     return;
   }
   const number = toNumber(block.number), total = block.transactions.length, pages = Math.ceil(total / ROWS);
@@ -20,7 +20,7 @@ export async function show(root, [wanted = "latest"], query) {
   put(root,
     h("div.title", h("h1", `Block ${count(number)}`), block.hash ? h("span.hash", copyable(block.hash)) : h("span.pill.worry", "pending"),
       h("span.row", number > 0 ? h("a", { href: `#/block/${number - 1}`, rel: "prev" }, "← before") : null, h("a", { href: `#/block/${number + 1}`, rel: "next" }, "after →"))),
-    h("div.columns", card("Summary", summary(block)), card("Roots and the rest", rest(block))),
+    h("div.columns", card("Summary", summary(block)), card("Roots and other fields", rest(block))),
     h("section.card", h("header", h("h2", `${count(total)} ${total === 1 ? "transaction" : "transactions"}`)), await transactions(block, at),
       pages > 1 ? h("nav.pager", { "aria-label": "Pages" }, h("span.soft", `page ${at + 1} of ${count(pages)}`),
         at > 0 ? h("a", { href: `#/block/${wanted}?page=${at - 1}` }, "Before") : null, at < pages - 1 ? h("a", { href: `#/block/${wanted}?page=${at + 1}` }, "Next") : null) : null));
@@ -30,7 +30,7 @@ function summary(block) {
   const time = toNumber(block.timestamp), used = toNumber(block.gasUsed), limit = toNumber(block.gasLimit), extra = printable(block.extraData);
   return facts([
     ["Time", date(time), h("span.soft", ` ${ago(time)}`)],
-    ["Made by", makerLink(block.miner, true)],
+    ["Proposer", makerLink(block.miner, true)],
     ["Gas used", bar(used / (limit || 1)), `${count(used)} of ${count(limit)}`],
     block.baseFeePerGas ? ["Base fee", ether(block.baseFeePerGas)] : null,
     ["Size", bytes(toNumber(block.size))],
@@ -52,10 +52,10 @@ function rest(block) {
 async function transactions(block, page) {
   const hashes = block.transactions.slice(page * ROWS, (page + 1) * ROWS);
   const [found, receipts] = await Promise.all([Promise.all(hashes.map((hash) => attempt("eth_getTransactionByHash", [hash]))), Promise.all(hashes.map((hash) => attempt("eth_getTransactionReceipt", [hash])))]);
-  return transactionTable(found.filter(Boolean), receipts, "This block holds no transactions.");
+  return transactionTable(found.filter(Boolean), receipts, "This block has no transactions.");
 }
 
-/** Transactions with how they ended. */
+/** Transactions with their status. */
 export function transactionTable(list, receipts, empty) {
   return table("Transactions", ["Transaction", "From", "To", "Calls", ["Value", "right"], ["Gas used", "right"], "Status"], list.map((one, at) => {
     const receipt = receipts[at], input = one.input || "0x", decoded = one.to ? decodeInput(input, one.to) : null;
@@ -67,7 +67,7 @@ export function transactionTable(list, receipts, empty) {
 }
 
 export function statusPill(receipt) {
-  if (!receipt) return h("span.pill.worry", "waiting");
+  if (!receipt) return h("span.pill.worry", "pending");
   if (receipt.status === undefined || receipt.status === null) return h("span.pill", "done");
   return toNumber(receipt.status) ? h("span.pill.good", "success") : h("span.pill.bad", "failed");
 }

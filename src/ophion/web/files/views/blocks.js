@@ -32,7 +32,7 @@ export async function show(root, [wanted]) {
 
 async function page(body, foot, top, isFirst) {
   const blocks = await headers(Math.max(0, top - ROWS + 1), top), lowest = blocks.at(-1).number;
-  put(body, table("Blocks", ["Block", "Time", ["Transactions", "right"], "Gas used", "Made by", "Hash"], blocks.map((block) => [
+  put(body, table("Blocks", ["Block", "Time", ["Transactions", "right"], "Gas used", "Proposer", "Hash"], blocks.map((block) => [
     blockLink(block.number), ago(block.timestamp), [count(block.txs), "right"], [bar(block.gasUsed / (block.gasLimit || 1)), count(block.gasUsed)],
     makerLink(block.miner), h("a.hash", { href: `#/block/${block.hash}` }, short(block.hash))])));
   put(foot, h("span.soft", `${count(lowest)} to ${count(top)}`), isFirst ? null : h("a", { href: "#/blocks" }, "Newest"),

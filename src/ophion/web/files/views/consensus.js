@@ -1,4 +1,4 @@
-/* Who makes blocks, how this round stands, and votes on who shall. */
+/* Consensus: current round, validators, open votes, and a form to vote. */
 
 import { card, facts, h, put, say, table } from "../lib/dom.js";
 import { addressLink, blockLink, count, makerLink, names, seconds, short, toNumber } from "../lib/format.js";
@@ -21,7 +21,7 @@ export async function show(root) {
   const methods = METHODS[network.consensus], round = h("div"), list = h("div"), votes = h("div");
   const form = voteForm(methods, () => drawVotes(votes, methods));
   put(root, h("div.title", h("h1", "Consensus"), h("span.pill", TITLES[network.consensus])),
-    h("div.columns", card("This round", round), card("Votes under way", votes)),
+    h("div.columns", card("This round", round), card("Open votes", votes)),
     card(network.consensus === "clique" ? "Signers" : "Validators", list), card("Vote", form.element));
   let isBusy = false;
   const draw = async () => {
@@ -49,7 +49,7 @@ export async function show(root) {
 function alone(root) {
   const made = live.head?.miner;
   put(root, h("h1", "Consensus"), card("No validators here",
-    h("p", "On this network nobody has to agree: blocks are made by ", made && !/^0x0+$/.test(made) ? addressLink(made) : "one node", " as transactions come."),
+    h("p", "This network has no consensus protocol: blocks are produced by ", made && !/^0x0+$/.test(made) ? addressLink(made) : "one node", " when transactions arrive."),
     h("p.soft", "A node of a QBFT, IBFT 2.0 or Clique network shows its validators here, if its group of methods (QBFT, IBFT, CLIQUE) is enabled with --rpc-http-api.")));
   return null;
 }
@@ -69,10 +69,10 @@ async function drawRound(place) {
   status.explanation?.length ? h("ul.findings", status.explanation.map((text) => h("li", { "data-mood": status.quorumReachable === false ? "bad" : "" }, text))) : null);
 }
 
-function ballot(title, told) {
-  if (!told) return null;
-  const all = [...told.arrived.map((address) => [address, true]), ...told.missing.map((address) => [address, false])];
-  return h("div.ballot", h("span.soft", title), h("span.dots", { role: "img", "aria-label": `${told.arrived.length} of ${told.needed} needed` }, all.map(([address, there]) => h(there ? "span.there" : "span", { title: names.get(address) || address }))), h("span", `${told.arrived.length}/${told.needed}`));
+function ballot(title, votes) {
+  if (!votes) return null;
+  const all = [...votes.arrived.map((address) => [address, true]), ...votes.missing.map((address) => [address, false])];
+  return h("div.ballot", h("span.soft", title), h("span.dots", { role: "img", "aria-label": `${votes.arrived.length} of ${votes.needed} needed` }, all.map(([address, hasVoted]) => h(hasVoted ? "span.voted" : "span", { title: names.get(address) || address }))), h("span", `${votes.arrived.length}/${votes.needed}`));
 }
 
 /* --- validators -------------------------------------------------------------------------------- */
@@ -81,23 +81,23 @@ async function drawMembers(place, methods) {
   const [addresses, metrics] = await Promise.all([validators(), attempt(methods.metrics)]);
   members = addresses.length;
   const figures = new Map((metrics || []).map((one) => [one.address.toLowerCase(), one])), views = new Map((network.round?.members || []).map((one) => [one.address.toLowerCase(), one]));
-  put(place, table("Validators", ["Validator", "Node", ["Blocks of the last 100", "right"], ["Last block", "right"], "Last sign of life", "State"], addresses.map((address) => {
+  put(place, table("Validators", ["Validator", "Node", ["Blocks of the last 100", "right"], ["Last block", "right"], "Last seen", "State"], addresses.map((address) => {
     const figure = figures.get(address), view = views.get(address), node = network.nodes.find((one) => one.address === address), last = figure ? toNumber(figure.lastProposedBlockNumber) : 0;
     return [h("a.hash", { href: `#/address/${address}`, title: address }, h("span.wide", address), h("span.narrow", short(address, 8, 4))), node?.name || "", [figure ? count(toNumber(figure.proposedBlockCount)) : "–", "right"], [last ? blockLink(last) : "none", "right"], sign(view, node, last), statePill(address, view, node)];
-  }), "There are none."));
+  }), "No validators."));
 }
 
 function sign(view, node, last) {
-  if (view && view.lastHeardSecondsAgo !== null) return `heard ${seconds(view.lastHeardSecondsAgo)} ago`;
-  if (node && !node.problem) return "answers now";
+  if (view && view.lastHeardSecondsAgo !== null) return `message ${seconds(view.lastHeardSecondsAgo)} ago`;
+  if (node && !node.problem) return "online now";
   return last ? `block ${count(last)}` : "never";
 }
 
 function statePill(address, view, node) {
-  if (node?.problem || (view && !view.isConnected && !node)) return h("span.pill.bad", "missing");
-  if (network.round?.proposer?.toLowerCase() === address) return h("span.pill.worry", "proposes");
-  if (view?.isPassedOver) return h("span.pill.worry", "passed over");
-  return h("span.pill.good", "there");
+  if (node?.problem || (view && !view.isConnected && !node)) return h("span.pill.bad", "offline");
+  if (network.round?.proposer?.toLowerCase() === address) return h("span.pill.worry", "proposer");
+  if (view?.isPassedOver) return h("span.pill.worry", "skipped");
+  return h("span.pill.good", "online");
 }
 
 /* --- votes ------------------------------------------------------------------------------------- */
@@ -108,22 +108,22 @@ const voters = () => {
 };
 
 async function drawVotes(place, methods) {
-  const nodes = voters(), told = await Promise.all(nodes.map((node) => attempt(methods.votes, [], node.path).catch(() => null)));
-  if (told.every((one) => one === null)) return put(place, h("p.soft", "These nodes do not tell of votes: a contract names the validators, or the group of methods is off."));
+  const nodes = voters(), answers = await Promise.all(nodes.map((node) => attempt(methods.votes, [], node.path).catch(() => null)));
+  if (answers.every((one) => one === null)) return put(place, h("p.soft", "These nodes report no votes: a contract names the validators, or the API group is disabled."));
   const byAddress = new Map();
-  told.forEach((votes, at) => Object.entries(votes || {}).forEach(([address, adds]) => {
+  answers.forEach((votes, at) => Object.entries(votes || {}).forEach(([address, adds]) => {
     const key = `${adds ? "add" : "remove"} ${address}`;
     byAddress.set(key, [...(byAddress.get(key) || []), nodes[at]]);
   }));
   const needed = Math.floor((members || nodes.length) / 2) + 1;
-  return put(place, table("Votes under way", ["Vote", "By", h("span.hidden", "Actions")], [...byAddress].map(([key, by]) => {
+  return put(place, table("Open votes", ["Vote", "By", h("span.hidden", "Actions")], [...byAddress].map(([key, by]) => {
     const [word, address] = key.split(" ");
     const drop = async () => {
       await Promise.all(by.map((node) => attempt(methods.discard, [address], node.path).catch(() => null)));
       drawVotes(place, methods);
     };
     return [[h("span", word === "add" ? "add " : "remove ", addressLink(address)), "wide"], h("span", { title: by.map((node) => node.name).join(", ") }, `${by.length} of ${needed} needed`), h("button.quiet", { type: "button", onclick: drop }, "Discard")];
-  }), "Nobody votes on anything."));
+  }), "No open votes."));
 }
 
 function voteForm(methods, done) {
@@ -142,6 +142,6 @@ function voteForm(methods, done) {
     say(answer, problems.length ? problems.join("; ") : chosen.length ? `${chosen.length === 1 ? "One node votes" : `${chosen.length} nodes vote`} now. More than half of the validators must.` : "Choose at least one node.");
     done();
   };
-  const element = h("form.votes", { onsubmit: submit }, h("div.row", h("label", "Address", address), h("label", "Wish", word)), h("fieldset", h("legend", "Nodes that vote"), boxes), h("div.row", h("button.main", { type: "submit" }, "Vote")), answer);
+  const element = h("form.votes", { onsubmit: submit }, h("div.row", h("label", "Address", address), h("label", "Vote", word)), h("fieldset", h("legend", "Nodes that vote"), boxes), h("div.row", h("button.main", { type: "submit" }, "Vote")), answer);
   return { element, fill };
 }

@@ -1,4 +1,4 @@
-/* Contracts whose ABI this browser knows. */
+/* Contracts with an ABI stored in this browser. */
 
 import { card, h, put, table } from "../lib/dom.js";
 import { addressLink, count } from "../lib/format.js";
@@ -9,9 +9,9 @@ export function show(root) {
     for (const one of file.files) takeText(await one.text(), one.name);
   } });
   put(root, h("h1", "Known contracts"),
-    card("Add some", h("div.drop", h("p", "Drop JSON files of contracts anywhere onto this page: plain ABIs, or what compilers write."), h("p", file), h("p", "They stay in this browser."))),
-    card("Kept here", table("Contracts", ["Name", ["Functions", "right"], ["Events", "right"], "At", h("span.hidden", "Actions")], abis().map((one) => [
+    card("Add some", h("div.drop", h("p", "Drop JSON files of contracts anywhere here: plain ABIs or compiler output."), h("p", file), h("p", "They stay in this browser."))),
+    card("Stored ABIs", table("Contracts", ["Name", ["Functions", "right"], ["Events", "right"], "At", h("span.hidden", "Actions")], abis().map((one) => [
       h("b", one.name), [count(one.abi.filter((entry) => entry.type === "function").length), "right"], [count(one.abi.filter((entry) => entry.type === "event").length), "right"],
-      one.addresses.length ? one.addresses.map((address) => h("div", addressLink(address, true))) : h("span.soft", "found by its selectors"),
+      one.addresses.length ? one.addresses.map((address) => h("div", addressLink(address, true))) : h("span.soft", "matched by selector"),
       h("button.quiet", { type: "button", "aria-label": `Forget ${one.name}`, onclick: () => { forget(one.name); show(root); } }, "Forget")]), "None yet.")));
 }

@@ -1,4 +1,4 @@
-/* The GraphQL half of the playground. */
+/* GraphQL tab of the playground. */
 
 import { h, put } from "../lib/dom.js";
 import { hasService } from "../lib/nodes.js";
@@ -9,6 +9,6 @@ import { switcher } from "./playground.js";
 export async function show(root) {
   const place = h("div");
   put(root, h("div.title.spread", h("h1", "Playground"), switcher("graphql")), place);
-  if (!hasService("graphql")) return put(place, h("section.card", h("p", "GraphQL is off on this node: --graphql-http-enabled opens it."))) && null;
+  if (!hasService("graphql")) return put(place, h("section.card", h("p", "GraphQL is disabled on this node. Enable it with --graphql-http-enabled."))) && null;
   return editor(place, { address: "graphql", headers });
 }

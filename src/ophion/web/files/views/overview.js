@@ -1,4 +1,4 @@
-/* How the network is, at one glance. */
+/* Overview: head, rates, nodes and health of the network. */
 
 import { card, h, put, say, table } from "../lib/dom.js";
 import { addressLink, ago, blockLink, brief, bytes, count, ether, makerLink, rate, seconds, toNumber, txLink } from "../lib/format.js";
@@ -26,7 +26,7 @@ export function show(root) {
     h("div.tiles", head.element, time.element, txs.element, gas.element),
     h("div.columns",
       card("Network", picture.element),
-      h("div.stack", card("What the doctor says", doctor), h("div.tiles.small", nodesUp.element, peers.element, pool.element, disk.element, memory.element, version.element))),
+      h("div.stack", card("Health report", doctor), h("div.tiles.small", nodesUp.element, peers.element, pool.element, disk.element, memory.element, version.element))),
     card("Nodes", all),
     h("div.columns", h("section.card", h("header", h("h2", "Newest blocks"), h("a", { href: "#/blocks" }, "all")), blocks), card("Latest transactions", transactions)));
 
@@ -37,14 +37,14 @@ export function show(root) {
     say(head.note, block ? ago(block.timestamp) : live.reason || "waiting for the node");
     const period = blockTime(), late = lateness();
     say(time.value, period === null ? "–" : seconds(period));
-    say(time.note, late !== null ? `here ${seconds(late)} after its time` : period === null ? "too few blocks yet" : `over the last ${Math.min(30, live.blocks.length)} blocks`);
+    say(time.note, late !== null ? `arrived ${seconds(late)} late` : period === null ? "too few blocks yet" : `over the last ${Math.min(30, live.blocks.length)} blocks`);
     const past = [...live.blocks].reverse();
     amounts.draw(past.map((one) => one.txs || 0));
     const pauses = past.slice(1).map((one, at) => (past[at].timestamp ? (one.timestamp - past[at].timestamp) / Math.max(1, one.number - past[at].number) : 0));
     intervals.draw(pauses, Math.max(1, 2 * [...pauses].sort((a, b) => a - b)[pauses.length >> 1] || 0));
     const now = ratesOver(20);
     say(txs.value, rate(now.txs));
-    say(txs.note, `most ${brief(charts[0].draw(live.spans))} in two minutes`);
+    say(txs.note, `maximum ${brief(charts[0].draw(live.spans))} in two minutes`);
     say(gas.value, brief(now.gas));
     charts[1].draw(live.spans);
     say(gas.note, block && block.gasLimit ? `newest block ${((block.gasUsed / block.gasLimit) * 100).toFixed(block.gasUsed / block.gasLimit < 0.1 ? 2 : 0)} % full` : " ");
@@ -58,7 +58,7 @@ export function show(root) {
   const newest = async () => {
     if (!live.head) return;
     const places = live.blocks.flatMap((block) => Array.from({ length: Math.min(ROWS, block.txs ?? 0) }, (_, at) => [block.hash, "0x" + at.toString(16)])).slice(0, ROWS);
-    const none = live.head.number === 0 ? "The chain is empty: only its genesis block is there. Transactions appear here as soon as somebody sends one." : "The newest blocks are empty.";
+    const none = live.head.number === 0 ? "The chain has only its genesis block. Transactions appear here when a client sends one." : "The newest blocks are empty.";
     const wanted = places.join() || none;
     if (listed === wanted) return;
     listed = wanted;
@@ -71,7 +71,7 @@ export function show(root) {
     }
   };
   const nodes = () => {
-    const me = own(), there = network.nodes.filter((node) => !node.problem);
+    const me = own(), online = network.nodes.filter((node) => !node.problem);
     picture.draw(network, live.head?.miner);
     put(doctor, findings(network, live).map(([mood, text]) => h("li", { "data-mood": mood }, text)));
     put(all, nodeTable(network.nodes));
@@ -79,15 +79,15 @@ export function show(root) {
     say(pool.value, me?.pool ? count(toNumber(me.pool.pending)) : "–");
     say(pool.note, me?.pool ? `${count(toNumber(me.pool.queued))} queued${metrics ? `, room for ${brief(metrics.transaction_pool.transactions_limit)}` : ""}` : "needs the group TXPOOL");
     say(peers.value, me?.peers ?? "–");
-    say(peers.note, metrics?.ethereum.peer_limit ? `of at most ${metrics.ethereum.peer_limit}` : "a node alone");
+    say(peers.note, metrics?.ethereum.peer_limit ? `of at most ${metrics.ethereum.peer_limit}` : "no peers");
     const size = metrics?.blockchain.database_bytes;
     say(disk.value, size ? bytes(size) : "–");
     say(disk.note, size ? "database" : metrics ? "not measured" : "needs the group DEBUG");
     say(memory.value, metrics ? bytes(metrics.process.resident_memory_bytes) : "–");
     say(memory.note, metrics ? "resident" : "needs the group DEBUG");
-    say(nodesUp.value, `${there.length} of ${network.nodes.length}`);
-    say(nodesUp.note, there.length === network.nodes.length ? "all there" : "not all answer");
-    const versions = [...new Set(there.map((node) => node.client?.split("/").slice(0, 2).join(" ")).filter(Boolean))];
+    say(nodesUp.value, `${online.length} of ${network.nodes.length}`);
+    say(nodesUp.note, online.length === network.nodes.length ? "all online" : "some are offline");
+    const versions = [...new Set(online.map((node) => node.client?.split("/").slice(0, 2).join(" ")).filter(Boolean))];
     say(version.value, versions[0]?.split(" ")[1] || "–");
     say(version.note, versions.length > 1 ? `and ${versions.slice(1).join(", ")}` : versions[0]?.split(" ")[0] || " ");
   };
@@ -114,11 +114,11 @@ function nodeTable(nodes) {
     node.address ? addressLink(node.address) : h("b", node.name), node.role, [node.number === undefined || node.number === null ? "–" : count(node.number), "right"], [node.problem ? "–" : count(best - (node.number ?? 0)), "right"],
     [node.problem ? "–" : String(node.peers ?? "–"), "right"], [node.problem || !node.pool ? "–" : count(toNumber(node.pool.pending)), "right"], [node.problem || node.cpu === null || node.cpu === undefined ? "–" : `${(node.cpu * 100).toFixed(0)} %`, "right"],
     [of(node, (metrics) => bytes(metrics.process.resident_memory_bytes)), "right"], [of(node, (metrics) => bytes(metrics.blockchain.database_bytes || 0)), "right"],
-    node.problem ? h("span.pill.bad", "missing") : node.syncing ? h("span.pill.worry", "catching up") : h("span.pill.good", "there")]));
+    node.problem ? h("span.pill.bad", "offline") : node.syncing ? h("span.pill.worry", "syncing") : h("span.pill.good", "online")]));
 }
 
 function blockTable(blocks) {
-  return table("Newest blocks", ["Block", "Time", ["Transactions", "right"], ["Full", "right"], "Made by"], blocks.map((block) => [
+  return table("Newest blocks", ["Block", "Time", ["Transactions", "right"], ["Full", "right"], "Proposer"], blocks.map((block) => [
     blockLink(block.number), ago(block.timestamp), [block.txs === null ? "…" : count(block.txs), "right"],
     [`${block.gasLimit ? ((block.gasUsed / block.gasLimit) * 100).toFixed(0) : 0} %`, "right"], makerLink(block.miner)]));
 }

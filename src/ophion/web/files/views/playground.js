@@ -1,4 +1,4 @@
-/* Every method the node has, as `rpc.discover` describes it: a form, the answer, and the same call in other languages. */
+/* Playground: a form for every method in `rpc.discover`, its answer, and the call in other languages. */
 
 import { card, h, put, say } from "../lib/dom.js";
 import { field, Mistake, positional } from "../lib/forms.js";
@@ -37,7 +37,7 @@ export async function show(root, [wanted]) {
 
 async function method(one) {
   const fields = one.params.map((param) => field(param.name, param.schema || {}, param.description, param.required));
-  const answer = h("pre.box", { id: "answer", tabindex: "0", role: "region", "aria-label": "Answer" }, h("span.soft", "Run it to see its answer.")), status = h("span.soft", { role: "status" }), snippet = h("pre.box", { tabindex: "0", role: "region", "aria-label": "The call in this language" });
+  const answer = h("pre.box", { id: "answer", tabindex: "0", role: "region", "aria-label": "Answer" }, h("span.soft", "Run the call to see its answer.")), status = h("span.soft", { role: "status" }), snippet = h("pre.box", { tabindex: "0", role: "region", "aria-label": "The call in this language" });
   const example = one.examples?.[0];
   if (example) fields.forEach((part, at) => part.write(example.params[at]?.value));
   else if (one.params[0]?.name === "block") fields[0].write("latest");
@@ -63,11 +63,11 @@ async function method(one) {
     say(status, "…");
     const begun = performance.now();
     try {
-      const told = await post("jsonrpc", { jsonrpc: "2.0", id: 1, method: one.name, params: values });
-      const text = JSON.stringify(told.error ? { error: told.error } : told.result, null, 2) ?? "null";
-      answer.classList.toggle("failed", !!told.error);
+      const reply = await post("jsonrpc", { jsonrpc: "2.0", id: 1, method: one.name, params: values });
+      const text = JSON.stringify(reply.error ? { error: reply.error } : reply.result, null, 2) ?? "null";
+      answer.classList.toggle("failed", !!reply.error);
       put(answer, json(text));
-      say(status, `${(performance.now() - begun).toFixed(0)} ms · ${bytes(text.length)}${told.error ? " · error" : ""}`);
+      say(status, `${(performance.now() - begun).toFixed(0)} ms · ${bytes(text.length)}${reply.error ? " · error" : ""}`);
     } catch (error) {
       put(answer, error.message);
       say(status, "no answer");

@@ -1,4 +1,4 @@
-/* One transaction: what it wanted, how it ended, what it said, whom it called, what it changed. */
+/* Transaction view: input, status, logs, call tree and state changes. */
 
 import { card, copyable, facts, h, put, table } from "../lib/dom.js";
 import { addressLink, ago, blockLink, count, date, ether, printable, toNumber } from "../lib/format.js";
@@ -13,14 +13,14 @@ const MAX_LOGS = 100, MAX_CALLS = 500, MAX_CHANGES = 200;
 
 export async function show(root, [hash = ""]) {
   if (!/^0x[0-9a-f]{64}$/i.test(hash)) {
-    put(root, h("h1", "That is no transaction"), card("Transactions", h("p", "The hash of a transaction is 0x and 64 hexadecimal digits.")));
+    put(root, h("h1", "Not a transaction hash"), card("Transactions", h("p", "The hash of a transaction is 0x and 64 hexadecimal digits.")));
     return null;
   }
   let end = null;
   const draw = async () => {
     const [one, receipt] = await Promise.all([call("eth_getTransactionByHash", [hash]), call("eth_getTransactionReceipt", [hash])]);
     if (!one) {
-      put(root, h("h1", "There is no such transaction"), card("Neither in a block nor in the pool", h("p.long", h("code", hash)), h("p.soft", "It may have been replaced, or sent to another network.")));
+      put(root, h("h1", "Transaction not found"), card("Not in a block and not in the pool", h("p.long", h("code", hash)), h("p.soft", "It may have been replaced, or belong to another network.")));
       return false;
     }
     await write(root, one, receipt);
@@ -46,14 +46,14 @@ async function write(root, one, receipt) {
     why,
     h("div.columns", card("Summary", summary(one, receipt)), card(one.to ? "Input" : "Code of the new contract", inputOf(input, one.to))),
     receipt ? card(`${count(receipt.logs.length)} ${receipt.logs.length === 1 ? "log" : "logs"}`, logs(receipt.logs)) : null,
-    receipt ? h("div.columns", card("Calls", tree), card("Changes of state", changes)) : null,
+    receipt ? h("div.columns", card("Calls", tree), card("State changes", changes)) : null,
     h("details.card", h("summary", "As JSON"), h("pre.box", { tabindex: "0" }, json({ transaction: one, receipt }))));
   if (!receipt) {
-    const told = await attempt("txpool_explain", [one.hash]);
-    if (told) put(why, card("Why it waits", h("p", typeof told === "string" ? told : told.explanation || told.reason || JSON.stringify(told))));
+    const reply = await attempt("txpool_explain", [one.hash]);
+    if (reply) put(why, card("Why it is pending", h("p", typeof reply === "string" ? reply : reply.explanation || reply.reason || JSON.stringify(reply))));
     return;
   }
-  if (receipt.status && !toNumber(receipt.status)) put(why, h("section.card.problem", h("h2", "It was undone"), h("p.long", revertReason(receipt.revertReason, one.to) || "The node kept no reason; the calls below tell more.")));
+  if (receipt.status && !toNumber(receipt.status)) put(why, h("section.card.problem", h("h2", "Reverted"), h("p.long", revertReason(receipt.revertReason, one.to) || "No revert reason is stored; see the calls below.")));
   traced(tree, one.hash, { tracer: "callTracer" }, (trace) => callTree(trace, why, !receipt.revertReason));
   traced(changes, one.hash, { tracer: "prestateTracer", tracerConfig: { diffMode: true } }, stateChanges);
 }
@@ -86,13 +86,13 @@ function inputOf(input, to) {
   const decoded = to ? decodeInput(input, to) : null, text = printable(input);
   return h("div",
     decoded ? [h("p.signature", decoded.signature), argumentList(decoded.entry, decoded.values)] : null,
-    !decoded && to ? h("p.soft", "No ABI with this function is known here: drop the contract's JSON file onto this page.") : null,
+    !decoded && to ? h("p.soft", "No known ABI has this function. Drop the contract's JSON file here.") : null,
     !decoded && text && text.length > 3 ? h("p", `“${text.slice(0, 500)}”`) : null,
     h("details", decoded ? null : { open: input.length < 1000 }, h("summary", `${count((input.length - 2) / 2)} bytes`), h("pre.box", { tabindex: "0" }, input.length > 100_000 ? input.slice(0, 100_000) + "…" : input)));
 }
 
 function logs(list) {
-  if (!list.length) return h("p.soft", "It wrote nothing down.");
+  if (!list.length) return h("p.soft", "No logs.");
   const shown = list.slice(0, MAX_LOGS).map((log) => {
     const decoded = decodeEvent(log);
     return h("article.log", h("header", h("span.soft", `#${toNumber(log.logIndex)}`), h("span.signature", decoded ? decoded.signature : "unknown event"), addressLink(log.address)),
@@ -112,7 +112,7 @@ async function traced(place, hash, options, draw) {
 }
 
 function callTree(trace, why, tellsReason) {
-  if (tellsReason && trace.error) put(why, h("section.card.problem", h("h2", "It was undone"), h("p.long", revertReason(trace.output, trace.to) || trace.revertReason || trace.error)));
+  if (tellsReason && trace.error) put(why, h("section.card.problem", h("h2", "Reverted"), h("p.long", revertReason(trace.output, trace.to) || trace.revertReason || trace.error)));
   const budget = { left: MAX_CALLS };
   return h("ul.calls", callItem(trace, budget), budget.left <= 0 ? h("li.soft", "… and more") : null);
 }
@@ -143,7 +143,7 @@ function stateChanges({ pre, post }) {
         row(h("code", { title: slot }, `slot ${slotName(slot)}`), h("code", trimmed(before.storage?.[slot])), h("code", trimmed(after.storage?.[slot])));
     }
   }
-  return h("div.changes", table("Changes of state", ["Account", "What", "Before and after"], rows.slice(0, MAX_CHANGES), "It changed nothing."), rows.length > MAX_CHANGES ? h("p.soft", `and ${count(rows.length - MAX_CHANGES)} more`) : null);
+  return h("div.changes", table("State changes", ["Account", "What", "Before and after"], rows.slice(0, MAX_CHANGES), "No state changes."), rows.length > MAX_CHANGES ? h("p.soft", `and ${count(rows.length - MAX_CHANGES)} more`) : null);
 }
 
 const difference = (before, after) => {
