@@ -84,6 +84,28 @@ def test_the_network_is_drawn(page: Browser) -> None:
     page.until("document.querySelectorAll('.network .down').length === 0")
 
 
+VIEWS = {"overview": "#/", "blocks": "#/blocks", "block": "#/block/1", "consensus": "#/consensus",
+         "playground": "#/playground", "graphql": "#/graphql", "contracts": "#/contracts", "search": "#/search/nothing"}  # fmt: skip
+SCREENSHOTS = os.environ.get("OPHION_SCREENSHOTS")
+"""Where screenshots are written; docs/images/web-interface.png is `overview-wide-light.png` of a run with it."""
+
+
+@pytest.mark.parametrize(("width", "shape"), [(1280, "wide"), (420, "narrow")])
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+def test_every_view_can_be_photographed(page: Browser, tmp_path: Path, width: int, shape: str, is_dark: bool) -> None:
+    folder = Path(SCREENSHOTS) if SCREENSHOTS else tmp_path
+    page.look(width, 860, is_dark)
+    for name, view in VIEWS.items():
+        page.go(view)
+        page.until("document.querySelector('#main h1')?.textContent")
+        if name == "overview":
+            page.reads("5 of 5", "The network makes blocks.")
+        picture = folder / f"{name}-{shape}-{'dark' if is_dark else 'light'}.png"
+        page.picture(picture, whole=False)
+        assert picture.stat().st_size > 5_000
+        assert page.value("document.documentElement.scrollWidth") <= width, f"{name} scrolls sideways"
+
+
 def test_validators_and_their_votes(page: Browser, network: TestNetwork) -> None:
     page.go("#/consensus")
     text = page.reads("QBFT", *NAMES[:4], "3 of 4", "Prepares", "Commits", "No open votes.")

@@ -63,7 +63,7 @@ async function drawRound(place) {
     return;
   }
   put(place, facts([
-    ["Height", status.height === null ? "–" : count(status.height)], status.quorum ? ["Round", status.round === null ? "not begun" : String(status.round)] : null, ["Phase", status.phase],
+    ["Height", status.height === null ? "–" : count(status.height)], status.quorum ? ["Round", status.round === null ? "not started" : String(status.round)] : null, ["Phase", status.phase],
     ["Proposer", status.proposer ? addressLink(status.proposer) : "–"], status.quorum ? ["Quorum", `${status.quorum} of ${status.validators.length}`] : null,
   ]), h("div.ballots", ballot("Prepares", status.prepares), ballot("Commits", status.commits), status.round > 0 ? ballot("Round changes", status.roundChanges) : null),
   status.explanation?.length ? h("ul.findings", status.explanation.map((text) => h("li", { "data-mood": status.quorumReachable === false ? "bad" : "" }, text))) : null);

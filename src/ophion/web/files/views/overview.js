@@ -77,7 +77,7 @@ export function show(root) {
     put(all, nodeTable(network.nodes));
     const metrics = me?.metrics;
     say(pool.value, me?.pool ? count(toNumber(me.pool.pending)) : "–");
-    say(pool.note, me?.pool ? `${count(toNumber(me.pool.queued))} queued${metrics ? `, room for ${brief(metrics.transaction_pool.transactions_limit)}` : ""}` : "needs the group TXPOOL");
+    say(pool.note, me?.pool ? `${count(toNumber(me.pool.queued))} queued${metrics ? `, limit ${brief(metrics.transaction_pool.transactions_limit)}` : ""}` : "needs the group TXPOOL");
     say(peers.value, me?.peers ?? "–");
     say(peers.note, metrics?.ethereum.peer_limit ? `of at most ${metrics.ethereum.peer_limit}` : "no peers");
     const size = metrics?.blockchain.database_bytes;
