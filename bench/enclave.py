@@ -24,10 +24,10 @@ async def exchange(path: Path, payloads: int, size: int, senders: int) -> None:
     """One round with fresh databases."""
     lanes = ThreadLanes(), ThreadLanes()
     a, b = (Member(path, number, lanes=lane) for number, lane in zip((1, 2), lanes, strict=True))
-    room = asyncio.Semaphore(senders)
+    slots = asyncio.Semaphore(senders)
 
     async def send() -> bytes:
-        async with room:
+        async with slots:
             return await a.enclave.send(bytes(size), a.key, [b.key])
 
     async with at_work(a, b):

@@ -75,7 +75,7 @@ def _anonymous_bytes(pid: int) -> int:
 
 
 def main() -> None:
-    """Interleaved rounds, so that a busy moment of the machine hits everybody."""
+    """Interleaved rounds, so that a busy moment of the machine hits every candidate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chain", nargs="?", type=Path, default=CHAIN)
     parser.add_argument("--rounds", type=int, default=3)

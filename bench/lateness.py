@@ -1,7 +1,7 @@
 """How late blocks are under load: python bench/lateness.py [ibft2 qbft clique dev] [--rate 8000] [--seconds 15]
 
 One node makes a block every second. Signed transfers of nothing at gas price 0, half of them to new accounts, come in
-at a fixed rate, one a request, over 16 connections; beside them somebody asks for a balance every 5 milliseconds. A
+at a fixed rate, one a request, over 16 connections; beside them a client requests a balance every 5 milliseconds. A
 block is late by the time between the second of its timestamp and its announcement to a subscriber of newHeads. On the
 development network, whose blocks come at any fraction of a second, it is late by what it comes after the schedule that
 the earliest block gives. Prints one JSON line per network.

@@ -1,6 +1,6 @@
 """Load and faults on networks of this checkout: python bench/network.py [ibft2 qbft] [--seconds 20] [--kill]
 
-Starts that many validators as processes on this machine (period 1 s, request time-out 2 s), floods the first one with
+Starts that many validators as processes on this machine (period 1 s, request timeout 2 s), floods the first one with
 signed zero-value transfers at gas price 0, one a request, sent by wrk from 64 senders, and prints one JSON line per
 network: memory of each node idle and after, transactions per second between the second and the last block of the
 flood, gaps between blocks, processor time per transaction over all nodes, and whether all have the same chain.

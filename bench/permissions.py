@@ -1,9 +1,9 @@
 """What rules cost: 10,000 permitted senders in a file, or rules by a contract, against none.
 
-    python bench/permissions.py [TURNS]         pool and building alone, in this process; crowds at the door
+    python bench/permissions.py [TURNS]         pool and building alone, in this process; floods of unknown nodes
     python bench/permissions.py --node [TURNS]  a validator as a process, transfers as single requests over HTTP
 
-`bench/door.py` measures what whole attempts of strangers cost, not the rule alone.
+`bench/inbound_flood.py` measures the cost of whole connection attempts, not of the rule alone.
 
 Turns are taken between the three, and the best of each counts: the machine may do other things meanwhile. Transactions
 are new in each turn, so that their signatures are part of what admission costs.
@@ -56,20 +56,20 @@ async def send_and_build(core: TestCore, raws: list[bytes]) -> tuple[float, floa
     return sent - start, built - sent
 
 
-def admit_crowd(folder: Path, base: NodeConfig, genesis: Genesis, turns: int) -> None:
+def admit_many(folder: Path, base: NodeConfig, genesis: Genesis, turns: int) -> None:
     """Processor time to admit one transaction of each of many senders, who are all asked about for the first time."""
     keys = [PrivateKey(number.to_bytes(32, "big")) for number in range(1, COUNT + 1)]
     new = count(1)
     accounts = tuple(GenesisAccount(key.address, 0, 10**21, b"", ()) for key in keys)
     genesis = structs.replace(genesis, accounts=genesis.accounts + accounts)
-    rules = folder / "crowd.toml"
+    rules = folder / "accounts.toml"
     addresses = [f"{number:040x}" for number in range(10_000 - COUNT)] + [key.address.hex() for key in keys]
     rules.write_text(f"accounts-whitelist={json.dumps([f'0x{address}' for address in addresses])}")
     configs = {"none": PermissionConfig(), "file": PermissionConfig(accounts_file_enabled=True, accounts_file=rules)}
     best = dict.fromkeys(configs, float("inf"))
     for turn in range(turns):
         for name, permissions in configs.items():
-            path = folder / f"crowd-{turn}-{name}"
+            path = folder / f"accounts-{turn}-{name}"
             path.mkdir()
             raws = [legacy_transaction(key, 0, value=next(new)) for key in keys]
             with open_core(path, replace(base, permissions=permissions), genesis) as core:
@@ -177,20 +177,20 @@ def main() -> None:
             print(
                 f"{name:9} admit {admit:.4f} s  build {build:.4f} s  {rate:7.0f} transactions/s of CPU  x {share:.2f}"
             )
-        admit_crowd(Path(folder), base, genesis, turns)
+        admit_many(Path(folder), base, genesis, turns)
         by_contract = PermissionConfig(nodes_contract_enabled=True, nodes_contract=NODE_INGRESS)
         path = Path(folder) / "nodes"
         path.mkdir()
         with open_core(path, replace(base, permissions=by_contract), genesis) as core:
             node_rules = core.core.permissions.node_rules
             node_rules.local = OWN
-            strangers = [Enode(number.to_bytes(64, "big"), "10.1.0.1", 1, 1) for number in range(3000)]
-            for what, crowd in (("each another", strangers), ("all the same", strangers[:1] * 3000)):
+            unknown = [Enode(number.to_bytes(64, "big"), "10.1.0.1", 1, 1) for number in range(3000)]
+            for what, nodes in (("each another", unknown), ("all the same", unknown[:1] * 3000)):
                 start = time.process_time()
-                for stranger in crowd:
-                    node_rules.refusal_of(stranger, Action.ACCEPT)
-                each = (time.process_time() - start) / len(crowd)
-                print(f"1,000 strangers a second, {what}: {each * 1e5:.1f} % of a core")
+                for node in nodes:
+                    node_rules.refusal_of(node, Action.ACCEPT)
+                each = (time.process_time() - start) / len(nodes)
+                print(f"1,000 unknown nodes a second, {what}: {each * 1e5:.1f} % of a core")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From the start of a process to its first answer, and what it occupies when nobody asks.
+"""Time from process start to the first answer, and idle memory.
 
     python bench/start.py [--starts 20] [--form dev|peers] [COMMAND ...]
 

@@ -47,7 +47,7 @@ FUNDS: Final = 10**20
 GAS_LIMIT: Final = 300_000_000
 KINDS: Final = ("transfer", "token")
 SIGNER: Final = PrivateKey(b"\x77" * 32)
-"""Makes the blocks of geth: a key for tests, known to everybody."""
+"""Makes the blocks of geth: a key for tests, public."""
 KEYS: Final = tuple(PrivateKey((0xC0FFEE + number).to_bytes(32, "big")) for number in range(SENDERS))
 DEPLOYER: Final = PrivateKey((0xD1CE).to_bytes(32, "big"))
 # transfer(address, uint256) of a mapping in slot 0, without a look at the balance: two slots, a log, true

@@ -2,7 +2,7 @@
 
 Two tools look at the lock files: cargo-deny at the crates (advisories, licences, origins: native/deny.toml), pip-audit
 at the Python packages. Neither is a part of the project, and both need data from elsewhere. What could not be looked at
-is said in one line each, so that silence is never taken for a clean bill. Exits with 1 when there is something to mend,
+is said in one line each, so that silence is never taken for a clean bill. Exits with 1 when there is something to fix,
 with 2 when there is not but something could not be looked at.
 """
 
@@ -77,8 +77,8 @@ def packages() -> Iterator[str | Unseen]:
         )
     for one in seen:
         for fault in one.get("vulns", ()):
-            mended = ", ".join(fault.get("fix_versions", ())) or "no version yet"
-            yield f"{one['name']} {one['version']}: {fault['id']}, mended in {mended}"
+            fixed = ", ".join(fault.get("fix_versions", ())) or "no version yet"
+            yield f"{one['name']} {one['version']}: {fault['id']}, fixed in {fixed}"
     if len(skipped) < len(seen):
         print(f"Python packages: {len(seen) - len(skipped)} looked at")
 

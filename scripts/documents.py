@@ -35,7 +35,7 @@ An option is set by a flag (`--data-path=data`), by a variable (`OPHION_DATA_PAT
 over the file, the file over the default. Booleans take `=true` and `=false` or stand alone; lists are separated by
 commas or given again; names are read in any case. What is wrong with them is reported together, before anything starts.
 """
-    # --help and --version have no value, so nobody would set them anywhere but on the command line
+    # --help and --version have no value, so they only make sense on the command line
     every = (*(spec for spec in specs_of(Basics) if spec.metavar), *specs_of(NodeConfig))
     shown = [spec for spec in every if not spec.declaration.hidden]
     return f"{introduction}\n{markdown(shown)}"

@@ -2,7 +2,7 @@
 
     python scripts/lock.py [--index=URL] [FILE ...]
 
-A lock names exact versions, one to a line; whoever raises one edits that line and runs this. What the index says about
+A lock names exact versions, one per line; to raise one, edit that line and run this script. What the index says about
 the files of each version (its simple page, HTML or JSON) goes behind it: the hashes of all wheels that a supported
 Python can use, on whatever platform. No address is written down: a file is known by what is in it, wherever it comes
 from. Source packages are left out, since building one runs tools that no lock names.

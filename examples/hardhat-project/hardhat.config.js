@@ -10,7 +10,7 @@ subtask(TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD, async () => ({
   longVersion: require("solc/package.json").version,
 }));
 
-// Public test keys of the dev network: everybody knows them, never use them for anything of value.
+// Public test keys of the dev network: they are public, never use them for anything of value.
 const accounts = [
   "0xc87509a1c067bbde78beb793e6fa76530b6382a4c0241e5e4a9ec0a0f44dc0d3",
   "0xae6ae8e5ccbfb04590405997ee2d52d2b330726137b875053c36d94e974d162f",

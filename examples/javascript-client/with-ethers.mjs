@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { ContractFactory, JsonRpcProvider, NonceManager, Wallet, isCallException } from "ethers";
 
-// A public test key of the dev network: everybody knows it, never use it for anything of value.
+// A public test key of the dev network: it is public, never use it for anything of value.
 const KEY = "0xc87509a1c067bbde78beb793e6fa76530b6382a4c0241e5e4a9ec0a0f44dc0d3";
 const compiled = JSON.parse(readFileSync(new URL("../python-client/Counter.json", import.meta.url)));
 

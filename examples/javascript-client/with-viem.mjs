@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { ContractFunctionRevertedError, createPublicClient, createWalletClient, defineChain, getContract, http, parseEventLogs } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 
-// A public test key of the dev network: everybody knows it, never use it for anything of value.
+// A public test key of the dev network: it is public, never use it for anything of value.
 const KEY = "0xae6ae8e5ccbfb04590405997ee2d52d2b330726137b875053c36d94e974d162f";
 const url = process.argv[2] ?? "http://127.0.0.1:8545";
 const { abi, bytecode } = JSON.parse(readFileSync(new URL("../python-client/Counter.json", import.meta.url)));

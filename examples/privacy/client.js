@@ -4,7 +4,7 @@ const Web3 = require("web3");
 const EEAClient = require("web3-eea");
 
 const urls = process.argv.length > 4 ? process.argv.slice(2) : [8545, 8546, 8547].map((port) => `http://127.0.0.1:${port}`);
-// A public test key: everybody knows it, never use it for anything of value.
+// A public test key: it is public, never use it for anything of value.
 const privateKey = "8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63";
 // contract Number { uint n; function set(uint) ...; function get() view returns (uint) }, compiled with solc
 const code =

@@ -16,7 +16,7 @@ import rlp
 from eth_keys import keys
 from web3 import Web3
 
-# A public test key: everybody knows it, never use it for anything of value.
+# A public test key: it is public, never use it for anything of value.
 KEY = keys.PrivateKey(bytes.fromhex("8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63"))
 # contract Number { uint n; function set(uint) ...; function get() view returns (uint) }, compiled with solc
 CODE = bytes.fromhex(

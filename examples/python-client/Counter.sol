@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.24;
 
-/// Counts, and tells everybody who counted.
+/// Counts, and emits an event with the caller.
 contract Counter {
     uint256 public count;
 

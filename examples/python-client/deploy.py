@@ -15,7 +15,7 @@ from web3 import Web3
 from web3.exceptions import ContractCustomError
 from web3.middleware import ExtraDataToPOAMiddleware, SignAndSendRawMiddlewareBuilder
 
-# A public test key of the dev network: everybody knows it, never use it for anything of value.
+# A public test key of the dev network: it is public, never use it for anything of value.
 KEY = "0xc87509a1c067bbde78beb793e6fa76530b6382a4c0241e5e4a9ec0a0f44dc0d3"
 
 

@@ -1,10 +1,10 @@
-"""What strangers at the door cost a node whose rules about nodes are in a contract.
+"""Cost of unpermitted inbound connections for a node whose node rules are in a contract.
 
-    python bench/door.py [--rate 1000] [--seconds 10] [--keys each|same] [--static]
+    python bench/inbound_flood.py [--rate 1000] [--seconds 10] [--keys each|same] [--static]
 
 A validator as a process, permitted alone; another process dials it so many times a second, each time with a key of its
 own (or always with the same one), and does what a node does: handshake, Hello, until it is sent away. Its processor
-time is not counted. Meanwhile a node that is permitted, behind the same address, tries to get in; nobody knows it
+time is not counted. Meanwhile a node that is permitted, behind the same address, tries to connect; it is unknown
 before, unless --static.
 """
 

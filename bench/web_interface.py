@@ -1,7 +1,7 @@
 """What the page takes of the machine while a chain is flooded: processor and memory of its process, view by view.
 
-    python bench/page.py [--rate 5000] [--seconds 60]
-    python bench/page.py --page http://127.0.0.1:8080/ --rpc http://127.0.0.1:8080/jsonrpc --rate 2000
+    python bench/web_interface.py [--rate 5000] [--seconds 60]
+    python bench/web_interface.py --page http://127.0.0.1:8080/ --rpc http://127.0.0.1:8080/jsonrpc --rate 2000
 
 Without addresses a node of its own is started (`ophion dev --block-period=1`); with them a network that runs, such as
 one of the quickstart, whose accounts of the development network have funds. Each view is open for an equal part of the
