@@ -8,6 +8,7 @@ from ophion.cli.command import Command, Session
 from ophion.cli.input_output import write_output
 from ophion.native.crypto import PrivateKey
 from ophion.node.datadir import DataConfig
+from ophion.node.foreign_data import refuse_foreign_data
 from ophion.node.node_key_file import load_or_create_key
 from ophion.runtime.options import Options, option
 
@@ -19,7 +20,10 @@ class ExportOptions(Options):
 
 
 def _key(session: Session) -> PrivateKey:
-    key, _ = load_or_create_key(session.part(DataConfig).key_file)
+    data = session.part(DataConfig)
+    if data.node_private_key_file is None and not data.key_file.exists():
+        refuse_foreign_data(data.data_path)
+    key, _ = load_or_create_key(data.key_file)
     return key
 
 

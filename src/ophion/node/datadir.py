@@ -20,6 +20,7 @@ from types import TracebackType
 from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
+from ophion.node.foreign_data import refuse_foreign_data
 from ophion.node.node_key_file import load_key, load_or_create_key
 from ophion.node.storage_options import StorageConfig
 from ophion.runtime.options import Options, option
@@ -80,6 +81,7 @@ class DataDirectory:
     @classmethod
     def open(cls, path: Path) -> DataDirectory:
         """Take a directory for reading and writing; it is created when missing."""
+        refuse_foreign_data(path)
         with _explained(path):
             # whatever this process writes from now on is its owner's alone
             os.umask(_OTHERS)
@@ -90,6 +92,7 @@ class DataDirectory:
     @classmethod
     def open_existing(cls, path: Path) -> DataDirectory:
         """Take a directory that must hold a chain already; works on media that cannot be written."""
+        refuse_foreign_data(path)
         if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
         with _explained(path):
@@ -104,6 +107,7 @@ class DataDirectory:
     @classmethod
     def beside_a_node(cls, path: Path) -> DataDirectory:
         """Look into a directory that a node may be using now; for reading its database alone."""
+        refuse_foreign_data(path)
         if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
         return cls(path, None)
@@ -214,7 +218,7 @@ def _check_layout(database: Path, write: bool) -> None:
             f"The database in {database} has version {version}; this Ophion reads version {LAYOUT_VERSION}."
             " Use the newer Ophion that wrote it, or another --data-path."
         )
-    if version < LAYOUT_VERSION or (database / "CURRENT").exists():  # the latter is a RocksDB file
+    if version < LAYOUT_VERSION:
         raise StorageError(f"The database in {database} was written by another program. Use another --data-path.")
 
 

@@ -25,6 +25,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.exceptions import NativeError
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory, refuse_in_use
+from ophion.node.foreign_data import refuse_foreign_data
 from ophion.node.network import load_genesis
 from ophion.node.port_check import PortsTaken, check_ports
 from ophion.primitives.types import ZERO_HASH
@@ -57,6 +58,9 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
 
 def _launch(loaded: Loaded[NodeConfig]) -> None:
     config = loaded.config
+    if not _is_temporary(loaded):
+        # before the ports: the other client may still run and hold them
+        refuse_foreign_data(config.data.data_path)
     genesis = _checked_genesis(config)
     _check_ports(loaded)
     with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:

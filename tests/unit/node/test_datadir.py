@@ -103,8 +103,8 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "database").mkdir()
     (tmp_path / "database" / "DATABASE_METADATA.json").write_text('{"version":1}')
     (tmp_path / "database" / "CURRENT").write_text("MANIFEST-000001\n")
-    with DataDirectory.open(tmp_path) as directory, pytest.raises(StorageError, match="written by another program"):
-        directory.store()
+    with pytest.raises(StorageError, match=r"holds data of Besu \(database/CURRENT\)"):
+        DataDirectory.open(tmp_path)
 
 
 def test_whether_somebody_uses_a_directory_is_asked_without_leaving_a_trace(tmp_path: Path) -> None:
