@@ -6,6 +6,7 @@ import os
 import sys
 
 from ophion.cli.command import Command, Session
+from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.node.dev_preset import command_line, with_dev_preset
 from ophion.node.launch import launch
@@ -23,6 +24,8 @@ class DevOptions(Options):
 def start(options: DevOptions, session: Session) -> int:
     """Fill in the preset where nothing was given, then run."""
     loaded = with_dev_preset(session.settings)
+    if not session.settings.is_given("--dev-unlocked-accounts"):
+        _refuse_exposed_signers(loaded.config)
     if options.print_command:
         print(command_line(loaded.given.values()))
         return 0
@@ -33,6 +36,15 @@ def start(options: DevOptions, session: Session) -> int:
     for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)
     return launch(loaded)
+
+
+def _refuse_exposed_signers(config: NodeConfig) -> None:
+    """Raise `ConfigError` where other machines could sign for the accounts that the preset unlocks."""
+    if exposed := config.exposed_signers():
+        raise ConfigError(
+            f"{' and '.join(exposed)}: other machines could sign for the unlocked accounts of the dev network."
+            " Add --dev-unlocked-accounts to allow that, or --dev-unlocked-accounts=false to keep the accounts locked."
+        )
 
 
 COMMANDS = (

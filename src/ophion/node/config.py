@@ -35,7 +35,7 @@ from ophion.pool.options import PoolConfig
 from ophion.privacy.options import PrivacyConfig
 from ophion.producer.options import ConsensusConfig, MinerConfig
 from ophion.runtime.logs import LogFormat, LogLevel
-from ophion.runtime.options import Options, at_least, between, option
+from ophion.runtime.options import Options, at_least, between, is_loopback, option
 
 
 class LogConfig(Options):
@@ -133,7 +133,23 @@ class NodeConfig(Options):
                 " --rpc-ws-authentication-enabled: the token says whose keys may be used."
             )
 
+    def exposed_signers(self) -> list[str]:
+        """Flags of the services through which other machines can sign for the dev accounts without a token."""
+        if not self.network.dev_unlocked:
+            return []
+        services = (
+            (self.http.enabled and not self.http_auth.enabled, self.http.host, "--rpc-http-host"),
+            (self.websocket.enabled and not self.websocket_auth.enabled, self.websocket.host, "--rpc-ws-host"),
+            (self.page.enabled, self.page.host, "--page-http-host"),
+        )
+        return [f"{flag}={host}" for is_open, host, flag in services if is_open and not is_loopback(host)]
+
     def warnings(self) -> Iterator[str]:
+        if exposed := self.exposed_signers():
+            yield (
+                f"{' and '.join(exposed)} with --dev-unlocked-accounts: every machine that reaches this address can sign"
+                " for the dev accounts."
+            )
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
         if not self.permissions.is_used and any(is_on and ApiGroup.PERM in groups for is_on, groups in services):
             yield "Permissions are disabled. Cannot enable PERM APIs when not using Permissions."

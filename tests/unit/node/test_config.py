@@ -277,3 +277,17 @@ def test_whoever_asks_for_tls_in_any_way_gets_it(flag: str) -> None:
 def test_nobody_else_speaks_tls() -> None:
     assert not loaded().config.speaks_tls
     assert not loaded("--metrics-enabled", "--rpc-http-enabled", "--rpc-ws-enabled").config.speaks_tls
+
+
+def test_unlocked_accounts_off_loopback_cause_a_warning() -> None:
+    unlocked = ("--network=dev", "--dev-unlocked-accounts", "--rpc-http-enabled")
+    expected = "--rpc-http-host=0.0.0.0 with --dev-unlocked-accounts: every machine"
+    found = warnings_of(loaded(*unlocked, "--rpc-http-host=0.0.0.0"))
+    assert any(warning.startswith(expected) for warning in found)
+    for harmless in (
+        (*unlocked,),
+        (*unlocked, "--rpc-ws-host=0.0.0.0"),
+        ("--network=dev", "--rpc-http-enabled", "--rpc-http-host=0.0.0.0"),
+        (*unlocked, "--rpc-http-host=0.0.0.0", "--rpc-http-authentication-enabled"),
+    ):
+        assert not any("every machine" in warning for warning in warnings_of(loaded(*harmless)))

@@ -21,7 +21,17 @@ A class may have a method `problems()` that yields sentences about values that d
 from ophion.runtime.options.declare import Options, OptionSpec, option, specs_of
 from ophion.runtime.options.load import Loaded, load, part_of, problems_of, warnings_of
 from ophion.runtime.options.sources import Given, Source, misspelt_variables, read_environment, read_file, read_flag
-from ophion.runtime.options.values import at_least, between, hex_bytes, is_url, port, read_address, read_host, read_text
+from ophion.runtime.options.values import (
+    at_least,
+    between,
+    hex_bytes,
+    is_loopback,
+    is_url,
+    port,
+    read_address,
+    read_host,
+    read_text,
+)
 
 __all__ = [
     "Given",
@@ -32,6 +42,7 @@ __all__ = [
     "at_least",
     "between",
     "hex_bytes",
+    "is_loopback",
     "is_url",
     "load",
     "misspelt_variables",

@@ -7,6 +7,7 @@ The annotation of a field decides how its text is read, so an option can only ho
 from __future__ import annotations
 
 import enum
+import ipaddress
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -88,6 +89,16 @@ def read_host(text: str) -> str:
     if not text.strip():
         raise ValueError("it is empty; 0.0.0.0 is every address of this machine")
     return read_text(text)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host to listen on is reachable from this machine alone. An unknown name counts as reachable."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def is_url(text: str, *schemes: str) -> bool:
