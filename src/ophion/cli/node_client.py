@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ophion.cli.input_output import read_input
+from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.hexcodec import data as hex_text
@@ -21,8 +22,18 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
-_LARGEST_ANSWER: Final = 256 * 2**20
-_SOMETHING_ELSE: Final = "something answers there, but not in JSON-RPC"
+_MAX_ANSWER_BYTES: Final = 256 * 2**20
+_NOT_JSON_RPC: Final = "something answers there, but not in JSON-RPC"
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects: they would carry the token to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER: Final = urllib.request.build_opener(_NoRedirects)
 
 
 def read_url(*schemes: str) -> Callable[[str], str]:
@@ -47,9 +58,9 @@ class NoAnswer(CommandError):
 class RpcNode:
     """A node that is asked over HTTP, at a URL that `read_url` has taken."""
 
-    def __init__(self, url: str, token: str | None = None, limit_s: float = _TIMEOUT_S) -> None:
+    def __init__(self, url: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
         self._url = url
-        self._limit_s = limit_s
+        self._timeout_s = timeout_s
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def ask(self, method: str, *params: Any) -> Any:
@@ -57,22 +68,23 @@ class RpcNode:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self._url, body, self._headers)
         try:
-            with urllib.request.urlopen(request, timeout=self._limit_s) as response:
-                answer = json.loads(response.read(_LARGEST_ANSWER))
+            with _OPENER.open(request, timeout=self._timeout_s) as response:
+                answer = json.loads(response.read(_MAX_ANSWER_BYTES))
         except urllib.error.HTTPError as error:
-            raise CommandError(f"The node at {self._url} answers {error.code} {error.reason}.") from None
+            reason = escape_untrusted(error.reason)
+            raise CommandError(f"The node at {self._url} answers {error.code} {reason}.") from None
         except OSError as error:
-            reason = getattr(error, "reason", None) or error
-            raise NoAnswer(self._url, getattr(reason, "strerror", None) or str(reason)) from None
+            cause = getattr(error, "reason", None) or error
+            raise NoAnswer(self._url, escape_untrusted(getattr(cause, "strerror", None) or cause)) from None
         except (ValueError, RecursionError, http.client.HTTPException):
-            raise NoAnswer(self._url, _SOMETHING_ELSE) from None
+            raise NoAnswer(self._url, _NOT_JSON_RPC) from None
         failure = answer.get("error") if isinstance(answer, dict) else None
-        if not isinstance(failure, dict) and (failure is not None or "result" not in answer):
-            raise NoAnswer(self._url, _SOMETHING_ELSE)
+        if not isinstance(answer, dict) or not isinstance(failure, dict | None) or not (failure or "result" in answer):
+            raise NoAnswer(self._url, _NOT_JSON_RPC)
         if failure:
             why = failure.get("data")
-            more = f" ({why})" if isinstance(why, str) and not why.startswith("0x") else ""
-            raise CommandError(f"{method}: {failure.get('message')}{more}")
+            more = f" ({escape_untrusted(why)})" if isinstance(why, str) and not why.startswith("0x") else ""
+            raise CommandError(f"{method}: {escape_untrusted(failure.get('message'))}{more}")
         return answer.get("result")
 
     def call(self, to: Address, data: bytes) -> bytes:

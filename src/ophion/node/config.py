@@ -147,7 +147,7 @@ class NodeConfig(Options):
     def warnings(self) -> Iterator[str]:
         if exposed := self.exposed_signers():
             yield (
-                f"{' and '.join(exposed)} with --dev-unlocked-accounts: every machine that reaches this address can sign"
+                f"{' and '.join(exposed)} with --dev-unlocked-accounts: every machine that reaches it can sign"
                 " for the dev accounts."
             )
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
