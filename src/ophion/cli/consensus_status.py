@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 from msgspec import Struct
@@ -10,6 +9,7 @@ from msgspec import Struct
 from ophion.cli.untrusted_text import escape_untrusted
 
 _MAX_ENTRIES: Final = 1000
+_MAX_CLOCK_AHEAD_S: Final = 1e12
 
 
 class ReportedValidator(Struct, frozen=True):
@@ -62,9 +62,11 @@ def _validator(entry: Any) -> ReportedValidator | None:
     if not isinstance(entry, dict) or not isinstance(entry.get("address"), str):
         return None
     lead = entry.get("clockAheadSeconds")
-    is_number = isinstance(lead, int | float) and not isinstance(lead, bool) and abs(lead) < 1e18
+    clock_ahead_s = None
+    if isinstance(lead, int | float) and not isinstance(lead, bool) and abs(lead) < _MAX_CLOCK_AHEAD_S:
+        clock_ahead_s = float(lead)
     return ReportedValidator(
         address=escape_untrusted(entry["address"]),
-        clock_ahead_s=float(lead) if is_number and math.isfinite(lead) else None,
+        clock_ahead_s=clock_ahead_s,
         is_passed_over=entry.get("isPassedOver") is True,
     )
