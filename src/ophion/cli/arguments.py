@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections import ChainMap, deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ophion.cli.command import Command, Family
 from ophion.cli.commands import FAMILIES, commands_of
 from ophion.errors import ConfigError
-from ophion.runtime.options import Given, Options, OptionSpec, option, read_flag, specs_of
+from ophion.runtime.options import Given, Options, OptionSpec, Source, option, read_flag, specs_of
+
+if TYPE_CHECKING:
+    from ophion.node.besu.settings import BesuSetting
 
 
 class Basics(Options):
@@ -45,6 +49,8 @@ class Arguments(Struct):
     basics: list[Given] = field(default_factory=list)
     settings: list[Given] = field(default_factory=list)
     own: list[Given] = field(default_factory=list)
+    besu: list[BesuSetting] = field(default_factory=list)
+    """Options that only Besu has."""
     words: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -89,6 +95,8 @@ class _Reader:
 
     def _flag(self, token: str, rest: deque[str]) -> None:
         options: ChainMap[str, OptionSpec] = ChainMap(*(table for table, _ in self._tables))
+        if token.startswith("--") and token.partition("=")[0] not in options and self._besu_flag(token, rest):
+            return
         try:
             given = read_flag(token, rest, options, self._siblings)
         except ConfigError as error:
@@ -98,6 +106,20 @@ class _Reader:
             if any(spec is given.spec for spec in table.values()):
                 found.append(given)
                 return
+
+    def _besu_flag(self, token: str, rest: deque[str]) -> bool:
+        """Take an option that only Besu has, with its value; False where Besu has none of this name."""
+        from ophion.node.besu.settings import read_besu_setting  # not for command lines of Ophion
+
+        flag, has_value, text = token.partition("=")
+        setting = read_besu_setting(flag[2:], (text,) if has_value else (), Source.FLAG, f"option '{flag}'")
+        if setting is None:
+            return False
+        follows = rest[0] if rest and not has_value and rest[0] not in self._siblings else "-"
+        if follows.lower() in ("true", "false") or not (setting.option.is_switch or follows.startswith("-")):
+            setting = replace(setting, texts=(rest.popleft(),))
+        self.result.besu.append(setting)
+        return True
 
     def _words(self, words: Iterable[str]) -> None:
         for word in words:

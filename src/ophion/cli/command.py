@@ -23,6 +23,10 @@ class Session(Struct, frozen=True):
     """Arguments that are not options: files, folders."""
     config_file: Path | None = None
     """The configuration file that was read."""
+    warnings: tuple[str, ...] = ()
+    """Settings that have no effect or another value than given."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the global options, for a command that reports it itself."""
 
     def part(self, cls: type[T]) -> T:
         """The part of the global configuration that this command needs, checked; the rest is not its business."""
@@ -49,6 +53,8 @@ class Command(Struct, frozen=True):
     words: str | None = None
     """How its arguments are called in the help, or None when it takes none."""
     examples: tuple[str, ...] = ()
+    reports_problems: bool = False
+    """Whether it runs although global options are wrong, and reports `Session.problems`."""
 
 
 class Family(Struct, frozen=True):

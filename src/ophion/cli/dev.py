@@ -33,7 +33,7 @@ def start(options: DevOptions, session: Session) -> int:
     # what the preset itself brings is meant
     expected = warnings_of(with_dev_preset(load(NodeConfig, ()))) if found else []
     unexpected = (warning for warning in found if warning not in expected)
-    for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *unexpected):
+    for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *session.warnings, *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)
     return launch(loaded)
 

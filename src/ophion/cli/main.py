@@ -83,6 +83,8 @@ class _Misused(ConfigError):
 
 
 def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
+    if tokens[:1] == ["besu"]:  # a whole command line of Besu; its options are known without the word as well
+        tokens = tokens[1:]
     arguments = read_arguments(tokens, NodeConfig)
     if arguments.asks("help"):
         print(help_text(arguments.family, arguments.command, NodeConfig))
@@ -106,7 +108,8 @@ def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
 def _run_node(session: Session, environ: Mapping[str, str]) -> int:
     from ophion.node.launch import launch
 
-    for warning in (*misspelt_variables(environ, specs_of(NodeConfig)), *warnings_of(session.settings)):
+    found = misspelt_variables(environ, specs_of(NodeConfig))
+    for warning in (*found, *session.warnings, *warnings_of(session.settings)):
         print(f"Warning: {warning}", file=sys.stderr)
     return launch(session.settings)
 

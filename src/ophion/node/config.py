@@ -28,7 +28,6 @@ from ophion.node.security_options import (
     WebSocketTlsConfig,
 )
 from ophion.node.storage_options import StorageConfig
-from ophion.node.unstable_options import UnstableConfig
 from ophion.peers.options import PeerConfig
 from ophion.permissions.options import PermissionConfig
 from ophion.pool.options import PoolConfig
@@ -100,7 +99,6 @@ class NodeConfig(Options):
     enclave: EnclaveConfig = field(default_factory=EnclaveConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
     logs: LogConfig = field(default_factory=LogConfig)
-    unstable: UnstableConfig = field(default_factory=UnstableConfig)
 
     @property
     def speaks_tls(self) -> bool:

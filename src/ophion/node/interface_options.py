@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from ophion.rpc.dispatch.error_wording import ErrorWording
 from ophion.rpc.transport.options import ListenerConfig, listening_port
 from ophion.runtime.options import Options, at_least, between, option
+from ophion.runtime.options.values import read_int
 
 MEBIBYTE = 2**20
 
@@ -146,6 +147,12 @@ class GraphqlConfig(ListenerConfig):
     cors_origins: tuple[str, ...] = _cors_origins()
 
 
+def _percentile(text: str) -> int:
+    """Read a whole number, also with the decimal point that Besu writes: 50.0."""
+    whole, _, fraction = text.partition(".")
+    return read_int(text if fraction.strip("0") else whole)
+
+
 class AccessConfig(Options):
     """Access to the public interface."""
 
@@ -171,6 +178,8 @@ class AccessConfig(Options):
     gas_price_percentile: int = option(
         "--api-gas-price-percentile",
         default=50,
+        metavar="NUMBER",
+        parse=_percentile,
         check=between(0, 100),
         help="Percentile of the prices in these blocks that eth_gasPrice answers.",
     )

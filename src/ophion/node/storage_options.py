@@ -38,13 +38,6 @@ class StorageConfig(Options):
         help="Memory for parts of the newest state that blocks have changed, so that the next ones need not read them"
         " again. A block that changes more needs more while it is built and written.",
     )
-    engine: str = option(
-        "--key-value-storage",
-        default="lmdb",
-        metavar="NAME",
-        hidden=True,
-        help="Accepted for old command lines; there is one storage engine.",
-    )
     pruning_enabled: bool = option(
         "--pruning-enabled", default=False, hidden=True, help="The older name of --state-history."
     )
@@ -55,14 +48,6 @@ class StorageConfig(Options):
         hidden=True,
         needs="--pruning-enabled",
         help="Blocks whose states are kept.",
-    )
-    pruning_block_confirmations: int = option(
-        "--pruning-block-confirmations",
-        default=10,
-        check=at_least(1),
-        hidden=True,
-        needs="--pruning-enabled",
-        help="Accepted for old command lines; has no effect.",
     )
 
     @property

@@ -132,7 +132,7 @@ def test_a_family_without_a_command_shows_its_commands(capsys: pytest.CaptureFix
 def test_unstable_options_have_a_help_of_their_own(capsys: pytest.CaptureFixture[str], spelling: str) -> None:
     code, out, err = run(capsys, spelling)
     assert (code, err) == (0, "")
-    assert "--Xsynchronizer-downloader-parallelism=NUMBER" in out
+    assert "--Xsynchronizer-downloader-parallelism: no effect, blocks are fetched" in out
     assert "--Xrocksdb-cache-capacity" in out
     assert "Xhelp" not in run(capsys, "--help")[1]
 

@@ -20,7 +20,15 @@ A class may have a method `problems()` that yields sentences about values that d
 
 from ophion.runtime.options.declare import Options, OptionSpec, option, specs_of
 from ophion.runtime.options.load import Loaded, load, part_of, problems_of, warnings_of
-from ophion.runtime.options.sources import Given, Source, misspelt_variables, read_environment, read_file, read_flag
+from ophion.runtime.options.sources import (
+    Given,
+    Source,
+    misspelt_variables,
+    read_environment,
+    read_file,
+    read_flag,
+    split_text,
+)
 from ophion.runtime.options.values import (
     at_least,
     between,
@@ -57,5 +65,6 @@ __all__ = [
     "read_host",
     "read_text",
     "specs_of",
+    "split_text",
     "warnings_of",
 ]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ophion.errors import ConfigError
 from ophion.runtime.options.declare import Options, OptionSpec, specs_of
-from ophion.runtime.options.sources import Given
+from ophion.runtime.options.sources import Given, Source
 
 T = TypeVar("T", bound=Options)
 
@@ -94,7 +94,8 @@ def warnings_of(loaded: Loaded[Any]) -> list[str]:
     by_flag = {flag: spec for spec in specs for flag in spec.declaration.flags}
     idle: dict[str, list[str]] = {}
     for spec in specs:
-        if spec.declaration.needs is None or spec.name not in loaded.given:
+        given = loaded.given.get(spec.name)
+        if spec.declaration.needs is None or given is None or given.source is Source.PROFILE:
             continue
         main, wanted = spec.declaration.needs
         if _value(loaded.config, by_flag[main]) != wanted:

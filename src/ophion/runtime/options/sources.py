@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,16 @@ PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
 """Environment prefixes; the later two let existing set-ups run unchanged."""
 
 
+ForeignKey = Callable[[str, tuple[str, ...], str], bool]
+
+
 class Source(enum.Enum):
     """Who gave a value; an earlier member wins over a later one."""
 
     FLAG = 0
     ENVIRONMENT = 1
     FILE = 2
+    PROFILE = 3
 
 
 class Given(Struct, frozen=True):
@@ -60,12 +64,12 @@ def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], w
         raise ConfigError(unknown_flag(flag, options))
     label = f"option '{flag}'"
     if attached is not None:
-        return Given(spec, _texts(spec, attached), Source.FLAG, label)
+        return Given(spec, split_text(spec, attached), Source.FLAG, label)
     if spec.kind.is_bool:
         text = rest.popleft() if rest and rest[0].lower() in ("true", "false") else "true"
         return Given(spec, (text,), Source.FLAG, label)
     if rest and not rest[0].startswith("--") and not (spec.takes_bare and rest[0] in words):
-        return Given(spec, _texts(spec, rest.popleft()), Source.FLAG, label)
+        return Given(spec, split_text(spec, rest.popleft()), Source.FLAG, label)
     if spec.takes_bare:
         return Given(spec, (), Source.FLAG, label)
     raise ConfigError(f"Missing required parameter for option '{flag}' ({spec.metavar})")
@@ -81,7 +85,8 @@ def _split(token: str, options: Mapping[str, OptionSpec]) -> tuple[str, str | No
     return token, None
 
 
-def _texts(spec: OptionSpec, text: str) -> tuple[str, ...]:
+def split_text(spec: OptionSpec, text: str) -> tuple[str, ...]:
+    """Return the values in one text: those between commas for a list, the text itself otherwise."""
     if not spec.kind.is_list:
         return (text,)
     return tuple(part.strip() for part in text.split(",")) if text else ()
@@ -107,7 +112,7 @@ def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
         for name in variables:
             text = environ.get(name)
             if text is not None and (text or spec.kind.is_list):
-                found.append(Given(spec, _texts(spec, text), Source.ENVIRONMENT, f"environment variable '{name}'"))
+                found.append(Given(spec, split_text(spec, text), Source.ENVIRONMENT, f"environment variable '{name}'"))
                 break
     return found
 
@@ -133,12 +138,22 @@ def variable(prefix: str, name: str) -> str:
     return prefix + name.upper().replace("-", "_")
 
 
-def read_file(path: Path, specs: Iterable[OptionSpec]) -> list[Given]:
-    """Values set in a TOML file, whose keys are option names. `ConfigError` lists all that is wrong with the file."""
+def read_file(
+    path: Path, specs: Iterable[OptionSpec], foreign: ForeignKey | None = None, warnings: list[str] | None = None
+) -> list[Given]:
+    """Values set in a TOML file, whose keys are option names. `ConfigError` lists all that is wrong with the file.
+
+    `foreign` receives a key that is no option, with its texts and label, and returns whether it accepts it.
+    `warnings` receives two spellings of one option with different values; without it that is a problem.
+    """
     table = _table(path)
     by_name = {name: spec for spec in specs for name in spec.names}
-    unknown = [key for key in table if key not in by_name]
     problems = []
+    unknown = []
+    for key in table:
+        if key in by_name or (foreign is not None and foreign(key, *_foreign_texts(key, table[key]))):
+            continue
+        unknown.append(key)
     if unknown:
         plural = "s" if len(unknown) > 1 else ""
         problems.append(f"Unknown option{plural} in TOML configuration file: {', '.join(unknown)}")
@@ -148,16 +163,27 @@ def read_file(path: Path, specs: Iterable[OptionSpec]) -> list[Given]:
         if spec is None:
             continue
         label = f"'{key}' in TOML configuration file"
-        if spec.name in found:
-            problems.append(f"{found[spec.name].label} is given again as '{key}'")
-            continue
         try:
-            found[spec.name] = Given(spec, _toml_texts(spec, value), Source.FILE, label)
+            new = Given(spec, _toml_texts(spec, value), Source.FILE, label)
         except ValueError as error:
             problems.append(f"Invalid value for {label}: {error}")
+            continue
+        old = found.setdefault(spec.name, new)
+        if old.texts != new.texts:
+            text = f"{old.label} is given again as '{key}' with another value"
+            if warnings is None:
+                problems.append(text)
+            else:
+                warnings.append(f"{text}; the first one counts.")
     if problems:
         raise ConfigError(problems)
     return list(found.values())
+
+
+def _foreign_texts(key: str, value: Any) -> tuple[tuple[str, ...], str]:
+    values = value if isinstance(value, list) else [value]
+    texts = tuple(_toml_text(item) for item in values if isinstance(item, str | int | float))
+    return texts, f"'{key}' in TOML configuration file"
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -182,7 +208,7 @@ def _toml_texts(spec: OptionSpec, value: Any) -> tuple[str, ...]:
             raise ValueError("expected a single value, not a list")
         return tuple(_toml_text(item) for item in value)
     text = _toml_text(value)
-    return _texts(spec, text)
+    return split_text(spec, text)
 
 
 def _toml_text(value: Any) -> str:
