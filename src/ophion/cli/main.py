@@ -20,6 +20,7 @@ from ophion.runtime.options import misspelt_variables, specs_of, warnings_of
 from ophion.runtime.options.sources import PREFIXES
 from ophion.version import client_version
 
+_BESU = "besu"
 EXIT_FAILURE = 1
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
@@ -28,6 +29,8 @@ EXIT_INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the return value is the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and os.path.basename(sys.argv[0]) == _BESU:  # a link named besu
+        tokens.insert(0, _BESU)
     _prepare_streams()
     try:
         code = _run(tokens, os.environ)
@@ -83,9 +86,10 @@ class _Misused(ConfigError):
 
 
 def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
-    if tokens[:1] == ["besu"]:  # a whole command line of Besu; its options are known without the word as well
-        tokens = tokens[1:]
-    arguments = read_arguments(tokens, NodeConfig)
+    is_besu = tokens[:1] == [_BESU]  # a whole command line of Besu follows
+    arguments = read_arguments(tokens[is_besu:], NodeConfig)
+    if is_besu:
+        environ = {"OPHION_BESU_CONVENTIONS": "true", **environ}
     if arguments.asks("help"):
         print(help_text(arguments.family, arguments.command, NodeConfig))
         return 0

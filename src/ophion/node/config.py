@@ -71,6 +71,17 @@ class LogConfig(Options):
             yield "--logging-file will have no effect, because --logging-config-file says where lines go."
 
 
+class ProcessConfig(Options):
+    """Process."""
+
+    besu_conventions: bool = option(
+        "--besu-conventions",
+        default=False,
+        help="Write besu.ports and besu.networks to the data path and exit with code 143 after SIGTERM, as Besu does."
+        " `ophion besu` sets it.",
+    )
+
+
 class NodeConfig(Options):
     """A node."""
 
@@ -99,6 +110,7 @@ class NodeConfig(Options):
     enclave: EnclaveConfig = field(default_factory=EnclaveConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
     logs: LogConfig = field(default_factory=LogConfig)
+    process: ProcessConfig = field(default_factory=ProcessConfig)
 
     @property
     def speaks_tls(self) -> bool:

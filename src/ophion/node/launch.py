@@ -36,11 +36,13 @@ from ophion.runtime.options import Loaded, problems_of
 from ophion.runtime.temporary_directory import temporary_directory
 from ophion.version import client_version
 
+_EXIT_SIGTERM = 128 + signal.SIGTERM
+
 log = logging.getLogger(__name__)
 
 
 def launch(loaded: Loaded[NodeConfig]) -> int:
-    """Run a node until it is told to stop; the return value is the exit code."""
+    """Run a node until a signal stops it; return the exit code."""
     config = loaded.config
     problems = problems_of(config)
     if problems:
@@ -52,11 +54,13 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
     log.info("Setting logging level to %s", config.logs.level.name)
     log.info("Starting %s", client_version())
     with _last_words(config):
-        _launch(loaded)
+        stopped_by = _launch(loaded)
+    if stopped_by == signal.SIGTERM and config.process.besu_conventions:
+        return _EXIT_SIGTERM
     return 0
 
 
-def _launch(loaded: Loaded[NodeConfig]) -> None:
+def _launch(loaded: Loaded[NodeConfig]) -> int | None:
     config = loaded.config
     if not _is_temporary(loaded):
         # before the ports: the other client may still run and hold them
@@ -76,7 +80,7 @@ def _launch(loaded: Loaded[NodeConfig]) -> None:
             )
         else:
             log.info("Loaded key 0x%s from %s", key.public_key.hex(), config.data.key_file)
-        run(config, genesis, directory, key)
+        return run(config, genesis, directory, key)
 
 
 @contextmanager
@@ -123,7 +127,7 @@ def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, boo
     return found
 
 
-def _loaded_node(config: NodeConfig) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey], None]:
+def _loaded_node(config: NodeConfig) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey], int | None]:
     if not config.speaks_tls:
         load_without_tls()
     from ophion.node.node import run_node

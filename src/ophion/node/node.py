@@ -22,7 +22,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core, build_core
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory
-from ophion.node.ports_file import remove_ports, write_ports
+from ophion.node.ports_file import remove_besu_files, remove_ports, write_besu_files, write_ports
 from ophion.node.services import Interface, build_interface
 from ophion.permissions.permissions import Permissions
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
@@ -43,15 +43,15 @@ _SWITCH_S = 0.001
 log = logging.getLogger(__name__)
 
 
-def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
-    """Run a node in an open directory until it is told to stop."""
+def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
+    """Run a node in an open directory until a signal stops it; return the signal's number."""
     # lanes run Python too: the loop must not wait five milliseconds for each of them, as it would by default
     sys.setswitchinterval(_SWITCH_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, genesis, directory, key))
+        return runner.run(_serve(config, genesis, directory, key))
 
 
-async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
+async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
     permissions = _permissions(config, genesis, directory.path, key)
     clock, entropy = SystemClock(), SystemEntropy()
     lanes = ThreadLanes()
@@ -89,13 +89,22 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
                 *interface.services,
             ]
         )
+        received: list[int] = []
+
+        def stop(number: int) -> None:
+            received.append(number)
+            supervisor.stop()
+
         loop = asyncio.get_running_loop()
         for number in stop_signals():
-            loop.add_signal_handler(number, supervisor.stop)
+            loop.add_signal_handler(number, stop, number)
         await supervisor.run(lambda: _started(config, genesis, core, interface, directory.path))
         log.info("Stopped.")
+        return received[0] if received else None
     finally:
         remove_ports(directory.path)
+        if config.process.besu_conventions:
+            remove_besu_files(directory.path)
         lanes.close()
         if not config.storage.durable:
             store.sync()
@@ -155,6 +164,9 @@ def _network(
 async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:
     await interface.open()
     write_ports(data_path, interface.ports())
+    if config.process.besu_conventions:
+        global_ip = config.peers.host if interface.enode is None else interface.enode.ip
+        write_besu_files(data_path, interface.ports(), global_ip, config.peers.interface)
     if interface.enode is not None:
         log.info("Enode URL %s", interface.enode)
     log.info("Ethereum main loop is up.")
